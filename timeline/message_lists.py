@@ -233,7 +233,7 @@ def _without_log(policy: Policy) -> Policy:
 
 def _fold(read: Sequence[Sequence[Block]], earlier: EarlierSummary | None, compactor: Compactor, at: datetime) -> Fold:
     """Fold the blocks of messages as a log would have them, behind an earlier summary."""
-    fold, counter = Fold("messages"), compactor.counter
+    fold, counter = Fold("messages", readable=False), compactor.counter
     fold.apply(1, at, ConversationOpened())
     if earlier is not None:
         fold.apply(2, at, _compaction(earlier, counter, at))

@@ -46,7 +46,7 @@ async def test_a_hidden_block_is_sent_as_its_replacement_and_read_in_full(tmp_pa
         timeline = await opened(store, policy=POLICY)
         context = await timeline.render(now=AT)
         [entry] = [e for e in context.neutral.entries if e.path == RESULT]
-        assert entry.text == f"[run(): 1000 tokens, ok, hidden] {RESULT}"
+        assert entry.text == "[run(): 1000 tokens, ok, hidden] @4"
         assert context.account.by_category["hidden"] == COUNTER.count(entry.text)
         assert (await timeline.read(RESULT)).text == "abc " * 1_000
         assert (await timeline.verify()).ok
@@ -70,7 +70,9 @@ async def test_the_policys_cap_holds_for_what_is_hidden_by_hand() -> None:
         timeline = await opened(MemoryStore(), policy=policy)
         await timeline.append(prompt(), *exchange("a", 1_000, name="bash", arguments=long), *turn())
         await timeline.hide(RESULT, now=AT)
-        assert most - 3 <= timeline.window.items[2].shown_tokens <= most
+        await timeline.hide("tc:turn_1.a.call", now=AT)
+        assert most - 5 <= timeline.window.items[1].shown_tokens <= most
+        assert timeline.window.items[2].shown_tokens <= most
 
 
 async def test_an_omitted_group_is_not_sent_and_comes_back_whole() -> None:

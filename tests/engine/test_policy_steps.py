@@ -454,7 +454,7 @@ async def test_what_was_cleared_keeps_its_size_and_says_when() -> None:
     items = {item.block.path: item for item in timeline.window.items}
     cleared = items["tc:turn_1.a.result"]
     assert cleared.replacement is not None
-    assert cleared.replacement.text == f"{CLEARED} tc:turn_1.a.result"
+    assert cleared.replacement.text == f"{CLEARED} @4"
     assert (cleared.tokens, cleared.shown_tokens < 30, cleared.changed_at) == (1_000, True, hidden.version)
     assert items["tc:turn_1.a.call"].state == "visible"
     assert [path for path, item in items.items() if item.state == "hidden"] == [

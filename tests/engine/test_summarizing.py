@@ -112,8 +112,8 @@ async def test_previews_alone_make_no_request() -> None:
     assert scribe.asked == []
     assert [d.kind for d in context.decisions] == ["previewed"]
     assert [event.type for event in await log_of(store)][2:] == ["blocks.hidden", "context.rendered"]
-    assert "ar:turn_1.user.prompt" in context.neutral.entries[0].text
-    assert (await timeline.read("ar:turn_1.user.prompt")).text == words(9_000)
+    assert "; all of it: @2 …]" in context.neutral.entries[0].text
+    assert (await timeline.read("@2")).text == words(9_000)
 
 
 @pytest.mark.shows("004-94")

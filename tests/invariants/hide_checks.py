@@ -77,16 +77,16 @@ def check_batches(log: Sequence[LogLine], policy: Policy) -> None:
         assert freed == batch.facts["freed_tokens"]
         assert freed >= int(share * policy.max_tokens)
         assert freed > 0
-        live, blocks = reference.standing(before), reference.blocks_of(before)
+        live = reference.standing(before)
         for replacement in batch.blocks:
             assert age(live, replacement.version, hiding) >= hiding.intact
-            _check_replacement(replacement, blocks[replacement.version].path)
+            _check_replacement(replacement)
 
 
-def _check_replacement(replacement: Replacement, path: str) -> None:
-    """A replacement ends with the path, save that of a thought, which shows nothing."""
-    shown = replacement.text or str(replacement.arguments or path)
-    assert path in shown
+def _check_replacement(replacement: Replacement) -> None:
+    """A replacement ends with the address, save that of a thought, which shows nothing."""
+    shown = replacement.text if replacement.arguments is None else str(replacement.arguments["_hidden"])
+    assert not shown or shown.endswith(f" @{replacement.version}")
 
 
 def age(log: Sequence[LogLine], version: int, hiding: Hiding) -> int:

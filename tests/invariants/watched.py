@@ -48,7 +48,9 @@ DECISIONS: Final = {
 """The events behind which the prefix may change; all others leave every byte of it."""
 Outcome = RenderedContext | ContextOverflow | BudgetImpossible
 
-_ADDRESS: Final = re.compile(r"all of it: (\S+) …\]|all arguments: (\S+)\]|\[hidden: (\S+)\]$")
+_ADDRESS: Final = re.compile(
+    r"all of it: (\S+) …\]|all arguments: (@\d+)\]|\[hidden: (\S+)\]$|, (?:hidden|shortened)\] (@\d+)$|, read (@\d+)\""
+)
 _LISTS: Final = ("artifacts", "files_read", "files_written", "commands", "searches", "hidden", "errors")
 
 
@@ -136,11 +138,12 @@ class Watched:
             assert [entry.canonical for entry in context.neutral.entries][: len(earlier)] == earlier
 
     async def check_recall(self, context: RenderedContext) -> None:
-        """Every path that is printed anywhere resolves."""
+        """Every path and every address that is printed anywhere resolves; that of a replacement, to its own block."""
         paths = {entry.path for entry in context.neutral.entries}
         for entry in context.neutral.entries:
             printed = f"{entry.text}\n{canonical_json(entry.arguments)}"
-            paths.update(path for found in _ADDRESS.findall(printed) for path in found if path)
+            for address in {one for found in _ADDRESS.findall(printed) for one in found if one}:
+                assert (await self.timeline.read(address)).path == entry.path
         for compaction in self.timeline.window.summaries:
             digest = compaction.digest.dump()
             paths.update(row["path"] for name in _LISTS for row in digest.get(name, []))

@@ -118,12 +118,12 @@ def test_an_output_that_is_shorter_than_its_placeholder_stays() -> None:
 
 
 @pytest.mark.shows("R-004-12")
-def test_there_is_one_placeholder_and_it_says_the_path() -> None:
+def test_there_is_one_placeholder_and_it_says_the_address() -> None:
     """Of the seed's four texts one; the full output can be read back."""
     window = window_of(*turns(900, 300))
     hide = cleared(window)
     assert hide is not None
-    assert [replacement.text for replacement in hide.event.blocks] == [f"{CLEARED} tc:turn_1.c0.result"]
+    assert [replacement.text for replacement in hide.event.blocks] == [f"{CLEARED} @4"]
     assert CLEARED == "[Tool output cleared - see conversation summary]"
 
 

@@ -58,7 +58,7 @@ def test_a_replacement_changes_only_the_block_that_is_named() -> None:
     payload = hide_at(fold, 7)
     assert (payload.mode, payload.reason) == ("replace", "manual")
     assert [r.version for r in payload.blocks] == [7]
-    assert payload.blocks[0].text == "[run(): 90 tokens, ok, hidden] tc:turn_1.a.result"
+    assert payload.blocks[0].text == "[run(): 90 tokens, ok, hidden] @7"
     assert states(fold) == ["visible"] * 5 + ["hidden", "visible"]
 
 

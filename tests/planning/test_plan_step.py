@@ -235,7 +235,7 @@ def test_an_oversize_prompt_alone_is_previewed() -> None:
     [preview] = plan.previews
     assert preview.version == 2
     assert preview.tokens <= 400
-    assert "ar:turn_1.user.prompt" in preview.text
+    assert f"all of it: @{preview.version} …]" in preview.text
 
 
 def test_an_oversize_newest_group_is_previewed_and_the_rest_covered() -> None:
@@ -283,7 +283,7 @@ def test_carried_blocks_beyond_their_share_are_previewed() -> None:
     plan = planned(window, small_policy(max_tokens=5_000, keep_recent_tokens=500))
     assert plan.carried == (2, 3, 4, 9)
     assert [s.version for s in plan.previews] == [2]
-    assert "bl:turn_0.note" in plan.previews[0].text
+    assert f"all of it: @{plan.previews[0].version} …]" in plan.previews[0].text
     assert plan.expected_tokens <= 5_000 * 0.7
 
 

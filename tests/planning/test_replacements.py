@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -31,13 +30,13 @@ PICTURE: Any = {"type": "image", "source": {"type": "base64", "media_type": "ima
 MOST = 60
 
 
-def stands_for(*blocks: Block, most: int = MOST) -> Replacement:
+def stands_for(*blocks: Block, most: int = MOST, address: str = "@152") -> Replacement:
     """Return the replacement of the last of some blocks, under the exact counter."""
     items = window_of(prompt(), *blocks).items
     item = items[-1]
     asked = next((i.block for i in items if i.version == item.answers), None)
     counted = Item(item.version, item.place, item.block, 1_234)
-    return replacement_of(counted, asked, most, EXACT)
+    return replacement_of(counted, asked, most, EXACT, address=address)
 
 
 def text_of(*blocks: Block, most: int = MOST) -> str:
@@ -55,12 +54,10 @@ def arguments_of(block: ToolCall, most: int = MOST) -> dict[str, Any]:
 # Results
 
 
-def test_a_result_says_tool_arguments_size_and_status_and_ends_with_its_path() -> None:
+def test_a_result_says_tool_arguments_size_and_status_and_ends_with_its_address() -> None:
     """All that a model needs to know whether it wants it back."""
     asked = call("a", "Bash", arguments={"command": "make test"})
-    assert text_of(asked, result("a", exit_status=2)) == (
-        "[Bash(make test): 1234 tokens, exit 2, hidden] tc:turn_1.a.result"
-    )
+    assert text_of(asked, result("a", exit_status=2)) == ("[Bash(make test): 1234 tokens, exit 2, hidden] @152")
 
 
 @pytest.mark.parametrize(
@@ -74,8 +71,8 @@ def test_the_status_is_the_exit_status_where_there_is_one(fields: dict[str, Any]
 
 def test_a_result_without_its_call_says_what_it_knows() -> None:
     """An orphan has no arguments, and perhaps no name."""
-    assert text_of(result("a", name="grep")) == "[grep(): 1234 tokens, ok, hidden] tc:turn_1.a.result"
-    assert text_of(result("a")) == "[tool(): 1234 tokens, ok, hidden] tc:turn_1.a.result"
+    assert text_of(result("a", name="grep")) == "[grep(): 1234 tokens, ok, hidden] @152"
+    assert text_of(result("a")) == "[tool(): 1234 tokens, ok, hidden] @152"
 
 
 def test_a_tool_that_no_rule_knows_is_told_by_its_arguments() -> None:
@@ -94,7 +91,7 @@ def test_a_long_command_is_cut_and_marked() -> None:
     asked = call("a", "Bash", arguments={"command": "pytest tests/unit/test_number_and_so_on.py --verbose " * 9})
     text = text_of(asked, result("a"))
     assert text.startswith("[Bash(pytest tests/unit/")
-    assert "…): 1234 tokens, ok, hidden] tc:turn_1.a.result" in text
+    assert "…): 1234 tokens, ok, hidden] @152" in text
 
 
 def test_of_a_long_file_the_name_stays() -> None:
@@ -120,60 +117,92 @@ def test_a_name_with_brackets_is_only_a_name() -> None:
 # Calls
 
 
-def test_a_call_keeps_what_it_is_about_and_its_small_arguments() -> None:
-    """The bulky ones are marked; one line says how large all of it was, and where."""
+def hidden(block: ToolCall, most: int = MOST) -> str:
+    """Return what is shown of a hidden call: its only argument."""
+    [(key, told)] = arguments_of(block, most).items()
+    assert key == HIDDEN_KEY
+    return str(told)
+
+
+def test_a_hidden_call_has_one_argument_with_its_subject_its_small_arguments_size_and_address() -> None:
+    """None of its tool's own: a call in which only the bulky values are missing may be imitated."""
     edit = {"file_path": "src/a.py", "old_string": words(90), "new_string": words(90), "replace_all": True}
     assert arguments_of(call("a", "Edit", arguments=edit)) == {
-        "file_path": "src/a.py",
-        "old_string": "[hidden]",
-        "new_string": "[hidden]",
-        "replace_all": True,
-        HIDDEN_KEY: "[1234 tokens, hidden] tc:turn_1.a.call",
+        HIDDEN_KEY: "src/a.py (replace_all=true): 1234 tokens, read @152"
     }
 
 
-def test_the_note_of_a_call_comes_last() -> None:
-    """What is sent ends with the path."""
-    sent = json.dumps(arguments_of(call("a", "Write", arguments={"content": words(99), "file_path": "a.py"})))
-    assert sent.endswith('tc:turn_1.a.call"}')
+def test_where_nothing_can_be_read_back_no_replacement_promises_it() -> None:
+    """A list of messages has no log behind it."""
+    edit = call("a", "Edit", arguments={"file_path": "src/a.py", "new_string": words(90)})
+    assert stands_for(edit, address="").arguments == {HIDDEN_KEY: "src/a.py: 1234 tokens"}
+    assert stands_for(edit, result("a"), address="").text == "[Edit(src/a.py): 1234 tokens, ok, hidden]"
+    assert stands_for(prompt(text="Do it. " * 99), address="").text.endswith("… [1234 tokens, shortened]")
 
 
-def test_where_room_is_short_the_subject_goes_before_marks_and_small_arguments() -> None:
-    """The file that was edited is worth more than that something else was left out."""
+def test_where_room_is_short_the_small_arguments_go_before_the_subject() -> None:
+    """The file that was edited is worth more than anything else about the call."""
     given = {"file_path": "/srv/agent/project/src/package/module.py", **{f"key_{n}": n for n in range(12)}}
-    assert arguments_of(call("a", "Edit", arguments=given)) == {
-        "file_path": "/srv/agent/project/src/package/module.py",
-        HIDDEN_KEY: "[1234 tokens, hidden] tc:turn_1.a.call",
-    }
+    told = hidden(call("a", "Edit", arguments=given), most=40)
+    assert told == "/srv/agent/project/src/package/module.py: 1234 tokens, read @152"
 
 
 def test_a_long_subject_of_a_call_is_shortened() -> None:
     """A script keeps its beginning, a file its name."""
-    script = arguments_of(call("a", "Bash", arguments={"command": "python - <<E\n" + words(300), "timeout": 9}))
-    assert script["command"].startswith("python - <<E abc abc")
-    assert script["command"].endswith("…")
-    assert script["timeout"] == 9
-    file = arguments_of(call("a", "Write", arguments={"file_path": "/deep" * 40 + "/a.py", "content": words(9)}))
-    assert file["file_path"].startswith("…/deep/")
-    assert file["file_path"].endswith("/a.py")
+    script = hidden(call("a", "Bash", arguments={"command": "python - <<E\n" + words(300), "timeout": 9}))
+    assert script.startswith("python - <<E abc abc")
+    assert script.endswith("…: 1234 tokens, read @152")
+    file = hidden(call("a", "Write", arguments={"file_path": "/deep" * 40 + "/a.py", "content": words(9)}))
+    assert file.startswith("…/deep/")
+    assert file.endswith("/a.py: 1234 tokens, read @152")
+
+
+def test_a_name_that_is_longer_than_the_cap_leaves_room_for_the_subject() -> None:
+    """The name of a tool cannot be shortened, since the call is sent under it."""
+    told = hidden(
+        call("a", "mcp__" + "k9z_" * 40 + "__read_file", arguments={"path": "/deep" * 40 + "/main.py"}), most=40
+    )
+    assert told.endswith("/main.py: 1234 tokens, read @152")
+
+
+def test_an_argument_that_holds_the_subject_is_not_repeated() -> None:
+    """Also where it is a list of words."""
+    assert hidden(call("a", "shell", arguments={"command": ["ls", "-l"], "timeout": 9})) == (
+        "ls -l (timeout=9): 1234 tokens, read @152"
+    )
+
+
+def test_a_call_of_an_unknown_tool_names_its_arguments() -> None:
+    """By their names, as far as there is room; a call without any says so."""
+    told = hidden(call("a", "Task", arguments={"description": "Review it", "prompt": words(90)}), most=40)
+    assert told.startswith("description=Review it, prompt=abc abc")
+    assert told.endswith("…: 1234 tokens, read @152")
+    assert hidden(call("a", "Task", arguments={})) == "no arguments: 1234 tokens, read @152"
 
 
 def test_a_patch_names_its_files() -> None:
-    """They stand in its text, not in an argument of their own; raw text becomes an object."""
-    patch = f"*** Begin Patch\n*** Update File: a.py\n{words(50)}\n*** Add File: b.py\n{words(50)}\n*** End Patch"
-    note = "[a.py, b.py: 1234 tokens, hidden] tc:turn_1.a.call"
-    assert arguments_of(call("a", "apply_patch", arguments={"input": patch})) == {
-        "input": "[hidden]",
-        HIDDEN_KEY: note,
-    }
-    assert arguments_of(call("a", "apply_patch", arguments=patch)) == {HIDDEN_KEY: note}
+    """They are in its text, not in an argument of their own; a folder that all are in is said once."""
+    patch = f"*** Begin Patch\n*** Update File: {{}}\n{words(50)}\n*** Add File: {{}}\n{words(50)}\n*** End Patch"
+    two = patch.format("a.py", "b.py")
+    assert hidden(call("a", "apply_patch", arguments={"input": two})) == "a.py, b.py: 1234 tokens, read @152"
+    assert hidden(call("a", "apply_patch", arguments=two)) == "a.py, b.py: 1234 tokens, read @152"
+    told = hidden(call("a", "apply_patch", arguments=patch.format("/srv/app/src/a.py", "/srv/app/src/more/b.py")))
+    assert told == "/srv/app/src/{a.py,more/b.py}: 1234 tokens, read @152"
+
+
+def test_of_many_files_the_first_is_named_and_the_others_are_counted() -> None:
+    """A list that is cut anywhere would end in half a name."""
+    files = [f"/srv/app/src/package_{n}/module.py" for n in range(30)]
+    assert hidden(call("a", "read_files", arguments={"paths": files}), most=40).startswith(
+        "/srv/app/src/package_0/module.py and 29 more: "
+    )
 
 
 def test_torn_arguments_become_a_valid_object() -> None:
     """The wire takes objects only."""
-    assert arguments_of(call("a", arguments='{"x": ' + words(99))) == {
-        HIDDEN_KEY: "[1234 tokens, hidden] tc:turn_1.a.call"
-    }
+    told = hidden(call("a", arguments='{"x": ' + words(99)))
+    assert told.startswith('{"x": abc abc')
+    assert told.endswith("…: 1234 tokens, read @152")
 
 
 # Texts, thoughts and attachments
@@ -190,17 +219,16 @@ def test_torn_arguments_become_a_valid_object() -> None:
     ids=lambda block: block.type,
 )
 def test_a_text_keeps_its_beginning_on_one_line(block: Block) -> None:
-    """Its size and path stand behind it."""
+    """Its size and address come behind it."""
     text = text_of(block)
     assert text.startswith("Please look into it. abc abc")
-    path = window_of(prompt(), block).items[-1].block.path
-    assert text.endswith(f"… [1234 tokens, shortened] {path}")
+    assert text.endswith("… [1234 tokens, shortened] @152")
     assert "\n" not in text
 
 
 def test_a_text_that_only_carries_pictures_says_so() -> None:
     """Nothing stands before the bracket then."""
-    assert text_of(prompt(text="", data=[PICTURE])) == ("[1234 tokens with 1 picture, shortened] ar:turn_2.user.prompt")
+    assert text_of(prompt(text="", data=[PICTURE])) == ("[1234 tokens with 1 picture, shortened] @152")
 
 
 def test_a_thought_leaves_nothing() -> None:
@@ -211,19 +239,17 @@ def test_a_thought_leaves_nothing() -> None:
 def test_an_attachment_says_its_name_kind_and_size() -> None:
     """A picture is told as one."""
     plan = Attachment(text="# Plan", mime="text/markdown", meta={"file": "docs/plan.md"})
-    assert text_of(plan) == "[docs/plan.md: text/markdown, 1234 tokens, hidden] fi:turn_1.docs/plan%2Emd"
-    assert text_of(Attachment(data=PICTURE)) == (
-        "[attachment: 1234 tokens with 1 picture, hidden] " + window_of(Attachment(data=PICTURE)).items[0].block.path
-    ).replace("turn_0", "turn_1")
+    assert text_of(plan) == "[docs/plan.md: text/markdown, 1234 tokens, hidden] @152"
+    assert text_of(Attachment(data=PICTURE)) == "[attachment: 1234 tokens with 1 picture, hidden] @152"
 
 
 def test_a_long_name_of_an_attachment_is_shortened_from_the_left() -> None:
     """As a file's is anywhere."""
     name = "/very/deep" * 30 + "/plan.md"
     item = Item(1, 1, Attachment(text="x", path="fi:turn_1.plan", meta={"file": name}), 1_234)
-    text = replacement_of(item, None, MOST, EXACT).text
+    text = replacement_of(item, None, MOST, EXACT, address="@1").text
     assert text.startswith("[…/")
-    assert "/plan.md: text/plain, 1234 tokens, hidden] fi:turn_1.plan" in text
+    assert "/plan.md: text/plain, 1234 tokens, hidden] @1" in text
 
 
 # All of them
@@ -243,24 +269,56 @@ BLOCKS = st.one_of(
 
 
 @given(BLOCKS, st.integers(1, 10**7), st.integers(40, 80))
-def test_every_replacement_fits_its_cap_and_ends_with_its_path(block: Block, tokens: int, most: int) -> None:
+def test_every_replacement_fits_its_cap_names_its_subject_and_ends_with_its_address(
+    block: Block, tokens: int, most: int
+) -> None:
     """Whatever the names, texts and arguments; the count that is recorded is the true one."""
-    path = "tc:turn_12.call_34.result"
-    item = Item(7, 7, block.model_copy(update={"path": path}), tokens)
+    item = Item(7, 7, block, tokens)
     asked = call("a", "Bash", arguments={"command": block.text})
-    made = replacement_of(item, asked, most, EXACT)
+    made = replacement_of(item, asked, most, EXACT, address="@7")
     assert (made.version, made.tokens <= most) == (7, True), made
     if isinstance(block, ToolCall):
         assert made.arguments is not None
-        assert str(made.arguments[HIDDEN_KEY]).endswith(f"] {path}")
+        [(key, told)] = made.arguments.items()
+        assert key == HIDDEN_KEY
+        assert str(told).endswith(" tokens, read @7")
+        assert not str(told).startswith(":")
         assert made.tokens == EXACT.count(block.name + canonical_json(made.arguments))
     else:
-        assert made.text.endswith(f"] {path}")
+        assert made.text.endswith("] @7")
         assert "\n" not in made.text
         assert made.tokens == EXACT.count(made.text)
 
 
-def test_a_path_that_is_longer_than_the_cap_is_printed_all_the_same() -> None:
+FOLDERS = st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=30), max_size=20)
+FILES = st.builds("/".join, st.tuples(FOLDERS.map("/".join), st.sampled_from(["main.py", "a.rs", "index.test.ts"])))
+TOOLS = st.from_regex(r"[a-zA-Z0-9_-]{1,64}", fullmatch=True)
+
+
+@given(FILES, st.sampled_from(["Read", "Edit", "Write", "mcp__files__edit_file"]), st.integers(0, 400))
+def test_a_hidden_call_always_names_its_file(file: str, tool: str, bulk: int) -> None:
+    """By as many of its last parts as there is room for, in the cap of our presets."""
+    block = call("a", tool, arguments={"file_path": file, "content": words(bulk)})
+    made = replacement_of(Item(7, 7, block, 1_234), None, 40, EXACT, address="@1234567")
+    told = str((made.arguments or {})[HIDDEN_KEY])
+    assert made.tokens <= 40
+    assert f"{file.rsplit('/', 1)[-1]}" in told
+    whole = canonical_json({HIDDEN_KEY: f"{file}: 1234 tokens, read @1234567"})
+    assert EXACT.count(tool + whole) > 40 or file in told
+
+
+@given(TOOLS, st.dictionaries(TEXTS, TEXTS | st.integers() | st.lists(TEXTS)) | TEXTS)
+def test_a_hidden_call_of_any_tool_says_what_it_was(tool: str, arguments: Any) -> None:
+    """Its name alone may be longer than the cap: then the subject still has its least room."""
+    made = replacement_of(Item(7, 7, call("a", tool, arguments=arguments), 1_234), None, 40, EXACT, address="@7")
+    [told] = (made.arguments or {}).values()
+    subject = str(told).removesuffix(": 1234 tokens, read @7")
+    assert subject
+    frame = EXACT.count(tool + canonical_json({HIDDEN_KEY: ": 1234 tokens, read @7"}))
+    assert made.tokens <= max(40, frame + 2 * 12)
+
+
+def test_an_address_that_is_longer_than_the_cap_is_printed_all_the_same() -> None:
     """Without it nobody could read the block back."""
-    text = text_of(call("x" * 300), result("x" * 300), most=20)
-    assert text.endswith(f"] tc:turn_1.{'x' * 300}.result")
+    text = stands_for(call("x"), result("x"), most=8, address="@" + "9" * 18).text
+    assert text.endswith("] @" + "9" * 18)

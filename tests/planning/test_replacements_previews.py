@@ -22,6 +22,11 @@ def item_of(block: Block) -> Item:
     return window_of(block).items[0]
 
 
+def preview(item: Item, most: int, address: str = "@152") -> Replacement:
+    """Return the preview of an item."""
+    return preview_of(item, most, COUNTER, address=address)
+
+
 def lines(tokens: int) -> str:
     """Return numbered lines of four tokens each."""
     return "".join(f"line {n:010d}\n" for n in range(tokens // 4))
@@ -71,7 +76,7 @@ def test_what_is_hidden_or_redacted_is_not_previewed_again() -> None:
 def test_a_preview_shows_head_and_tail_and_says_where_the_rest_is() -> None:
     """It fits its cap, keeps more of the head than of the tail, names the full size and ends no path early."""
     item = item_of(result("a", text=lines(8_000)))
-    replacement = preview_of(item, 400, COUNTER)
+    replacement = preview(item, 400)
     assert replacement.tokens == COUNTER.count(replacement.text) <= 400
     head, rest = replacement.text.split("\n[… preview: ")
     frame, tail = rest.split(" …]\n")
@@ -79,40 +84,40 @@ def test_a_preview_shows_head_and_tail_and_says_where_the_rest_is() -> None:
     assert item.block.text.endswith(tail)
     assert len(head) > len(tail) > 200
     assert "8000 tokens" in frame
-    assert frame.endswith(item.block.path)
+    assert frame.endswith("; all of it: @152")
 
 
 def test_a_preview_counts_the_pictures_that_it_leaves_out() -> None:
     """Data is not shown in a preview, so its pictures are told."""
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
-    replacement = preview_of(item_of(result("a", 500, data=[picture, picture])), 400, COUNTER)
+    replacement = preview(item_of(result("a", 500, data=[picture, picture])), 400)
     assert "2 pictures and the middle" in replacement.text
 
 
 def test_a_small_cap_still_leaves_the_address() -> None:
-    """Where the frame alone takes the cap, the path is shown all the same."""
-    replacement = preview_of(item_of(result("a", 500)), 50, COUNTER)
-    assert "tc:turn_0.a.result" in replacement.text
+    """Where the frame alone takes the cap, the address is shown all the same."""
+    replacement = preview(item_of(result("a", 500)), 50)
+    assert "@152" in replacement.text
 
 
 def test_the_longest_arguments_are_shortened_and_the_rest_stays() -> None:
-    """The result is a JSON object with the same keys; what was cut says so with the path."""
+    """The result is a JSON object with the same keys; what was cut says so with the address."""
     item = item_of(
         call("w", "write", arguments={"path": "src/a.py", "content": words(5_000), "mode": 420, "flags": ["x"]})
     )
-    replacement = preview_of(item, 400, COUNTER)
+    replacement = preview(item, 400)
     arguments = replacement.arguments
     assert arguments is not None
     assert set(arguments) == {"path", "content", "mode", "flags"}
     assert (arguments["path"], arguments["mode"], arguments["flags"]) == ("src/a.py", 420, ["x"])
-    assert str(arguments["content"]).endswith(f"[… left out; all arguments: {item.block.path}]")
+    assert str(arguments["content"]).endswith("[… left out; all arguments: @152]")
     assert COUNTER.count(f"write{canonical_json(arguments)}") == replacement.tokens <= 400
 
 
 def test_a_nested_argument_is_shortened_as_text() -> None:
     """A long list or object becomes the beginning of its JSON, inside an object that still parses."""
     item = item_of(call("e", "edit", arguments={"edits": [{"old": words(300), "new": words(300)}] * 10}))
-    replacement = preview_of(item, 400, COUNTER)
+    replacement = preview(item, 400)
     assert replacement.arguments is not None
     assert str(replacement.arguments["edits"]).startswith('[{"new":"abc abc')
     assert json.loads(canonical_json(replacement.arguments)) == replacement.arguments
@@ -121,18 +126,27 @@ def test_a_nested_argument_is_shortened_as_text() -> None:
 def test_an_object_of_very_many_small_values_keeps_its_beginning_and_its_address() -> None:
     """Where shortening values is not enough, the object is replaced by a preview of its JSON."""
     item = item_of(call("m", "many", arguments={f"key_{n:04d}": n for n in range(2_000)}))
-    replacement = preview_of(item, 400, COUNTER)
+    replacement = preview(item, 400)
     assert replacement.arguments is not None
     assert set(replacement.arguments) == {"_preview", "_all"}
     assert str(replacement.arguments["_preview"]).startswith('{"key_0000":0')
-    assert item.block.path in str(replacement.arguments["_all"])
+    assert "@152" in str(replacement.arguments["_all"])
     assert replacement.tokens <= 400
 
 
 def test_raw_arguments_become_an_object_with_their_beginning() -> None:
     """What the model wrote as broken JSON is shown as a JSON object all the same."""
     item = item_of(call("r", "run", arguments='{"content": "' + words(5_000)))
-    replacement = preview_of(item, 400, COUNTER)
+    replacement = preview(item, 400)
     assert replacement.arguments is not None
     assert str(replacement.arguments["_preview"]).startswith('{"content": "abc')
     assert replacement.tokens <= 400
+
+
+def test_where_nothing_can_be_read_back_a_preview_promises_nothing() -> None:
+    """A list of messages has no log behind it."""
+    text = preview(item_of(result("a", text=lines(8_000))), 400, address="").text
+    assert "\n[… preview: the middle of 8000 tokens left out …]\n" in text
+    arguments = preview(item_of(call("w", "write", arguments={"content": words(5_000)})), 400, address="").arguments
+    assert arguments is not None
+    assert str(arguments["content"]).endswith("[… left out]")

@@ -51,6 +51,7 @@ class Fold:
     Args:
         conversation: id of the log.
         without: versions of the compactions that are taken back later in the log.
+        readable: whether its blocks can be read back, so that their addresses may be printed.
 
     Attributes:
         conversation: id of the log.
@@ -59,8 +60,9 @@ class Fold:
         recount: makes the window's figures; None leaves them as they were stored.
     """
 
-    def __init__(self, conversation: str, without: Iterable[int] = ()) -> None:
+    def __init__(self, conversation: str, without: Iterable[int] = (), *, readable: bool = True) -> None:
         self.conversation = conversation
+        self._readable = readable
         self.version = 0
         self.at: datetime | None = None
         self._without = frozenset(without)
@@ -109,7 +111,7 @@ class Fold:
 
     def copy(self, conversation: str | None = None) -> Fold:
         """Return an independent copy: for a dry run, or for a fork under another conversation id."""
-        twin = Fold(conversation or self.conversation, self._without)
+        twin = Fold(conversation or self.conversation, self._without, readable=self._readable)
         twin.resume(
             self.version,
             items=self._items,
@@ -172,6 +174,7 @@ class Fold:
                 turn_id=self._turns.turn_id,
                 response=self._turns.response,
                 state=self._state,
+                readable=self._readable,
             )
         return self._window
 

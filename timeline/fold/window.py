@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, ToolResult
 from timeline.events import Covers
+from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ class Window:
         turn_id: the current turn; empty before the first block.
         response: running number of the newest model response.
         state: the small fields; each one is also a property here.
+        readable: a log holds the blocks, so that what is not shown can be read back; false for a list of messages.
     """
 
     conversation: str
@@ -189,10 +191,15 @@ class Window:
     turn_id: str = ""
     response: int = 0
     state: FoldState = NOTHING_YET
+    readable: bool = True
 
     def __repr__(self) -> str:
         held = f"{len(self.items)} items, {self.tokens:,} tokens, {len(self.summaries)} summaries"
         return f"<Window of {self.conversation!r}: version {self.version}, {held}>"
+
+    def address_of(self, item: Item) -> str:
+        """Return the address to print for an item; empty where nothing can be read back."""
+        return str(Address(item.version)) if self.readable else ""
 
     @property
     def tokens(self) -> int:

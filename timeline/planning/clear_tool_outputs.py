@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REASON: Final = "tool_output"
 CLEARED: Final = "[Tool output cleared - see conversation summary]"
-"""The text shown for a cleared output, in front of its path: the pruner's, of the design's four such texts."""
+"""The text shown for a cleared output, in front of its address: the pruner's, of the design's four such texts."""
 
 
 def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: ClearToolOutputs) -> HideDecision | None:
@@ -35,7 +35,7 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
     seen = 0
     for item in outputs:
         seen += item.tokens
-        text = f"{CLEARED} {item.block.path}"
+        text = f"{CLEARED} {window.address_of(item)}".rstrip()
         tokens = counter.count(text)
         if seen > step.protect and tokens < item.tokens:
             cleared.append(Replacement(version=item.version, text=text, tokens=tokens))

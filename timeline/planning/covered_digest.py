@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Attachment, StageDigest, ToolCall, ToolResult
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Named, Problem, Search, ToolOutputs
+from timeline.events.addresses import Address
 from timeline.facts.of_items import facts_of
 from timeline.planning.strip_chitchat import is_stripped
 
@@ -74,13 +75,13 @@ def _hidden(covered: Sequence[Item]) -> Iterator[HiddenBlock]:
     """Return the blocks that were hidden behind a text; a thought, or a call's arguments, have none."""
     for item in covered:
         if item.replacement is not None and item.replacement.text:
-            yield _replaced(item.block.path, item.replacement.text)
+            yield _replaced(item.block.path, item.replacement.text.removesuffix(f" {Address(item.version)}"))
         elif is_stripped(item):
             yield _replaced(item.block.path, item.block.text)
 
 
 def _replaced(path: str, text: str) -> HiddenBlock:
-    """Return a hidden block with the beginning of its replacement, which mostly ends with the block's path."""
+    """Return a hidden block with the beginning of its replacement, without the path that old ones end with."""
     text = text.removesuffix(path).rstrip()
     short = text if len(text) <= _LONGEST_REPLACEMENT else text[:_LONGEST_REPLACEMENT] + "…"
     return HiddenBlock(path=path, replacement=short)

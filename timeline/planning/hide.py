@@ -109,8 +109,9 @@ _LEAST_GAIN: Final = 2
 NOTICE_KEY: Final = "notice"
 """Key of a `SystemMessage`'s ``meta`` that names the runtime's purpose of the message."""
 NOTICE: Final = (
-    "Older content of this conversation is hidden to save room. What stands for it ends with a path: "
-    "read that path to see all of it."
+    "Older content of this conversation is hidden to save room. What stands for it ends with an address, @ and a "
+    "number: read that address to see all of it. Calls shown with _hidden were made with all their arguments, as "
+    "yours must be."
 )
 
 
@@ -138,7 +139,7 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
     changed: dict[int, Item] = {}
     for item in eligible:
         call = None if item.answers is None else calls.get(item.answers)
-        replacement = replacement_of(item, call, hiding.replacement_tokens, counter)
+        replacement = replacement_of(item, call, hiding.replacement_tokens, counter, address=window.address_of(item))
         if replacement.tokens * _LEAST_GAIN <= item.tokens and replacement.tokens < item.tokens:
             chosen.append(replacement)
             changed[item.version] = item._replace(replacement=replacement)

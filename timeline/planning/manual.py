@@ -112,7 +112,7 @@ def _check_may_hide(window: Window, item: Item) -> None:
 def _replacement(window: Window, item: Item, text: str | None, most: int, counter: TokenCounter) -> Replacement:
     if text is None:
         call = next((i.block for i in window.items if i.version == item.answers), None)
-        return replacement_of(item, call, most, counter)
+        return replacement_of(item, call, most, counter, address=window.address_of(item))
     text = repair_text(text)
     if isinstance(item.block, ToolCall):
         arguments: dict[str, JsonValue] = {HIDDEN_KEY: text}

@@ -183,7 +183,8 @@ class Ranges:
         for position in sorted(candidates, key=lambda p: (-self.shown[p], p)):
             if excess <= 0:
                 break
-            replacement = preview_of(self.items[position], most, self.counter)
+            item = self.items[position]
+            replacement = preview_of(item, most, self.counter, address=self.window.address_of(item))
             saved = self._spares(position, replacement)
             if saved > 0:
                 previews.append(replacement)

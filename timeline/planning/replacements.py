@@ -1,15 +1,17 @@
-"""Make the replacement of a block: the short text, arguments object or preview shown for it, with its path at the end.
+"""Make the replacement of a block: the short text, arguments object or preview shown for it, with its address.
 
-A replacement is made once, when the hide is decided, and recorded with it. A preview shows the beginning and end of a
-large result, argument or pasted prompt; it is used where the newest group alone, or all carried blocks together, are
-too large. An ellipsis marks each place where text is left out, so that no part looks like the whole.
+A replacement is made once, when the hide is decided, and recorded with it. It always names its subject: the file, the
+command or query, else the arguments or the beginning of the text. A hidden call has one argument, `HIDDEN_KEY`, and
+none of its tool's: a call in which only the bulky values are missing is one that a model may imitate (ADR 0035). A
+preview shows the beginning and end of a large result, argument or pasted prompt; it is used where the newest group
+alone, or all carried blocks together, are too large. An ellipsis marks each place where text is left out, so that no
+part looks like the whole.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import (
@@ -28,7 +30,7 @@ from timeline.facts.tool_use import tool_use
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from timeline.blocks import Block
     from timeline.fold.window import Item
@@ -39,6 +41,8 @@ _ELLIPSIS: Final = "…"
 _LOOKED_AT: Final = 2_000
 """Characters of a text that are read to make a line: more than any line has room for."""
 _SEPARATOR: Final = re.compile(r"[/\\]")
+_PLAIN: Final = re.compile(r"[^\s,{}]+")
+"""A path without characters that mean something in a list of files."""
 
 
 def one_line(text: str) -> str:
@@ -88,74 +92,86 @@ def room_in(line: Callable[[int], str], most: int, counter: TokenCounter) -> int
 
 
 HIDDEN_KEY: Final = "_hidden"
-"""Key, among a hidden call's arguments, of the line with the size of all arguments and the call's path."""
-_LEFT_OUT: Final = "[hidden]"
-"""The replacement of a single bulky argument."""
+"""The only argument of a hidden call: its subject, the size of all arguments and the call's address."""
 _SMALL_VALUE: Final = 12
 """The most tokens of an argument that is kept unchanged."""
 _LEAST_SUBJECT: Final = 12
-"""Tokens reserved for a call's subject before other arguments are kept."""
+"""Tokens that a subject gets even where the tool's name and the address leave less."""
+_MOST_ASKED: Final = 12
+"""Tokens of a call's subject in the line about its result: the call is always shown in front of it."""
 _NAME_SHARE: Final = 4
 """A tool name takes at most one part in this many of a replacement: tools of plugins have long names."""
 
 
-def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCounter) -> Replacement:
-    """Return the replacement of a block, of at most ``most`` tokens unless its path alone is longer.
+def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCounter, *, address: str) -> Replacement:
+    """Return the replacement of a block, of at most ``most`` tokens.
+
+    It is longer only where the address, or a call's own name, leaves less than a few tokens for the subject.
 
     Args:
         item: the block.
         call: the call that it answers, if it is a result.
         most: cap in tokens.
         counter: counts them.
+        address: of the block; empty where nothing can be read back.
     """
     block = item.block
     if type(block) is ToolCall:
-        arguments = _brief_arguments(block, item.tokens, most, counter)
+        arguments = _hidden_arguments(block, item.tokens, most, counter, address)
         tokens = counter.count(f"{block.name}{canonical_json(arguments)}")
         return Replacement(version=item.version, arguments=arguments, tokens=tokens)
     if type(block) is Reasoning:  # old reasoning is of no use to the model: not even a line of it
         return Replacement(version=item.version)
     if type(block) is ToolResult:
-        text = _result_line(block, call, item.tokens, most, counter)
+        line = _result_line(block, call, item.tokens, most, counter)
     elif type(block) is Attachment:
-        text = _attachment_line(block, item.tokens, most, counter)
+        line = _attachment_line(block, item.tokens, most, counter)
     else:
-        text = _beginning(block, item.tokens, most, counter)
+        line = _text_line(block, item.tokens)
+    text = line.text(most, counter, f" {address}" if address else "")
     return Replacement(version=item.version, text=text, tokens=counter.count(text))
 
 
-def _result_line(result: ToolResult, call: Block | None, tokens: int, most: int, counter: TokenCounter) -> str:
-    """Return a line about a result: its tool, the call's subject in brief, its size and its status."""
-    asked = _asked(call) if isinstance(call, ToolCall) else _Subject("")
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line about a block: its subject, and what is said before and behind it."""
+
+    before: str
+    subject: _Subject
+    behind: str
+    most_subject: int | None = None
+
+    def text(self, most: int, counter: TokenCounter, address: str) -> str:
+        """Return the line with the address at its end; the subject takes the room that the rest leaves."""
+
+        def line(room: int) -> str:
+            return f"{self.before}{self.subject.brief(room, counter)}{self.behind}{address}".lstrip()
+
+        whole = counter.count(self.subject.text)
+        wanted = whole if self.most_subject is None else min(whole, self.most_subject)
+        if counter.count(line(wanted)) <= most:
+            return line(wanted)
+        return line(min(wanted, max(_LEAST_SUBJECT, room_in(line, most, counter))))
+
+
+def _result_line(result: ToolResult, call: Block | None, tokens: int, most: int, counter: TokenCounter) -> _Line:
+    """Return the line about a result: its tool, the call's subject in brief, its size and its status."""
+    asked = _asked(call, counter) if isinstance(call, ToolCall) else _Subject("")
     name = one_line(result.name or (call.name if isinstance(call, ToolCall) else "") or "tool")
     name = shortened(name, most // _NAME_SHARE, counter)
-    ended = f"{_size(result, tokens)}, {_status(result)}"
-
-    def line(room: int) -> str:
-        return f"[{name}({asked.brief(room, counter)}): {ended}, hidden] {result.path}"
-
-    return line(room_in(line, most, counter))
+    return _Line(f"[{name}(", asked, f"): {_size(result, tokens)}, {_status(result)}, hidden]", _MOST_ASKED)
 
 
-def _attachment_line(block: Attachment, tokens: int, most: int, counter: TokenCounter) -> str:
-    """Return a line about an attachment: its name, its kind and its size."""
+def _attachment_line(block: Attachment, tokens: int, most: int, counter: TokenCounter) -> _Line:
+    """Return the line about an attachment: its name, its kind and its size."""
     name = _Subject(one_line(str(block.meta.get("file") or "attachment")), is_file=True)
     kind = "" if image_count(block) else f"{shortened(one_line(block.mime), most // _NAME_SHARE, counter)}, "
-
-    def line(room: int) -> str:
-        return f"[{name.brief(room, counter)}: {kind}{_size(block, tokens)}, hidden] {block.path}"
-
-    return line(room_in(line, most, counter))
+    return _Line("[", name, f": {kind}{_size(block, tokens)}, hidden]")
 
 
-def _beginning(block: Block, tokens: int, most: int, counter: TokenCounter) -> str:
-    """Return the beginning of a text, with its size and the path of the whole."""
-    text = one_line(block.text)
-
-    def line(room: int) -> str:
-        return f"{shortened(text, room, counter)} [{_size(block, tokens)}, shortened] {block.path}".lstrip()
-
-    return line(room_in(line, most, counter))
+def _text_line(block: Block, tokens: int) -> _Line:
+    """Return the beginning of a text, with its size."""
+    return _Line("", _Subject(one_line(block.text)), f" [{_size(block, tokens)}, shortened]")
 
 
 def _size(block: Block, tokens: int) -> str:
@@ -172,63 +188,101 @@ def _status(result: ToolResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The subject of a call on one line; ``key`` is the argument that holds it, where a single one does."""
+    """What a block is about, on one line; of several files, ``further`` counts those behind the first."""
 
     text: str
-    key: str | None = None
     is_file: bool = False
+    first: str = ""
+    further: int = 0
 
     def brief(self, room: int, counter: TokenCounter) -> str:
         """Return it shortened: keep the end of a file's path, and the beginning of a command or query."""
-        return (shortened_path if self.is_file else shortened)(self.text, room, counter)
+        if not self.further:
+            return (shortened_path if self.is_file else shortened)(self.text, room, counter)
+        if counter.count(self.text) <= room:
+            return self.text
+        more = f" and {self.further} more"
+        return (shortened_path(self.first, room - counter.count(more), counter) or self.first[:1]) + more
 
 
 def _subject(call: ToolCall) -> _Subject:
-    """Return the file, command or query of a call; an empty subject for other tools."""
+    """Return the files, command or query of a call; an empty subject for other tools."""
     use = tool_use(call)
     if use is None:
         return _Subject("")
-    given = call.arguments if isinstance(call.arguments, dict) else {}
-    key = next((key for key, value in given.items() if value == use.subjects[0]), None)
-    is_file = use.kind in {"read", "write"} and len(use.subjects) == 1
-    return _Subject(one_line(", ".join(use.subjects)), key, is_file)
+    told = tuple(filter(None, map(one_line, use.subjects)))
+    if use.kind not in {"read", "write", "delete"}:
+        return _Subject(", ".join(told))
+    return _Subject(_together(told), is_file=True, first=told[0] if told else "", further=max(0, len(told) - 1))
 
 
-def _asked(call: ToolCall) -> _Subject:
-    """Return the subject of a call; without one, its arguments by name."""
+def _together(files: Sequence[str]) -> str:
+    """Return files with the folder that all are in said once, as a shell would read it: ``src/{a.py,b.py}``."""
+    if len(files) < 2 or any(not _PLAIN.fullmatch(file) for file in files):
+        return ", ".join(files)
+    first = files[0]
+    folders = (first[: place + 1] for place in range(len(first) - 1, 0, -1) if first[place] == "/")
+    folder = next((folder for folder in folders if all(file.startswith(folder) for file in files)), "")
+    if not folder:
+        return ", ".join(files)
+    return f"{folder}{{{','.join(file.removeprefix(folder) for file in files)}}}"
+
+
+def _asked(call: ToolCall, counter: TokenCounter) -> _Subject:
+    """Return the subject of a call; without one, its arguments by name, each in brief."""
     subject = _subject(call)
     if subject.text:
         return subject
     if isinstance(call.arguments, str):
         return _Subject(one_line(call.arguments))
-    named = (f"{k}={v if isinstance(v, str) else canonical_json(v)}" for k, v in call.arguments.items())
-    return _Subject(one_line(", ".join(named)))
+    return _Subject(one_line(_named(call.arguments, counter)))
 
 
-def _brief_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCounter) -> dict[str, Any]:
-    """Return a valid arguments object with a call's subject, its small arguments and the path of all of them.
+def _named(arguments: Mapping[str, Any], counter: TokenCounter) -> str:
+    texts = {key: value if isinstance(value, str) else canonical_json(value) for key, value in arguments.items()}
+    return ", ".join(f"{key}={shortened(one_line(text), _SMALL_VALUE, counter)}" for key, text in texts.items())
 
-    Where room is short, the marks of bulky arguments are left out first, then the small arguments.
+
+def _hidden_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCounter, address: str) -> dict[str, Any]:
+    """Return what is shown as a hidden call's arguments: its subject, its small arguments, their size, its address.
+
+    Where room is short, the small arguments are left out first; then the subject is shortened.
     """
-    subject = _subject(call)
+    subject = _asked(call, counter)
+    small = _named(_small_arguments(call, counter), counter) if _subject(call).text else ""
+    behind = f": {tokens} tokens" + (f", read {address}" if address else "")
+
+    def arguments(about: str) -> dict[str, Any]:
+        return {HIDDEN_KEY: f"{about or 'no arguments'}{behind}"}
+
+    def line(room: int) -> str:
+        return f"{call.name}{canonical_json(arguments(subject.brief(room, counter)))}"
+
+    whole = f"{subject.text} ({one_line(small)})" if small else subject.text
+    for about in (whole, subject.text):
+        if counter.count(f"{call.name}{canonical_json(arguments(about))}") <= most:
+            return arguments(about)
+    return arguments(subject.brief(max(_LEAST_SUBJECT, room_in(line, most, counter)), counter))
+
+
+def _small_arguments(call: ToolCall, counter: TokenCounter) -> dict[str, Any]:
+    """Return the arguments that are short enough to be kept, without those that hold the subject."""
+    use = tool_use(call)
+    subjects = () if use is None else use.subjects
     given: dict[str, Any] = call.arguments if isinstance(call.arguments, dict) else {}
-    others = {key: value for key, value in given.items() if key != subject.key}
-    small = {key: value for key, value in others.items() if _is_small(value, counter)}
-    marked = {key: small.get(key, _LEFT_OUT) for key in others}
+    return {
+        key: value
+        for key, value in given.items()
+        if _is_small(value, counter) and not any(part in subjects for part in _parts_of(value))
+    }
 
-    def brief(kept: dict[str, Any], room: int) -> dict[str, Any]:
-        about = subject.brief(room, counter)
-        if subject.key is not None:
-            return {subject.key: about, **kept, HIDDEN_KEY: f"[{tokens} tokens, hidden] {call.path}"}
-        what = f"{about}: {tokens} tokens" if about else f"{tokens} tokens"
-        return {**kept, HIDDEN_KEY: f"[{what}, hidden] {call.path}"}
 
-    def line(kept: dict[str, Any], room: int) -> str:
-        return f"{call.name}{canonical_json(brief(kept, room))}"
-
-    rooms = [(kept, room_in(partial(line, kept), most, counter)) for kept in (marked, small, {})]
-    least = min(_LEAST_SUBJECT, counter.count(subject.text))
-    return brief(*next((choice for choice in rooms if choice[1] >= least), rooms[-1]))
+def _parts_of(value: Any) -> list[str]:
+    """Return the texts by which an argument may hold a subject: a list of words is one command or several files."""
+    if isinstance(value, list):
+        words = [word for word in value if isinstance(word, str)]
+        return [*words, " ".join(words), "\n".join(words)]
+    return [value] if isinstance(value, str) else []
 
 
 def _is_small(value: Any, counter: TokenCounter) -> bool:
@@ -238,8 +292,8 @@ def _is_small(value: Any, counter: TokenCounter) -> bool:
 
 _PREVIEWABLE: Final = (ToolCall, ToolResult, UserPrompt, Attachment, CustomBlock, Note, SystemMessage)
 _TAIL_SHARE: Final = 0.3
-_FRAME_TOKENS: Final = 60
-"""Tokens reserved for the line between head and tail: two figures and a path."""
+_FRAME_TOKENS: Final = 40
+"""Tokens reserved for the line between head and tail: two figures and an address."""
 
 
 def can_preview(item: Item, preview_tokens: int) -> bool:
@@ -248,22 +302,30 @@ def can_preview(item: Item, preview_tokens: int) -> bool:
     return previewable and item.replacement is None and not item.omitted and item.tokens > preview_tokens
 
 
-def preview_of(item: Item, preview_tokens: int, counter: TokenCounter) -> Replacement:
-    """Return the preview of an item, of at most ``preview_tokens`` unless its path alone is longer."""
+def preview_of(item: Item, preview_tokens: int, counter: TokenCounter, *, address: str) -> Replacement:
+    """Return the preview of an item, of at most ``preview_tokens`` unless the line in its middle alone is longer.
+
+    Args:
+        item: the item.
+        preview_tokens: cap in tokens.
+        counter: counts them.
+        address: of the item's block; empty where nothing can be read back.
+    """
     block = item.block
     if isinstance(block, ToolCall):
-        arguments = _preview_arguments(block, preview_tokens, counter)
+        arguments = _preview_arguments(block, preview_tokens, counter, address)
         tokens = counter.count(f"{block.name}{canonical_json(arguments)}")
         return Replacement(version=item.version, arguments=arguments, tokens=tokens)
-    text = preview_text(block, item.tokens, preview_tokens, counter)
+    text = _preview_text(block, item.tokens, preview_tokens, counter, address)
     return Replacement(version=item.version, text=text, tokens=counter.count(text))
 
 
-def preview_text(block: Block, tokens: int, preview_tokens: int, counter: TokenCounter) -> str:
-    """Return head and tail of a block's text, and between them its size and the path of the whole."""
+def _preview_text(block: Block, tokens: int, preview_tokens: int, counter: TokenCounter, address: str) -> str:
+    """Return head and tail of a block's text, and between them its size and the address of the whole."""
     pictures = image_count(block)
     what = f"{pictures} pictures and " if pictures else ""
-    frame = f"\n[… preview: {what}the middle of {tokens} tokens left out; all of it: {block.path} …]\n"
+    whole = f"; all of it: {address}" if address else ""
+    frame = f"\n[… preview: {what}the middle of {tokens} tokens left out{whole} …]\n"
     room = max(0, preview_tokens - max(_FRAME_TOKENS, counter.count(frame)))
     tail_room = int(room * _TAIL_SHARE)
     head = counter.truncate(block.text, room - tail_room)
@@ -278,9 +340,9 @@ def _tail(text: str, tokens: int, counter: TokenCounter) -> str:
     return tail
 
 
-def _preview_arguments(call: ToolCall, preview_tokens: int, counter: TokenCounter) -> dict[str, Any]:
+def _preview_arguments(call: ToolCall, preview_tokens: int, counter: TokenCounter, address: str) -> dict[str, Any]:
     """Return the arguments with the longest values shortened until they fit; else the beginning of their JSON."""
-    note = f"[… left out; all arguments: {call.path}]"
+    note = f"[… left out; all arguments: {address}]" if address else "[… left out]"
     if isinstance(call.arguments, str):
         return {"_preview": counter.truncate(call.arguments, preview_tokens // 2), "_all": note}
     arguments: dict[str, Any] = dict(call.arguments)
