@@ -128,7 +128,8 @@ def test_the_table_has_every_policy_with_its_figures(report: Report, visit: Call
     rows = opened.rows("#policies")
     assert [row[0] for row in rows] == [stand.policy for stand in stands]
     assert [row[3] for row in rows] == [f"{stand.totals.units:,.0f}" for stand in stands]
-    assert [row[1] for row in rows] == ["\u2013" if stand.relative is None else f"{stand.relative:.3f}" for stand in stands]
+    shares = ["\u2013" if stand.relative is None else f"{stand.relative:.3f}" for stand in stands]
+    assert [row[1] for row in rows] == shares
     assert f"none sends {stands[0].totals.over_limit} calls above the limit." in opened.text(".warnings")
     assert "bad.jsonl" in opened.text(".warnings")
 
