@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import TimelineError, VersionConflict
+from timeline.events.encoding import checksum
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
 from .. import append_rules
 from ..digests import rows_of
 from . import digest_rows, facts, statements
+from .inserting import insert_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from ..codec import Batch, ForkPoint, Row
     from .recent_calls import RecentCalls
@@ -128,16 +129,18 @@ class _HandedOver:
 
 def _row(batch: Batch, log: SQLiteLog, number: int, version: int) -> Row:
     draft = batch.drafts[number]
-    return (log.key, version, *draft, draft.checksum(batch.conversation, version))
+    id_, type_, schema_version, at, _, _, _, payload = draft
+    hashed = checksum(batch.conversation, version, id_, type_, schema_version, at, payload)
+    return (log.key, version, *draft, hashed)
 
 
 def _row_handed_over(batch: Batch, log: SQLiteLog, number: int, version: int) -> Row:
     """Return the row of an event, and take its payload out of the batch if it is large."""
-    *columns, payload, checksum = _row(batch, log, number, version)
+    *columns, payload, hashed = _row(batch, log, number, version)
     if len(payload) <= _LARGE:
-        return (*columns, payload, checksum)
+        return (*columns, payload, hashed)
     batch.drafts[number] = batch.drafts[number]._replace(payload="")
-    return (*columns, _HandedOver(payload), checksum)
+    return (*columns, _HandedOver(payload), hashed)
 
 
 def insert(
@@ -159,7 +162,7 @@ def insert(
     """
     # Conversations first: a new one gets its key here, which every other row refers to.
     _write_conversations(connection, placed)
-    rows: list[Row] = []
+    parameters: list[Any] = []
     for batch, log, first, _ in placed:
         if batch.values:
             connection.executemany(statements.INSERT_VALUES, batch.values.items())
@@ -167,12 +170,10 @@ def insert(
             version, window_start, body = batch.snapshot
             connection.execute(statements.REPLACE_SNAPSHOT, (log.key, version, body, sha256_hex(body)))
             connection.execute(statements.UPDATE_WINDOW_START, (window_start, log.key))
-        rows += [row(batch, log, number, first + number) for number in range(len(batch.drafts))]
-    for some, statement in _in_statements(rows):
-        connection.execute(statement, list(chain.from_iterable(some)))
-    # Read right after the insert, while the connection's newest row is the newest event. RETURNING costs a third.
-    (position,) = connection.execute(statements.LAST_POSITION).fetchone()
-    position -= len(rows)
+        for number in range(len(batch.drafts)):
+            parameters += row(batch, log, number, first + number)
+    position = insert_rows(connection, statements.INSERT_EVENTS, parameters)
+    position -= sum([len(part.batch.drafts) for part in placed])
     appended = []
     for batch, log, first, last in placed:
         position += last - first + 1
@@ -186,14 +187,6 @@ def insert(
         if batch.facts is not None and batch.facts.calls:
             recent.written(log.key, first, batch.facts.calls)
     return appended
-
-
-def _in_statements(rows: list[Row]) -> Iterator[tuple[list[Row], str]]:
-    start = 0
-    for size, statement in statements.INSERT_EVENTS.items():
-        while len(rows) - start >= size:
-            yield rows[start : start + size], statement
-            start += size
 
 
 def _write_conversations(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> None:

@@ -44,6 +44,7 @@ from ..facts import (
 )
 from ..search.scanning import redacted_version
 from . import statements
+from .inserting import insert_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -94,7 +95,7 @@ def write(  # noqa: PLR0917 - an append's place
         rows += rows_of_facts(said, key, position + number, path, first + call, first)
     if facts.waiting:
         rows += _answered(connection, log, recent, first, position, facts.waiting)
-    _insert(connection, rows)
+    insert_rows(connection, statements.INSERT_FACTS, [*chain.from_iterable(rows)])
     for number, version in facts.redacted:
         if version < first + number:
             forget(connection, key, version)
@@ -153,15 +154,6 @@ def _calls_at(
         redacted = _redacted(rows) if rows else ()
         calls = {p: (v, None if v in redacted else call) for p, (v, call) in calls.items()} if redacted else calls
     return calls
-
-
-def _insert(connection: sqlite3.Connection, rows: Sequence[FactRow]) -> None:
-    """Write the rows of new events, which have none yet."""
-    start = 0
-    for size, statement in statements.INSERT_FACTS.items():
-        while len(rows) - start >= size:
-            connection.execute(statement, list(chain.from_iterable(rows[start : start + size])))
-            start += size
 
 
 def forget(connection: sqlite3.Connection, key: int, version: int) -> None:

@@ -1,8 +1,8 @@
-"""The calls that a store appended lately and that wait for their results: a result's facts need no look-up of its call.
+"""The calls that a store appended lately and that wait for their results, whose facts then need no look-up.
 
-What is remembered cannot become wrong: a path is taken once in a log, and an appended event stays what it is. A call may
-be redacted or removed, by another process too, which the log's head and its redactions say. What is not remembered (a
-call of another process, or of a parent) is looked up.
+What is remembered cannot become wrong: a path is taken once in a log, and an appended event stays what it is. A call
+may be redacted or removed, by another process too, which the log's head and its redactions say. What is not remembered
+(a call of another process, or of a parent) is looked up.
 """
 
 from __future__ import annotations

@@ -68,7 +68,6 @@ _INSERT_EVENTS = (
 _EVENT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_EVENTS: Final = {rows: _INSERT_EVENTS + ", ".join([_EVENT_PARAMETERS] * rows) for rows in (50, 10, 1)}
 """By number of rows, largest first: many rows in one statement take two thirds of the time that `executemany` takes."""
-LAST_POSITION: Final = "SELECT last_insert_rowid()"
 STORED_BETWEEN: Final = (
     "SELECT event_id, checksum, position FROM events"
     " WHERE conversation = ? AND version BETWEEN ? AND ? ORDER BY version"
