@@ -283,14 +283,15 @@ def _plain_fields(block: Block, at: datetime, time: str) -> dict[str, Any] | Non
         value = values[name]
         if value is default:
             continue
-        if type(value) is str:  # first, since most are: comparing a text with a default of another type takes long
+        kind = type(value)
+        if kind is str:  # first, since most are: comparing a text with a default of another type takes long
             if value != default:
                 fields[name] = value
         elif name == "at":
             fields[name] = time if value == at else to_jsonable_python(value.astimezone(UTC))
         elif value == default:
             continue
-        elif type(value) in PLAIN or is_flat(value):
+        elif kind in PLAIN or is_flat(value):
             fields[name] = value
         else:
             return None

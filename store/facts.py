@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import InvalidFilter
 from timeline.events import BlockAppended, BlockRedacted
-from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.extracting import ReadCall, facts_named, facts_of_read_call, read_call
 from timeline.facts.model import Fact
 from timeline.queries import FactKind, StoredFact
 
@@ -87,7 +87,7 @@ class Waiting(NamedTuple):
     result: ToolResult
     at: datetime
     call: str
-    other: tuple[int, ToolCall] | None
+    other: tuple[int, ReadCall] | None
 
 
 class BatchFacts(NamedTuple):
@@ -97,11 +97,13 @@ class BatchFacts(NamedTuple):
         answered: the results whose calls are in the append too: the call's place, the result's, and the facts, whose
             versions are places.
         waiting: the results whose calls have to be looked up.
+        calls: the calls that have no result in the append, each with its place.
         redacted: versions of blocks that the append redacts, each with the place of the event that does.
     """
 
     answered: Sequence[tuple[int, int, str, tuple[Fact, ...]]]
     waiting: Sequence[Waiting]
+    calls: Sequence[tuple[int, ReadCall]]
     redacted: Sequence[tuple[int, int]]
 
 
@@ -112,8 +114,8 @@ def call_path(path: str) -> str | None:
 
 def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
     """Return what the results of an append make known, and what it redacts; None for nothing."""
-    calls: dict[str, tuple[int, ToolCall]] = {}
-    by_id: dict[str, tuple[int, ToolCall]] = {}
+    calls: dict[str, tuple[int, ReadCall]] = {}
+    by_id: dict[str, tuple[int, ReadCall]] = {}
     answered: list[tuple[int, int, str, tuple[Fact, ...]]] = []
     waiting: list[Waiting] = []
     redacted: list[tuple[int, int]] = []
@@ -122,18 +124,20 @@ def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
         if type(payload) is BlockAppended:
             block = payload.block
             if type(block) is ToolCall:
-                calls[block.path] = by_id[block.call_id] = (number, block)
+                calls[block.path] = by_id[block.call_id] = (number, read_call(block))
             elif type(block) is ToolResult:
                 path = block.path
                 beside = path[: -len(_RESULT)] + BESIDE if path.endswith(_RESULT) else ""
-                call = calls.get(beside) if beside else None
+                call = calls.pop(beside, None) if beside else None
                 if call is None:
                     waiting.append(_new(Waiting, (number, block, event.at, beside, by_id.get(block.call_id))))
-                elif facts := facts_of_result(call[1], call[0], block, number, event.at):
+                elif facts := facts_of_read_call(call[1], call[0], block, number, event.at):
                     answered.append((call[0], number, path, facts))
         elif type(payload) is BlockRedacted:
             redacted.append((number, payload.version))
-    return BatchFacts(answered, waiting, redacted) if answered or waiting or redacted else None
+    if not (answered or waiting or calls or redacted):
+        return None
+    return BatchFacts(answered, waiting, [*calls.values()] if calls else (), redacted)
 
 
 def rows_of_facts(  # noqa: PLR0917 - the parts of a key

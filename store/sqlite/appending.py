@@ -12,21 +12,23 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import TimelineError, VersionConflict
+from timeline.events.encoding import checksum
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
 from .. import append_rules
 from ..digests import rows_of
 from . import digest_rows, facts, statements
+from .inserting import insert_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from ..codec import Batch, ForkPoint, Row
+    from .recent_calls import RecentCalls
 
 
 NOWHERE: Final = 0
@@ -127,21 +129,24 @@ class _HandedOver:
 
 def _row(batch: Batch, log: SQLiteLog, number: int, version: int) -> Row:
     draft = batch.drafts[number]
-    return (log.key, version, *draft, draft.checksum(batch.conversation, version))
+    id_, type_, schema_version, at, _, _, _, payload = draft
+    hashed = checksum(batch.conversation, version, id_, type_, schema_version, at, payload)
+    return (log.key, version, *draft, hashed)
 
 
 def _row_handed_over(batch: Batch, log: SQLiteLog, number: int, version: int) -> Row:
     """Return the row of an event, and take its payload out of the batch if it is large."""
-    *columns, payload, checksum = _row(batch, log, number, version)
+    *columns, payload, hashed = _row(batch, log, number, version)
     if len(payload) <= _LARGE:
-        return (*columns, payload, checksum)
+        return (*columns, payload, hashed)
     batch.drafts[number] = batch.drafts[number]._replace(payload="")
-    return (*columns, _HandedOver(payload), checksum)
+    return (*columns, _HandedOver(payload), hashed)
 
 
 def insert(
     connection: sqlite3.Connection,
     placed: Sequence[PlacedBatch],
+    recent: RecentCalls,
     row: Callable[[Batch, SQLiteLog, int, int], Row] = _row,
 ) -> list[Appended]:
     """Write batches in the open transaction; batches of one log come in the order of their versions.
@@ -149,6 +154,7 @@ def insert(
     Args:
         connection: has the transaction.
         placed: the batches.
+        recent: calls that were appended lately.
         row: makes the row of an event: of a batch, its log, the event's place in the batch and its version.
 
     Raises:
@@ -156,7 +162,7 @@ def insert(
     """
     # Conversations first: a new one gets its key here, which every other row refers to.
     _write_conversations(connection, placed)
-    rows: list[Row] = []
+    parameters: list[Any] = []
     for batch, log, first, _ in placed:
         if batch.values:
             connection.executemany(statements.INSERT_VALUES, batch.values.items())
@@ -164,29 +170,23 @@ def insert(
             version, window_start, body = batch.snapshot
             connection.execute(statements.REPLACE_SNAPSHOT, (log.key, version, body, sha256_hex(body)))
             connection.execute(statements.UPDATE_WINDOW_START, (window_start, log.key))
-        rows += [row(batch, log, number, first + number) for number in range(len(batch.drafts))]
-    for some, statement in _in_statements(rows):
-        connection.execute(statement, list(chain.from_iterable(some)))
-    # Read right after the insert, while the connection's newest row is the newest event. RETURNING costs a third.
-    (position,) = connection.execute(statements.LAST_POSITION).fetchone()
-    position -= len(rows)
+        for number in range(len(batch.drafts)):
+            parameters += row(batch, log, number, first + number)
+    position = insert_rows(connection, statements.INSERT_EVENTS, parameters)
+    position -= sum([len(part.batch.drafts) for part in placed])
     appended = []
     for batch, log, first, last in placed:
         position += last - first + 1
         appended.append(Appended(first, last, position))
         if batch.facts is not None:
-            facts.write(connection, log.key, log.base, first, position - last + first, batch.facts)
+            facts.write(connection, log, recent, first, position - last + first, batch.facts)
         for number, payload in batch.compactions:
             digest_rows.write(connection, log.key, rows_of(first + number, batch.drafts[number].at, payload))
+    # Last: whoever rolls a failed insert back to a savepoint has none of its calls to forget.
+    for batch, log, first, _ in placed:
+        if batch.facts is not None and batch.facts.calls:
+            recent.written(log.key, first, batch.facts.calls)
     return appended
-
-
-def _in_statements(rows: list[Row]) -> Iterator[tuple[list[Row], str]]:
-    start = 0
-    for size, statement in statements.INSERT_EVENTS.items():
-        while len(rows) - start >= size:
-            yield rows[start : start + size], statement
-            start += size
 
 
 def _write_conversations(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> None:
@@ -217,7 +217,7 @@ def append_nothing(connection: sqlite3.Connection, conversation: str) -> Appende
     return Appended(log.version + 1, log.version, log.last_position())
 
 
-def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
+def append(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) -> Appended:
     """Append a batch in a transaction of its own, or raise and leave nothing behind.
 
     ``BEGIN IMMEDIATE``: SQLite refuses a transaction that reads first and writes later at once, without waiting for the
@@ -230,16 +230,19 @@ def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if any(len(draft.payload) > _LARGE for draft in batch.drafts):
-            appended = _append_large(connection, batch)
+            appended = _append_large(connection, batch, recent)
         else:
-            appended = _append(connection, batch, _begin_again)
+            appended = _append(connection, batch, recent, _begin_again)
         connection.execute("COMMIT")
+        recent.committed()
     finally:
-        _roll_back(connection)
+        _roll_back(connection, recent)
     return appended
 
 
-def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Appended | Exception]:
+def append_all(
+    connection: sqlite3.Connection, batches: Sequence[Batch], recent: RecentCalls
+) -> list[Appended | Exception]:
     """Append batches, in order, in one transaction; return the place of each, or the error that refused it.
 
     A refused batch leaves the others alone. Where the database itself fails to write one of them (a full disk, say),
@@ -249,35 +252,40 @@ def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list
         sqlite3.Error: the transaction could not be begun or committed; nothing was written.
     """
     if len(batches) < 2:
-        return [_alone(connection, batch) for batch in batches]
+        return [_alone(connection, batch, recent) for batch in batches]
     connection.execute("BEGIN IMMEDIATE")
     try:
         try:
-            outcomes = _at_once(connection, batches) or [_one_of_many(connection, batch) for batch in batches]
+            outcomes = _at_once(connection, batches, recent) or [
+                _one_of_many(connection, batch, recent) for batch in batches
+            ]
         except Exception:  # noqa: BLE001 - whose it is shows when each has a transaction of its own
-            _roll_back(connection)
-            return [_alone(connection, batch) for batch in batches]
+            _roll_back(connection, recent)
+            return [_alone(connection, batch, recent) for batch in batches]
         connection.execute("COMMIT")
+        recent.committed()
     finally:
-        _roll_back(connection)
+        _roll_back(connection, recent)
     return outcomes
 
 
-def _alone(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:
+def _alone(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) -> Appended | Exception:
     try:
-        return append(connection, batch)
+        return append(connection, batch, recent)
     except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the batch
         return error
 
 
-def _at_once(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Appended | Exception] | None:
+def _at_once(
+    connection: sqlite3.Connection, batches: Sequence[Batch], recent: RecentCalls
+) -> list[Appended | Exception] | None:
     """Write all batches as one, which costs a fraction; None where one of them needs a closer look."""
     placed = _at_the_ends(connection, batches)
     if placed is None:
         return None
     connection.execute("SAVEPOINT batch")
     try:
-        outcomes: list[Appended | Exception] = [*insert(connection, placed)]
+        outcomes: list[Appended | Exception] = [*insert(connection, placed, recent)]
     except sqlite3.IntegrityError:
         connection.execute("ROLLBACK TO batch")
         return None
@@ -305,11 +313,11 @@ def _at_the_ends(connection: sqlite3.Connection, batches: Sequence[Batch]) -> li
     return placed
 
 
-def _one_of_many(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:
+def _one_of_many(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) -> Appended | Exception:
     """Append one batch of several, or roll it back alone."""
     connection.execute("SAVEPOINT batch")
     try:
-        outcome: Appended | Exception = _append(connection, batch, _back_to_savepoint)
+        outcome: Appended | Exception = _append(connection, batch, recent, _back_to_savepoint)
     except TimelineError as refusal:
         outcome = refusal
     connection.execute("RELEASE batch")
@@ -330,7 +338,7 @@ def _place(connection: sqlite3.Connection, batch: Batch) -> PlacedBatch | Append
     return PlacedBatch(batch, log, log.version + 1, log.version + len(batch.drafts))
 
 
-def _append_large(connection: sqlite3.Connection, batch: Batch) -> Appended:
+def _append_large(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) -> Appended:
     """Append a batch with a large payload, in the transaction of this batch alone.
 
     What is known is looked up first: the payloads are gone afterwards, and nothing could be tried again.
@@ -340,16 +348,21 @@ def _append_large(connection: sqlite3.Connection, batch: Batch) -> Appended:
         return placed
     if known := append_rules.collision(batch, placed.log):
         return known
-    (appended,) = insert(connection, [placed], _row_handed_over)
+    (appended,) = insert(connection, [placed], recent, _row_handed_over)
     return appended
 
 
-def _append(connection: sqlite3.Connection, batch: Batch, undo: Callable[[sqlite3.Connection], None]) -> Appended:
+def _append(
+    connection: sqlite3.Connection,
+    batch: Batch,
+    recent: RecentCalls,
+    undo: Callable[[sqlite3.Connection], None],
+) -> Appended:
     placed = _place(connection, batch)
     if isinstance(placed, Appended):
         return placed
     try:
-        (appended,) = insert(connection, [placed])
+        (appended,) = insert(connection, [placed], recent)
     except sqlite3.IntegrityError:
         # Insert first: the unique indexes find known ids and paths, so that an append pays for no look-up of its own.
         # Only a refused one is looked up, after its rows are rolled back.
@@ -370,7 +383,8 @@ def _back_to_savepoint(connection: sqlite3.Connection) -> None:
     connection.execute("ROLLBACK TO batch")
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
+def _roll_back(connection: sqlite3.Connection, recent: RecentCalls) -> None:
+    recent.rolled_back()
     # Only inside a transaction: a full disk rolls back by itself, and a commit leaves nothing to roll back.
     if connection.in_transaction:
         connection.execute("ROLLBACK")

@@ -68,7 +68,6 @@ _INSERT_EVENTS = (
 _EVENT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_EVENTS: Final = {rows: _INSERT_EVENTS + ", ".join([_EVENT_PARAMETERS] * rows) for rows in (50, 10, 1)}
 """By number of rows, largest first: many rows in one statement take two thirds of the time that `executemany` takes."""
-LAST_POSITION: Final = "SELECT last_insert_rowid()"
 STORED_BETWEEN: Final = (
     "SELECT event_id, checksum, position FROM events"
     " WHERE conversation = ? AND version BETWEEN ? AND ? ORDER BY version"
@@ -306,6 +305,11 @@ REDACTIONS: Final = (
     f"{_LINEAGE_UP_TO}SELECT e.conversation, e.version, e.payload FROM events AS e INDEXED BY events_rare_within"
     f" WHERE {_IN_LINEAGE} AND e.type = 'block.redacted' AND {_RARE_WHERE_OF_E}"
 )
+OWN_REDACTIONS: Final = (
+    "SELECT conversation, version, payload FROM events INDEXED BY events_rare_within"
+    f" WHERE conversation = ? AND type = 'block.redacted' AND {RARE_WHERE}"
+)
+"""The same of a conversation that is no fork, in a quarter of the time."""
 FORGET_FACTS: Final = (
     "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
     " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"

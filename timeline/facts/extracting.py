@@ -7,7 +7,7 @@ form is made again.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.facts.model import Fact
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.facts.model import FactKind
-    from timeline.facts.tool_use import Call, UseKind
+    from timeline.facts.tool_use import Call, ToolUse, UseKind
 
 FORM: Final = 3
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
@@ -57,8 +57,28 @@ _HITS: Final = re.compile(
 )
 
 
+class ReadCall(NamedTuple):
+    """A call with its uses, which is all that the facts of its result need of it; a store keeps it for the result."""
+
+    path: str
+    name: str
+    uses: tuple[ToolUse, ...]
+
+
+def read_call(call: Call) -> ReadCall:
+    """Read the uses of a call."""
+    return _new(ReadCall, (call.path, call.name, tool_uses(call)))
+
+
 def facts_of_result(
     call: Call, call_version: int, result: ToolResult, result_version: int, at: datetime
+) -> tuple[Fact, ...]:
+    """Return what a call did, by its result; see `facts_of_read_call`."""
+    return facts_of_read_call(read_call(call), call_version, result, result_version, at)
+
+
+def facts_of_read_call(
+    call: ReadCall, call_version: int, result: ToolResult, result_version: int, at: datetime
 ) -> tuple[Fact, ...]:
     """Return what a call did, by its result: files, commands, searches, and the error of a call that failed.
 
@@ -77,7 +97,7 @@ def facts_of_result(
         status, failed = None, True
     facts: list[Fact] = []
     ran = False
-    for kind, subjects in tool_uses(call):
+    for kind, subjects in call.uses:
         if kind == "command":
             ran = True
             status = status_in(result.text) if status is None else status
@@ -96,6 +116,8 @@ def facts_of_result(
 
 def status_in(text: str) -> int | None:
     """Return the exit status that a client states in the first or the last line of an output; None if neither does."""
+    if len(text) <= _HEAD and "xit" not in text and "XIT" not in text:
+        return None  # both parts of most outputs at once
     tail = max(len(text) - _TAIL, 0)
     for states, start, end in ((_FIRST_STATUS.match, 0, _HEAD), (_LAST_STATUS.search, tail, len(text))):
         if (text.find("xit", start, end) >= 0 or text.find("EXIT", start, end) >= 0) and (

@@ -38,6 +38,10 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SERVER: Final = re.compile(r"^.*(?:__|\.|/|:)(?=.)", re.DOTALL)
 _LONGEST_NAME: Final = 200
 _LONGEST_FILE: Final = 4_096
+_LONGEST_KEYS: Final = 400
+"""Characters of all keys of a call above which what is known of them is not kept."""
+_new: Final = tuple.__new__
+"""Makes a `ToolUse` in a third of the time that its constructor takes."""
 
 _ROLES: Final[Mapping[_Role, str]] = {
     "file": "file_path path notebook_path filename file target_file relative_path absolute_path path_in_project"
@@ -188,15 +192,25 @@ def _role(key: str) -> tuple[_Role, int] | None:
 
 def _given(arguments: Mapping[str, Any]) -> dict[_Role, Any]:
     """Return the arguments that name something, by their role; of several with one role, the best known."""
+    keys = (*arguments,)
+    known = _by_rank(keys) if len("".join(keys)) <= _LONGEST_KEYS else _by_rank.__wrapped__(keys)
     given: dict[_Role, Any] = {}
-    ranks: dict[_Role, int] = {}
-    for key, value in arguments.items():
-        if len(key) > _LONGEST_NAME or (known := _role(key)) is None or not value:
-            continue
-        role, rank = known
-        if isinstance(value, (str, list, dict)) and rank < ranks.get(role, len(_ROLE)):
-            given[role], ranks[role] = value, rank
+    for key, role in known:
+        value = arguments[key]
+        if value and role not in given and isinstance(value, (str, list, dict)):
+            given[role] = value
     return given
+
+
+@lru_cache(maxsize=1_024)
+def _by_rank(keys: tuple[str, ...]) -> tuple[tuple[str, _Role], ...]:
+    """Return the keys that name something, with their roles, the best known of each role first.
+
+    The calls of a tool mostly have the same keys, so that these are looked up once.
+    """
+    known = [(key, role) for key in keys if len(key) <= _LONGEST_NAME and (role := _role(key)) is not None]
+    known.sort(key=lambda each: each[1][1])
+    return tuple((key, role) for key, (role, _) in known)
 
 
 def _uses(verbs: frozenset[_Verb], given: dict[_Role, Any]) -> tuple[ToolUse, ...]:
@@ -210,14 +224,14 @@ def _uses(verbs: frozenset[_Verb], given: dict[_Role, Any]) -> tuple[ToolUse, ..
             return _patched(patch[1])
         command = _command(given, verbs)
         if command is not None and ("command" in verbs or not files):
-            return (ToolUse("command", (command,)),)
+            return (_new(ToolUse, ("command", (command,))),)
     if "patch" in given and (patched := _patched(given["patch"])):
         return patched
     if uses := _file_uses(verbs, files, given):
         return uses
     if uses := _parts(verbs, given) or _searches(verbs, files, given):
         return uses
-    return (ToolUse("read", files),) if files and "read" in verbs else ()
+    return (_new(ToolUse, ("read", files)),) if files and "read" in verbs else ()
 
 
 def _file_uses(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Role, Any]) -> tuple[ToolUse, ...]:
@@ -232,8 +246,8 @@ def _file_uses(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Rol
     if "delete" in verbs:
         return (ToolUse("delete", files),)
     if "write" in verbs:
-        return (ToolUse("write", files),)
-    return (ToolUse("read", files),) if "read" in verbs and len(verbs) == 1 else ()
+        return (_new(ToolUse, ("write", files)),)
+    return (_new(ToolUse, ("read", files)),) if "read" in verbs and len(verbs) == 1 else ()
 
 
 def _moved(
@@ -279,7 +293,7 @@ def _searches(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Role
     query = _text(given.get("query"), " ")
     if "search" in verbs:
         found = (query,) if query is not None else files or _files(given.get("folder"))
-        return (ToolUse("search", found),) if found else ()
+        return (_new(ToolUse, ("search", found)),) if found else ()
     if query is None or verbs & {"write", "delete", "move", "copy"} or ("read" in verbs and files):
         return ()
     return (ToolUse("search", (query,)),)
