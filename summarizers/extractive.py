@@ -138,7 +138,7 @@ def _shortest(best: list[tuple[Point, float]], request: SummaryRequest) -> str:
     """Answer where no whole line fits the cap: return the beginning of the best line, or a fixed text."""
     counter, cap = request.counter, request.max_tokens
     text = next((point.text for point, _ in best), "")
-    return fitted(text, cap, counter) or counter.truncate(text, cap) or counter.truncate(NOTHING_SAID, cap)
+    return fitted(text, cap, counter) or counter.truncate(NOTHING_SAID, cap)
 
 
 _GENERIC: Final = Shape(_layout, read_outline, _points)

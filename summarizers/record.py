@@ -223,7 +223,12 @@ def target(call: ToolCall) -> str:
         value = call.arguments.get(key)
         if isinstance(value, str) and value:
             return value
-    return canonical_json(call.arguments) if call.arguments else ""
+    return canonical_json(_flat(call.arguments)) if call.arguments else ""
+
+
+def _flat(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with each text on one line: an escaped line break would join the name behind it."""
+    return {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in arguments.items()}
 
 
 def telling_line(output: str) -> str:

@@ -139,6 +139,7 @@ def _covered(compaction: CompactionCompleted) -> Facts:
         "before_tokens": compaction.before_tokens,
         "after_tokens": compaction.after_tokens,
         "written_by": compaction.written_by.summarizer,
+        "repaired": compaction.written_by.repaired or "",
     }
     return {name: value for name, value in facts.items() if value}
 
@@ -195,6 +196,8 @@ def _summary_in_words(facts: Facts) -> str:
     parts.append(f"compaction {facts.get('compaction_number', 1)} ({spaced(str(facts.get('reason', '')))}): {sizes}")
     if "written_by" in facts:
         parts.append(f"by {facts['written_by']}")
+    if "repaired" in facts:
+        parts.append(f"repaired: {facts['repaired']}")
     return "; ".join(parts)
 
 
