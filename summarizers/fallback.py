@@ -34,8 +34,8 @@ _TOLD: Final = [field.name for field in fields(Summary) if field.name in Written
 
 
 _CORRECTION: Final = (
-    "Your last answer named what the record does not have: {names}. Leave that out, or write the exact name as the record"
-    " has it."
+    "Your last answer named what the record does not have: {names}. Leave that out, or write the exact name as the"
+    " record has it."
 )
 _LISTED: Final = 12
 """The most invented names that are listed."""

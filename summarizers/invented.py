@@ -1,9 +1,10 @@
-"""Find the names in a summary that its author invented: paths, identifiers, ids and long numbers that are nowhere
-in what the summary covers, and take them out.
+"""Find the names in a summary that its author invented, and take them out.
 
-A name that is wrong is worse than one that is missing: the model opens it, edits it, or quotes it to the user. The rules
-are strict about names that were made to be exact, and leave ordinary language alone: counted numbers, versions, dates,
-plurals, names of well-known products, and a path whose folder and file the record has apart.
+They are paths, identifiers, ids and long numbers that are nowhere in what the summary covers.
+
+A name that is wrong is worse than one that is missing: the model opens it, edits it, or quotes it to the user. The
+rules are strict about names that were made to be exact, and leave ordinary language alone: counted numbers, versions,
+dates, plurals, names of well-known products, and a path whose folder and file the record has apart.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ _CAMEL: Final = re.compile(r"[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+
 _HEX: Final = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
 _NUMBER: Final = re.compile(r"\d{4,}|\d{1,3}(?:[,_]\d{3})+")
 _DATE: Final = re.compile(r"(?:19|20)\d\d(?:[-/.]?[01]?\d(?:[-/.]?[0-3]?\d)?(?:T[\d:.]*Z?)?)?")
-_ABOUT: Final = re.compile(r"(?:~|≈|\b(?:about|around|approximately|roughly|nearly|almost|over|some|ca\.?)) ?\Z", re.IGNORECASE)
-_PRODUCTS: Final = frozenset(
-    "airflow bitbucket cloudflare codesandbox devops digitalocean dockerhub dynamodb elasticsearch fastapi github gitlab"
-    " graphql homebrew ios ipad iphone javascript kotlin langchain latex linkedin macos mariadb matplotlib mongodb mypy"
-    " mysql nodejs npm numpy openai openapi opentelemetry paypal playwright postgresql powershell pycharm pytest pytorch"
-    " rabbitmq readme scikit sqlalchemy sqlite stackoverflow tailwindcss tensorflow typescript vscode webassembly"
-    " websocket websockets whatsapp wordpress xcode youtube".split()
+_ABOUT: Final = re.compile(
+    r"(?:~|≈|\b(?:about|around|approximately|roughly|nearly|almost|over|some|ca\.?)) ?\Z", re.IGNORECASE
 )
+_NAMES_OF_PRODUCTS: Final = (
+    "airflow bitbucket cloudflare codesandbox devops digitalocean dockerhub dynamodb elasticsearch fastapi github "
+    "gitlab graphql homebrew ios ipad iphone javascript kotlin langchain latex linkedin macos mariadb matplotlib "
+    "mongodb mypy mysql nodejs npm numpy openai openapi opentelemetry paypal playwright postgresql powershell "
+    "pycharm pytest pytorch rabbitmq readme scikit sqlalchemy sqlite stackoverflow tailwindcss tensorflow "
+    "typescript vscode webassembly websocket websockets whatsapp wordpress xcode youtube"
+)
+_PRODUCTS: Final = frozenset(_NAMES_OF_PRODUCTS.split())
 """Names with humps that need no record to be known."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 _MARK: Final = re.compile(r"\s*(?:[-*•]\s+(?:\[[ xX]\]\s*)?|\d{1,3}[.)]\s+|#{1,6}\s+)?")
@@ -97,7 +101,11 @@ def _is_path(word: str) -> bool:
     file = word.rpartition("/")[2]
     stem = file.partition(".")[0]
     named = _EXTENSION.search(file) is not None and (folders > 0 or len(stem) > 2) and stem.casefold() not in _JS
-    return named or (folders > 0 and word.startswith(("/", "./", "../", "~/")) and any(map(str.isalpha, word))) or folders > 2
+    return (
+        named
+        or (folders > 0 and word.startswith(("/", "./", "../", "~/")) and any(map(str.isalpha, word)))
+        or folders > 2
+    )
 
 
 _JS: Final = frozenset({"node", "next", "vue", "nuxt", "express", "react", "three", "discord", "socket", "chart"})

@@ -99,7 +99,7 @@ def clip(text: str, characters: int) -> str:
 
 
 def ended(cut: str) -> str:
-    """End a line that was cut: back to a word's end, then an ellipsis. Writing without spaces is cut between letters."""
+    """End a cut line: back to the end of a word, then an ellipsis; writing without spaces is cut between letters."""
     at_word = cut.rfind(" ")
     near = at_word > len(cut) // 2 or (at_word > 0 and _NAME.fullmatch(cut, at_word + 1))
     return (cut[:at_word] if near else cut).rstrip(" ,;:") + ELLIPSIS
