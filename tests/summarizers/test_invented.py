@@ -148,7 +148,7 @@ WRONG: Final = "- The limit of 4096 bytes stays. It is in src/limits.py, since a
 async def test_a_model_that_invents_is_asked_once_more_and_told_what(wire: str) -> None:
     """The second question names the inventions; the usage of both answers counts."""
     first = Answer(WRONG, input_tokens=100, output_tokens=10)
-    with FakeProvider(first, Answer(GOOD, input_tokens=200, output_tokens=20)) as provider:
+    with FakeProvider([first, Answer(GOOD, input_tokens=200, output_tokens=20)]) as provider:
         summary = await FallbackSummarizer(SUMMARIZERS[wire](provider)).summarize(request_of())
     one, two = provider.asked
     assert "src/limits.py" not in one.system
@@ -162,7 +162,7 @@ async def test_a_model_that_invents_is_asked_once_more_and_told_what(wire: str) 
 @pytest.mark.parametrize("second", [WRONG, "", "word " * 2_000])
 async def test_a_model_that_goes_on_inventing_is_repaired(second: str) -> None:
     """A second answer that is as wrong, empty or too long leaves the first without its sentences; it says so."""
-    with FakeProvider(WRONG, second) as provider:
+    with FakeProvider([WRONG, second]) as provider:
         model = SUMMARIZERS["openai_chat"](provider)
         summary = await FallbackSummarizer(model, ExtractiveSummarizer()).summarize(request_of())
     assert summary.text == "- The limit of 4096 bytes stays."
