@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from tests.providers import Answer, FakeProvider
 from tests.providers.summarizing import SUMMARIZERS
+from tests.scenes import opened, small_policy
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.ports import PromptName, SummaryKind, SummaryRequest
+from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer, ExtractiveSummarizer, FallbackSummarizer
 from timeline.summarizers.extractive import extract
 from timeline.summarizers.invented import invented_names, without_names
@@ -189,3 +191,24 @@ async def test_a_request_that_accepts_names_gets_the_answer_as_it_is() -> None:
         chain = FallbackSummarizer(SUMMARIZERS["anthropic"](provider))
         summary = await chain.summarize(request_of(invented="accept"))
     assert (summary.text, summary.repaired, len(provider.asked)) == (WRONG, None, 1)
+
+
+async def test_the_compaction_says_what_was_repaired_wherever_it_is_shown() -> None:
+    """The committed summary has no invented name; event, meta and explanation say which there were."""
+    policy = small_policy(
+        steps=[{"kind": "summarize", "cut": {"kind": "cut_point", "keep_recent_tokens": 100}, "invented": "repair"}],
+        min_progress=0.0,
+        min_progress_tokens=1,
+    )
+    with FakeProvider([WRONG, WRONG]) as provider:
+        model = SUMMARIZERS["anthropic"](provider)
+        timeline = await opened(MemoryStore(), policy=policy, summarizer=model)
+        more = [UserPrompt(text="Go on."), AssistantCompletion(text="The upload works. " * 200)]
+        await timeline.append(*TALK, *more * 3, UserPrompt(text="Go on."))
+        await timeline.compact()
+    compaction = timeline.window.compaction
+    assert compaction is not None
+    assert "src/limits.py" not in compaction.block.text
+    assert "`src/limits.py`" in (compaction.written_by.repaired or "")
+    assert "`src/limits.py`" in str(compaction.block.meta["written_by"])
+    assert "repaired: 2 of its names" in str((await timeline.render()).explain())
