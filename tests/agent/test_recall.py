@@ -118,7 +118,7 @@ async def test_a_summary_is_given_with_its_full_record() -> None:
     summary = timeline.window.summary
     assert summary is not None
     answered = await timeline.recall_tool("anthropic", max_tokens=20_000).handle({"path": summary.block.path})
-    assert "turn_prefix 1" in answered
+    assert "turn prefix 1" in answered
     assert "tc:turn_0.c0.result" in answered
     assert '"command": "make t0"' in answered
 
