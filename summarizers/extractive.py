@@ -80,8 +80,8 @@ def extract(request: SummaryRequest) -> str:
     if len(found.prompts) > 1 or any(p.section is Section.NEXT for p in found.points):
         # Drop what was open before: a newer plan overtook it, or a second prompt that does not come back to it.
         points = [p for p in points if not (p.earlier and p.section in {Section.NEXT, Section.QUESTIONS})]
-    unique = {(p.section, p.text.casefold()): p for p in points if p.text}
-    best = ranked(list(unique.values()), terms(request.instructions))
+    unique = {(p.section, _subject(p)): p for p in points if p.text}
+    best = ranked(list(unique.values()), terms(request.instructions), found.names.weight)
     ending = shape.ending(request)
     room = request.max_tokens - request.counter.count(f"\n\n{ending}") if ending else request.max_tokens
     draft = Draft(request.counter, max(room, 0), shape.layout(request))
@@ -89,6 +89,12 @@ def extract(request: SummaryRequest) -> str:
     text = draft.text() or _shortest(best, request)
     ended = f"{text}\n\n{ending}" if ending else text
     return ended if request.counter.count(ended) <= request.max_tokens else text
+
+
+def _subject(point: Point) -> str:
+    """Return what a point is about: of two lines about one changed file, the newer one stays."""
+    text = point.text.casefold()
+    return text.partition(": `")[0] if point.section is Section.FILES else text
 
 
 def _shape(request: SummaryRequest) -> Shape:
