@@ -48,7 +48,7 @@ _SHARES: Final = {
         Section.NEXT: 0.07,
     },
 }
-_LEAST: Final = 0.6
+_LEAST: Final = 0.3
 """Least value of a point that is worth its tokens where there is room."""
 _TASK_TOKENS: Final = 60
 """Tokens of a small cap that the task takes before the other sections."""
@@ -119,6 +119,7 @@ def _tasks(request: SummaryRequest, prompts: list[tuple[int, str]], earlier: lis
     newest = one_line(request.task or "")
     if newest and (not asked or asked[-1][1][:60] != newest[:60]):
         asked.append((len(request.blocks), newest))
+    asked = list({text.casefold(): (order, text) for order, text in asked}.values())  # repeated: asked last
     room = int(_layout(request).parts[0].share * request.max_tokens) - 8
     if len(asked) < 2 or room < _TASK_TOKENS // 2:
         return [

@@ -22,7 +22,7 @@ NAME: Final = re.compile(
 _READ: Final = 8_000
 """Characters of a text whose names are counted, so that a giant argument cannot slow a summary."""
 _LONGEST: Final = 48
-_OF_A_FILE: Final = 4
+_OF_A_FILE: Final = 6
 """The most names that a changed file is told with."""
 
 
