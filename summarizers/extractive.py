@@ -48,7 +48,7 @@ _SHARES: Final = {
         Section.NEXT: 0.07,
     },
 }
-_LEAST: Final = 0.6
+_LEAST: Final = 0.3
 """Least value of a point that is worth its tokens where there is room."""
 _TASK_TOKENS: Final = 60
 """Tokens of a small cap that the task takes before the other sections."""
@@ -80,8 +80,8 @@ def extract(request: SummaryRequest) -> str:
     if len(found.prompts) > 1 or any(p.section is Section.NEXT for p in found.points):
         # Drop what was open before: a newer plan overtook it, or a second prompt that does not come back to it.
         points = [p for p in points if not (p.earlier and p.section in {Section.NEXT, Section.QUESTIONS})]
-    unique = {(p.section, p.text.casefold()): p for p in points if p.text}
-    best = ranked(list(unique.values()), terms(request.instructions))
+    unique = {(p.section, _subject(p)): p for p in points if p.text}
+    best = ranked(list(unique.values()), terms(request.instructions), found.names.weight)
     ending = shape.ending(request)
     room = request.max_tokens - request.counter.count(f"\n\n{ending}") if ending else request.max_tokens
     draft = Draft(request.counter, max(room, 0), shape.layout(request))
@@ -89,6 +89,12 @@ def extract(request: SummaryRequest) -> str:
     text = draft.text() or _shortest(best, request)
     ended = f"{text}\n\n{ending}" if ending else text
     return ended if request.counter.count(ended) <= request.max_tokens else text
+
+
+def _subject(point: Point) -> str:
+    """Return what a point is about: of two lines about one changed file, the newer one stays."""
+    text = point.text.casefold()
+    return text.partition(": `")[0] if point.section is Section.FILES else text
 
 
 def _shape(request: SummaryRequest) -> Shape:
@@ -113,6 +119,7 @@ def _tasks(request: SummaryRequest, prompts: list[tuple[int, str]], earlier: lis
     newest = one_line(request.task or "")
     if newest and (not asked or asked[-1][1][:60] != newest[:60]):
         asked.append((len(request.blocks), newest))
+    asked = list({text.casefold(): (order, text) for order, text in asked}.values())  # repeated: asked last
     room = int(_layout(request).parts[0].share * request.max_tokens) - 8
     if len(asked) < 2 or room < _TASK_TOKENS // 2:
         return [
@@ -138,7 +145,7 @@ def _shortest(best: list[tuple[Point, float]], request: SummaryRequest) -> str:
     """Answer where no whole line fits the cap: return the beginning of the best line, or a fixed text."""
     counter, cap = request.counter, request.max_tokens
     text = next((point.text for point, _ in best), "")
-    return fitted(text, cap, counter) or counter.truncate(text, cap) or counter.truncate(NOTHING_SAID, cap)
+    return fitted(text, cap, counter) or counter.truncate(NOTHING_SAID, cap)
 
 
 _GENERIC: Final = Shape(_layout, read_outline, _points)

@@ -20,16 +20,25 @@ from timeline.ports import SIGNALS, Summary, name_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
+from .invented import invented_names, without_names
 from .progressive import ABSURD, cut_to_cap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from timeline.errors import Cause
     from timeline.ports import Summarizer, SummaryRequest
 
 _TOLD: Final = [field.name for field in fields(Summary) if field.name in WrittenBy.model_fields]
 """What an answer says of its author; the rest of `WrittenBy` is measured."""
+
+
+_CORRECTION: Final = (
+    "Your last answer named what the record does not have: {names}. Leave that out, or write the exact name as the"
+    " record has it."
+)
+_LISTED: Final = 12
+"""The most invented names that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,8 @@ class FallbackSummarizer:
 
     An answer is usable when it is a `Summary` whose text can be stored, shows something, and counts at most
     ``request.max_tokens``, and whose author and usage can be stored beside it. Where the request has long answers cut,
-    one of any length is usable.
+    one of any length is usable. Where it has invented names repaired, the author of some is asked once more, and the
+    sentences with those that are left are removed.
 
     Args:
         first: the summarizer to ask first.
@@ -85,6 +95,7 @@ class FallbackSummarizer:
         spent: list[Usage | None] = []
         for asked, summarizer in enumerate(self._summarizers):
             seconds = self._seconds or _share(len(self._summarizers) - asked)
+            until = anyio.current_time() + seconds
             outcome = await _attempt(summarizer, request, seconds)
             if isinstance(outcome, Summary | SummarizerFailed):
                 spent.append(outcome.usage if isinstance(outcome.usage, Usage) else None)
@@ -93,12 +104,46 @@ class FallbackSummarizer:
                 causes.append(outcome.cause)
                 continue
             answer = self._judged(outcome, request)
+            if isinstance(answer, Summary) and request.invented == "repair":
+                answer = await self._truthful(summarizer, request, answer, until, spent)
             if isinstance(answer, Summary):
                 reasons = [*problems, answer.fallback_reason] if answer.fallback_reason else problems
                 return replace(answer, fallback_reason="; ".join(reasons) or None, usage=total_usage(spent))
             problems.append(f"{name_of(summarizer)}: {answer.problem}")
             causes.append(answer.cause)
         raise SummarizerFailed(problems, cause=causes[0], usage=total_usage(spent))
+
+    async def _truthful(
+        self, summarizer: Summarizer, request: SummaryRequest, answer: Summary, until: float, spent: list[Usage | None]
+    ) -> Summary | _Failure:
+        """Return an answer without names that its author invented; ``repaired`` says what was done.
+
+        Args:
+            summarizer: the author; asked once more, in what is left of its time.
+            request: what it was asked.
+            answer: a usable answer.
+            until: when its time ends.
+            spent: gets the usage of the second answer.
+        """
+        names = invented_names(answer.text, request)
+        if not names:
+            return answer
+        told = f"{len(names)} of its names are not in what it covers: {_listed(names)}; asked again"
+        wishes = " ".join(filter(None, (request.instructions, _CORRECTION.format(names=_listed(names)))))
+        again = await _attempt(summarizer, replace(request, instructions=wishes), until - anyio.current_time())
+        if isinstance(again, Summary | SummarizerFailed):
+            spent.append(again.usage if isinstance(again.usage, Usage) else None)
+        if not isinstance(again, SummarizerFailed) and isinstance(second := self._judged(again, request), Summary):
+            answer = second
+            names = invented_names(answer.text, request)
+            if not names:
+                return replace(answer, repaired=told)
+            told = f"{told}; the second answer had {_listed(names)}"
+        else:
+            told = f"{told}; there was no second answer"
+        text = without_names(answer.text, names)
+        remark = f"{told}: their sentences were removed"
+        return _empty(text) or replace(answer, text=text, repaired=remark)
 
     def _judged(self, answer: object, request: SummaryRequest) -> Summary | _Failure:
         """Return an answer, edited, or the reason why it cannot be used.
@@ -191,6 +236,12 @@ def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
 def _empty(text: str) -> _Failure | None:
     """Refuse a text that shows nothing."""
     return None if shows(text) else _Failure("the answer is empty", "empty")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names on one line, the first ones of many."""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(f"`{name}`" for name in names[:_LISTED]) + more
 
 
 def _cut(answer: Summary, request: SummaryRequest) -> Summary:

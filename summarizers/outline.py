@@ -133,7 +133,7 @@ class Draft:
                 return text
             longest = max(self._layout.by_priority()[1:] or parts, key=lambda p: len(self._chosen[p]))
             if not self._chosen[longest]:
-                return self._counter.truncate(text, self._max_tokens)
+                return fitted(text, self._max_tokens, self._counter)
             self._chosen[longest].pop()
 
     def _take(self, part: Part, point: Point, cost: int, share: int) -> bool:

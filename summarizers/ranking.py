@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from .text import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 FACT: Final = re.compile(
     r"`[^`]+`|\S+/\S+|\b\w+\.\w{1,5}\b|\b\d[\d.,:]*\b|\b[0-9a-f]{7,40}\b|\b\w+_\w+\b|#\d+|\b[A-Z]{2,}-\d+\b"
@@ -24,6 +24,8 @@ FACT: Final = re.compile(
 _CONSIDERED: Final = 80
 """Most points of one section that compete; the search for repetition compares each pair of them."""
 _REPETITION: Final = 0.7
+_NAMES: Final = 0.3
+"""Value of a name that many calls and prompts name, against 1 for an ordinary sentence."""
 
 
 class Section(StrEnum):
@@ -61,15 +63,18 @@ class Point:
     earlier: bool = False
 
 
-def ranked(points: Sequence[Point], focus: Iterable[str] = ()) -> list[tuple[Point, float]]:
+def ranked(
+    points: Sequence[Point], focus: Iterable[str] = (), names: Callable[[str], float] = lambda _: 0.0
+) -> list[tuple[Point, float]]:
     """Order points, with their values, by what each adds to those before it; near-repetitions come last.
 
     Args:
         points: points of any sections.
         focus: terms that the caller wants to be in the summary.
+        names: weighs the names in a line, by how much of the work is about them.
     """
     words = {point: terms(point.text) for point in points}
-    relevance = _relevance(words, frozenset(focus))
+    relevance = _relevance(words, frozenset(focus), names)
     result: list[tuple[Point, float]] = []
     for section in Section:
         inside = [point for point in words if point.section is section]
@@ -81,7 +86,9 @@ def ranked(points: Sequence[Point], focus: Iterable[str] = ()) -> list[tuple[Poi
     return result
 
 
-def _relevance(words: dict[Point, list[str]], focus: frozenset[str]) -> dict[Point, float]:
+def _relevance(
+    words: dict[Point, list[str]], focus: frozenset[str], names: Callable[[str], float]
+) -> dict[Point, float]:
     frequency = Counter(term for own in words.values() for term in own)
     total = len(words)
     centroid = {term: n * math.log(1 + total / n) for term, n in frequency.items() if n > 1}
@@ -89,7 +96,13 @@ def _relevance(words: dict[Point, list[str]], focus: frozenset[str]) -> dict[Poi
     most = max(sums.values(), default=0.0) or 1.0
     return {
         point: point.weight
-        * (1 + sums[point] / most + 0.1 * min(len(FACT.findall(point.text)), 4) + 0.5 * bool(focus.intersection(own)))
+        * (
+            1
+            + sums[point] / most
+            + 0.1 * min(len(FACT.findall(point.text)), 4)
+            + 0.5 * bool(focus.intersection(own))
+            + _NAMES * min(names(point.text), 3.0)
+        )
         for point, own in words.items()
     }
 

@@ -26,6 +26,7 @@ from timeline.blocks import (
 from timeline.frozen import canonical_json
 from timeline.ports import HIDDEN_KEY
 
+from .naming import Names
 from .ranking import FACT, Point, Section
 from .text import clip, head_and_tail, one_line, sentences, terms
 
@@ -95,6 +96,7 @@ class Gathered:
     worked: dict[tuple[str, str], int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
     plan: tuple[int, list[tuple[str, str]]] = (0, [])
+    names: Names = field(default_factory=Names)
 
     def add(self, section: Section, text: str, order: int, weight: float = 1.0) -> None:
         """Add a point; an empty text is ignored."""
@@ -113,6 +115,7 @@ def gather(blocks: Sequence[Block]) -> Gathered:
     for order, block in enumerate(blocks):
         match block:
             case UserPrompt():
+                found.names.take(block.text)
                 found.prompts.append((order, one_line(head_and_tail(block.text, _PROMPT_LENGTH))))
             case Attachment():
                 name = one_line(str(block.meta.get("file") or "")) or block.mime
@@ -166,6 +169,9 @@ def _call(found: Gathered, call: ToolCall, order: int) -> None:
     file = file_of(call)
     if file and writes(call):
         found.written[file] = order
+        found.names.take(call.arguments, file)
+    else:
+        found.names.take(call.arguments)
     steps = _steps(call.arguments if isinstance(call.arguments, dict) else {})
     if steps:
         found.plan = (order, steps)
@@ -223,7 +229,12 @@ def target(call: ToolCall) -> str:
         value = call.arguments.get(key)
         if isinstance(value, str) and value:
             return value
-    return canonical_json(call.arguments) if call.arguments else ""
+    return canonical_json(_flat(call.arguments)) if call.arguments else ""
+
+
+def _flat(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with each text on one line: an escaped line break would join the name behind it."""
+    return {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in arguments.items()}
 
 
 def telling_line(output: str) -> str:
@@ -247,7 +258,8 @@ def _close(found: Gathered) -> None:
         weight = 0.5 if overcome else 1.0 if _LOOKS.search(key[0]) else 2.0
         found.add(Section.ERRORS, f"{text} (worked later)" if overcome else text, order, weight)
     for file, order in found.written.items():
-        found.add(Section.FILES, one_line(file), order, 1.0 + order / 1e6)
+        told = ": ".join(filter(None, (one_line(file), found.names.told_of(file))))
+        found.add(Section.FILES, told, order, 1.0 + order / 1e6)
     order, steps = found.plan
     overtaken = sum(at > order for at, _ in found.prompts) > 1
     for status, step in steps:

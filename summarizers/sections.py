@@ -127,7 +127,7 @@ def _row(file: str, action: str, told: str, order: int, *, earlier: bool = False
 
 
 def _cell(text: str, length: int = _TOLD_LENGTH) -> str:
-    return clip(one_line(text).replace("|", "/"), length)
+    return clip(one_line(text).replace("|", "¦"), length)
 
 
 def _cells(line: str) -> tuple[str, str, str] | None:

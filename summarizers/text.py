@@ -30,8 +30,10 @@ _TAGS: Final = re.compile(
     r"|<</?SYS>>|\[/?(?:INST|SYSTEM|USER|ASSISTANT)\]",
     re.IGNORECASE,
 )
+_BOLD: Final = re.compile(r"(?<![\w/*])\*\*(?=[^\s*])|(?<=[^\s*/])\*\*(?![\w/*])")
+"""Marks of bold text; not powers, nor the stars of a pattern of paths."""
 _LEAD: Final = re.compile(
-    r"^(?:[\s>*+•|\u2013\u2014=~_-]+|#{1,6}(?:\s+|$)|\d{1,3}[.)]\s+|\[[ xX]\]\s*"
+    r"^(?:[\s>*+•|\u2013\u2014=-]+|[~_]+(?:\s+|$)|#{1,6}(?:\s+|$)|\d{1,3}[.)]\s+|\[[ xX]\]\s*"
     r"|(?:system|assistant|user|human|developer|tool)(?: (?:message|prompt))?\s*[:\uff1a]\s*)+",
     re.IGNORECASE,
 )
@@ -42,12 +44,16 @@ _END: Final = re.compile(r"(?<=[.!?…])[\"')\]*_]*\s+|(?<=[\u3002\uff01\uff1f])
 _LETTERS: Final = re.compile(r"(?:[^\W\d_][\W\d_]*){3}|[\u2e80-\u9fff\uac00-\ud7af]")
 _SIGN: Final = re.compile(r"[^\w\s]|_")
 _WORD: Final = re.compile(r"[^\W_]+")
+_NAME: Final = re.compile(r"[\x21-\x7e]+")
+_LAST_WORD: Final = re.compile(r"\s\S*\Z")
+_FIRST_SPACE: Final = re.compile(r"\s")
 _WIDE: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 
 
 def clean(text: str) -> str:
     """Remove escape sequences, control characters and text that looks like a role tag; line breaks stay."""
-    text = _CONTROLS.sub(" ", _ESCAPES.sub("", head_and_tail(text, MOST_CHARACTERS)).replace("**", ""))
+    text = _CONTROLS.sub(" ", _ESCAPES.sub("", head_and_tail(text, MOST_CHARACTERS)))
+    text = _BOLD.sub("", text)
     while True:  # again, since removing a tag may join two halves around it to another
         stripped = _TAGS.sub(" ", text)
         if stripped == text:
@@ -61,7 +67,7 @@ def verbatim(text: str) -> str:
     A line that looks like a heading or a row is quoted; role tags and control characters are removed, as in `clean`.
     """
     cleaned = clean(text)
-    kept = text if cleaned == text.replace("**", "") else cleaned
+    kept = text if cleaned == _BOLD.sub("", text) else cleaned
     return "\n".join(f"> {line}" if _STRUCTURE.match(line) else line for line in kept.strip().splitlines())
 
 
@@ -93,9 +99,10 @@ def clip(text: str, characters: int) -> str:
 
 
 def ended(cut: str) -> str:
-    """End a line that was cut: back to a word's end where one is near, then an ellipsis."""
+    """End a cut line: back to the end of a word, then an ellipsis; writing without spaces is cut between letters."""
     at_word = cut.rfind(" ")
-    return (cut[:at_word] if at_word > len(cut) // 2 else cut).rstrip(" ,;:") + ELLIPSIS
+    near = at_word > len(cut) // 2 or (at_word > 0 and _NAME.fullmatch(cut, at_word + 1))
+    return (cut[:at_word] if near else cut).rstrip(" ,;:") + ELLIPSIS
 
 
 def head_and_tail(text: str, characters: int) -> str:
@@ -104,8 +111,12 @@ def head_and_tail(text: str, characters: int) -> str:
         return text
     tail = characters // 3
     head, end = text[: characters - tail - 3], text[len(text) - tail :]
-    partial = end.find(" ") + 1  # skip the rest of a word that the cut divided, unless it is a long run without spaces
-    return f"{head} {ELLIPSIS} {end[partial:] if partial < _LONGEST_WORD else end}"
+    # Leave out the parts of the words that the cuts divide, unless they are long runs without spaces: half a name is
+    # another name.
+    begun = _LAST_WORD.search(head, max(len(head) - _LONGEST_WORD, 0))
+    partial = _FIRST_SPACE.search(end, 0, _LONGEST_WORD)
+    head = f"{head[: begun.start()]} " if begun else head
+    return f"{head}{ELLIPSIS}{end[partial.start() :] if partial else end}"
 
 
 def terms(text: str) -> list[str]:

@@ -180,7 +180,7 @@ class Scribe:
         """Answer with the next text, or with one that tells which request of its kind this was."""
         self.asked.append(request)
         number = sum(r.kind == request.kind for r in self.asked)
-        text = self.answers.pop(0) if self.answers else f"{request.kind} {number}"
+        text = self.answers.pop(0) if self.answers else f"{request.kind.replace('_', ' ')} {number}"
         return Summary(text=text, summarizer=self.name, model="model-x", prompt_version="7", usage=self.usage)
 
     @property

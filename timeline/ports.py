@@ -410,6 +410,8 @@ class SummaryRequest:
         answer_room: multiple of the cap at which a model is stopped.
         too_long: an answer above the cap is refused, so that another summarizer writes one or all stays as it is; or it
             is cut to the cap, where what would come instead says less.
+        invented: names in an answer that the request does not have are accepted; or the author is asked once more, and
+            the sentences of those that are left are removed.
     """
 
     kind: SummaryKind
@@ -426,11 +428,15 @@ class SummaryRequest:
     temperature: float | None = None
     answer_room: float = 2.0
     too_long: Literal["refuse", "cut"] = "refuse"
+    invented: Literal["accept", "repair"] = "accept"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summarizer's answer, with the names of the summarizer and its model."""
+    """A summarizer's answer, with the names of the summarizer and its model.
+
+    ``repaired`` says which names the author had invented, and what became of them.
+    """
 
     text: str
     summarizer: str
@@ -438,6 +444,7 @@ class Summary:
     prompt_version: str | None = None
     usage: Usage | None = None
     fallback_reason: str | None = None
+    repaired: str | None = None
 
 
 class Summarizer(Protocol):

@@ -35,10 +35,10 @@ class Prompt:
     nothing: str = "(none)"
 
 
-TURN_PREFIX: Final = Prompt("turn_prefix.v1", BY_BLOCK)
+TURN_PREFIX: Final = Prompt("turn_prefix.v2", BY_BLOCK)
 """The prompt for the prefix of a split turn, with any shape of history."""
 PROMPTS: Final[dict[PromptName, Prompt]] = {
-    "generic": Prompt("history.v1", BY_BLOCK),
+    "generic": Prompt("history.v2", BY_BLOCK),
     "sections": Prompt(
         "sections.v1",
         NUMBERED,

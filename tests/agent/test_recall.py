@@ -119,7 +119,7 @@ async def test_a_summary_is_given_with_its_full_record() -> None:
     assert summary is not None
     tool = timeline.recall_tool("anthropic", max_tokens=20_000)
     answered = await tool.handle({"path": summary.block.path})
-    assert "turn_prefix 1" in answered
+    assert "turn prefix 1" in answered
     assert "Full record of everything that it covers:\n" in answered
     assert words(200).strip() in await tool.handle({"path": "tc:turn_0.c0.result"})
     assert "tc:turn_0.c0.result" in answered

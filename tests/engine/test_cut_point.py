@@ -198,7 +198,7 @@ async def test_a_split_turns_prefix_is_asked_for_by_itself() -> None:
     assert [block.path.split(".", 1)[1] for block in prefix.blocks] == ["a.call", "a.result", "b.call", "b.result"]
     [completed] = await payloads_of(timeline._store, "compaction.completed")
     told = completed.block.text
-    assert "history 1\n\n## Turn Context (split turn)\n\nturn_prefix 1" in told
+    assert "history 1\n\n## Turn Context (split turn)\n\nturn prefix 1" in told
     assert shown(await timeline.render()) == ["conv.range.summary", "user.prompt", "d.call", "d.result"]
 
 
@@ -534,7 +534,7 @@ async def test_its_order_is_prompt_checkpoint_newest_steps(earlier: list[Block])
     ]
     assert [block.path.split(".", 1)[1] for block in context.blocks] == shown(context)
     told = json.dumps(context.to_anthropic()["messages"])
-    assert told.index("Build it.") < told.index("turn_prefix 2") < told.index("no mocks") < told.index('"f"')
+    assert told.index("Build it.") < told.index("turn prefix 2") < told.index("no mocks") < told.index('"f"')
     assert ("history" in told) is bool(earlier)
 
 

@@ -89,4 +89,4 @@ async def test_a_cut_inside_turn_c_of_the_figure() -> None:
     [completed] = await payloads_of(store, "compaction.completed")
     assert completed.block.meta["covered_turn_ids"] == ["A", "B"]
     assert completed.block.meta["split_turn_id"] == "C"
-    assert "## Turn Context (split turn)\n\nturn_prefix 1\n\n## Done so far" in completed.block.text
+    assert "## Turn Context (split turn)\n\nturn prefix 1\n\n## Done so far" in completed.block.text

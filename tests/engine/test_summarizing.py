@@ -70,7 +70,7 @@ async def test_the_same_turn_split_again_makes_one_request_and_keeps_the_history
     await timeline.append(*exchange("e", 1_500), *exchange("f", 1_500), *exchange("g", 400))
     await timeline.render()
     assert scribe.kinds == ["turn_prefix"]
-    assert scribe.asked[0].previous == "turn_prefix 1"
+    assert scribe.asked[0].previous == "turn prefix 1"
     assert scribe.asked[0].blocks[0].path == "tc:turn_2.d.call"
     compaction = timeline.window.compaction
     assert compaction is not None
@@ -87,7 +87,7 @@ async def test_both_parts_become_history_when_the_turn_is_over() -> None:
     await timeline.append(answer(1_500), *turn(1_500), *turn(400, asked=300))
     await timeline.render()
     assert scribe.kinds == ["history"]
-    assert scribe.asked[0].previous == "history 1\n\nturn_prefix 1"
+    assert scribe.asked[0].previous == "history 1\n\nturn prefix 1"
     compaction = timeline.window.compaction
     assert compaction is not None
     assert compaction.parts.turn_prefix == ""
@@ -173,6 +173,7 @@ async def test_a_summarizer_that_answers_has_no_fallback_reason() -> None:
         "model": "model-x",
         "prompt_version": "7",
         "fallback_reason": None,
+        "repaired": None,
         "usage": None,
         "duration": None,
     }

@@ -60,7 +60,7 @@ async def test_split_turn_handling() -> None:
     [completed] = await payloads_of(store, "compaction.completed")
     assert sorted(scribe.kinds) == ["history", "turn_prefix"]
     assert completed.block.meta["split_turn_id"] == "turn_2"
-    assert "## Turn Context (split turn)\n\nturn_prefix 1" in completed.block.text
+    assert "## Turn Context (split turn)\n\nturn prefix 1" in completed.block.text
     assert paths(timeline.window.items) == [
         "su:turn_2.conv.range.summary",
         "ar:turn_2.user.prompt",

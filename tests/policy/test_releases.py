@@ -14,10 +14,10 @@ from timeline.policy.presets import PRESETS
 from timeline.policy.steps import KeepLast, Summarize
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
-    "balanced": (1, "7fd0f83f3982"),
+    "balanced": (1, "ce870ec80879"),
     "cut_point": (1, "7bfa05da9d06"),
-    "economical": (1, "fdb40a6a56cf"),
-    "gentle": (1, "99190a05d9f1"),
+    "economical": (1, "6ddc18cfb0eb"),
+    "gentle": (1, "fbae50696635"),
     "keep_last": (1, "f2cd7da8b053"),
     "keep_ratio": (1, "9c54defcf879"),
     "none": (1, "f484bda7978e"),

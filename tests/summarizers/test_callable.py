@@ -68,7 +68,7 @@ async def test_one_call_answers_what_fits_the_window() -> None:
         _request(previous="Earlier: chose SQLite", task="Build a flashcard app", instructions="mind the licences")
     )
     assert (summary.text, summary.summarizer, summary.model) == ("## Task\n- Build a flashcard app", "cheap", "small-1")
-    assert (summary.prompt_version, summary.fallback_reason) == ("history.v1", None)
+    assert (summary.prompt_version, summary.fallback_reason) == ("history.v2", None)
     (prompt,) = model.prompts
     for part in ("Earlier: chose SQLite", "mind the licences", "at most 100 tokens", "[1] USER: Build a flashcard app"):
         assert part in prompt
@@ -79,13 +79,13 @@ async def test_each_kind_has_its_own_prompt() -> None:
     """A turn prefix is asked for with the prompt for turn prefixes."""
     model = Model("note")
     summary = await CallableSummarizer(model).summarize(_request(kind="turn_prefix"))
-    assert summary.prompt_version == TURN_PREFIX.version == "turn_prefix.v1"
+    assert summary.prompt_version == TURN_PREFIX.version == "turn_prefix.v2"
     assert "a turn that an assistant with tools is in the middle of" in model.prompts[0]
 
 
 FIELDS: Final = {
-    "history.v1": {"fence", "max_tokens", "wishes", "task", "previous", "record"},
-    "turn_prefix.v1": {"fence", "max_tokens", "wishes", "task", "previous", "record"},
+    "history.v2": {"fence", "max_tokens", "wishes", "task", "previous", "record"},
+    "turn_prefix.v2": {"fence", "max_tokens", "wishes", "task", "previous", "record"},
     "sections.v1": {
         *("fence", "asked_tokens", "wishes", "original_task", "previous", "record", "round", "chained"),
     },

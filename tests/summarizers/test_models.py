@@ -70,7 +70,7 @@ async def test_a_summary_says_who_wrote_it_and_what_it_took(wire: str) -> None:
     with FakeProvider(answer) as provider:
         summary = await SUMMARIZERS[wire](provider, retries=2).summarize(request_of())
     assert summary.text == "- a flashcard app on SQLite"
-    assert (summary.model, summary.prompt_version, summary.fallback_reason) == (MODEL, "history.v1", None)
+    assert (summary.model, summary.prompt_version, summary.fallback_reason) == (MODEL, "history.v2", None)
     assert summary.usage == Usage(input_tokens=900, cache_read_tokens=100, output_tokens=30)
 
 

@@ -469,6 +469,7 @@ class _Compaction:
             temperature=self.step.temperature,
             answer_room=self.step.answer_room,
             too_long="cut" if less else "refuse",
+            invented=self.step.invented,
         )
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> Sequence[Payload]:

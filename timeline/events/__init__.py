@@ -211,7 +211,8 @@ class WrittenBy(Frozen):
 
     ``fallback_reason`` is why the first choice did not write it. ``usage`` is the reported usage of all model calls for
     it, unusable answers included; None where no usage was reported. ``duration`` is how many seconds the summarizers
-    took; None where that was not measured.
+    took; None where that was not measured. ``repaired`` says which names the author had invented, and what became of
+    them; None where there were none, or where the policy accepts them.
     """
 
     summarizer: str
@@ -220,6 +221,7 @@ class WrittenBy(Frozen):
     fallback_reason: str | None = None
     usage: Usage | None = None
     duration: float | None = None
+    repaired: str | None = None
 
 
 class CompactionCompleted(Payload):

@@ -292,4 +292,5 @@ def written_by(summaries: Sequence[Summary]) -> WrittenBy:
         prompt_version=chief.prompt_version,
         fallback_reason=chief.fallback_reason,
         usage=total_usage(summary.usage for summary in summaries),
+        repaired="; ".join(summary.repaired for summary in summaries if summary.repaired) or None,
     )

@@ -44,6 +44,7 @@ class Wanted:
         temperature: for the model that writes it; None where the policy names none.
         answer_room: multiple of the cap at which a model is stopped.
         too_long: what becomes of an answer above its cap.
+        invented: what becomes of names that are nowhere in what is covered.
     """
 
     prompt: PromptName = "generic"
@@ -53,6 +54,7 @@ class Wanted:
     temperature: float | None = None
     answer_room: float = 2.0
     too_long: Literal["refuse", "cut"] = "refuse"
+    invented: Literal["accept", "repair"] = "accept"
 
 
 ANYTHING: Final = Wanted()
@@ -167,6 +169,7 @@ class _Asking:
             temperature=self.wanted.temperature,
             answer_room=self.wanted.answer_room,
             too_long=self.wanted.too_long,
+            invented=self.wanted.invented,
         )
 
 

@@ -308,7 +308,7 @@ class Policy(Frozen):
         if fields["results_counted_as"] == "text":
             del fields["results_counted_as"]
         for step in fields["steps"]:
-            for name, default in (("temperature", None), ("answer_room", 2.0)):
+            for name, default in (("temperature", None), ("answer_room", 2.0), ("invented", "accept")):
                 if name in step and step[name] == default:
                     del step[name]
         for name in ("output_reserve", "safety_buffer"):

@@ -119,6 +119,8 @@ class Summarize(Frozen):
         temperature: asked of the model that writes the summary; None leaves it to the model.
         answer_room: multiple of the summary's cap at which that model is stopped. What it wrote above the cap is cut;
             at 1 it is told the cap itself, and what it wrote until then is used.
+        invented: names in a summary that are nowhere in what it covers are accepted; or its author is asked once more,
+            and the sentences of those that are left are removed.
     """
 
     kind: Literal["summarize"] = "summarize"
@@ -127,6 +129,7 @@ class Summarize(Frozen):
     language: str = ""
     temperature: float | None = Field(default=None, ge=0, le=2)
     answer_room: float = Field(default=2.0, ge=1, le=8)
+    invented: Literal["accept", "repair"] = "accept"
 
 
 KEPT_WORDS: Final = (

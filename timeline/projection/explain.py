@@ -141,6 +141,7 @@ def _covered(compaction: CompactionCompleted) -> Facts:
         "after_tokens": compaction.after_tokens,
         "written_by": compaction.written_by.summarizer,
         "unsaid": listed_addresses(compaction.unsaid),
+        "repaired": compaction.written_by.repaired or "",
     }
     return {name: value for name, value in facts.items() if value}
 
@@ -199,6 +200,8 @@ def _summary_in_words(facts: Facts) -> str:
         parts.append(f"by {facts['written_by']}")
     if "unsaid" in facts:
         parts.append(f"unsaid of what was asked: {facts['unsaid']}")
+    if "repaired" in facts:
+        parts.append(f"repaired: {facts['repaired']}")
     return "; ".join(parts)
 
 
