@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from ..codec import Row
     from ..facts import BatchFacts, Waiting
-    from .appending import SQLiteLog
+    from .log_head import SQLiteLog
     from .recent_calls import RecentCalls
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from timeline.facts.extracting import ReadCall
 
-    from .appending import SQLiteLog
+    from .log_head import SQLiteLog
 
 MOST: Final = 1_024
 """The most calls that are remembered; an agent's calls are answered by its next append."""

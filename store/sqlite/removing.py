@@ -19,8 +19,8 @@ from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 from ..codec import decode_snapshot
 from ..removal import Bounds, bounds, named_in
 from . import statements
-from .appending import NOWHERE, SQLiteLog
 from .facts import reach
+from .log_head import NOWHERE, SQLiteLog
 from .search import drop_other_form, forget_text
 
 if TYPE_CHECKING:

@@ -47,6 +47,7 @@ class Played:
         records: compactions that show a record.
         claims: entries of these records that were held against the reader.
         addresses: addresses and paths that were read.
+        hidden_calls: hidden calls that were held against their subject.
         refused: renders that no compaction could make fit.
         wrong: a line for everything that was not so.
     """
@@ -57,6 +58,7 @@ class Played:
     records: int = 0
     claims: int = 0
     addresses: int = 0
+    hidden_calls: int = 0
     refused: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -123,7 +125,7 @@ class _Playing:
             if isinstance(event.payload, CompactionCompleted):
                 done.append(event.payload)
             if isinstance(event.payload, BlocksHidden):
-                await self.resolve("a replacement", (block.text for block in event.payload.blocks))
+                await self._hold_hidden(event.payload)
         for compaction in done:
             self.played.compactions += 1
             await self._compare()
@@ -139,6 +141,19 @@ class _Playing:
         self.played.wrong += differences(read, found)
         if at_end:
             self.played.facts = (read & found).total()
+
+    async def _hold_hidden(self, hidden: BlocksHidden) -> None:
+        """Check that each replacement prints its own address and that of no other block, and that a call is named."""
+        for replacement in hidden.blocks:
+            block = await self.timeline.read(f"@{replacement.version}")
+            self.played.addresses += 1
+            shown = replacement.text if replacement.arguments is None else str(replacement.arguments.get("_hidden", ""))
+            if shown and hidden.reason in {"cold", "pressure"} and not shown.endswith(f" @{replacement.version}"):
+                self.played.wrong.append(f"what is shown for {block.path} does not end with its address: {shown!r}")
+            if isinstance(block, ToolCall) and shown:
+                self.played.hidden_calls += 1
+                if not any(name in shown for name in _names(block)):
+                    self.played.wrong.append(f"what is shown for {block.path} does not name its subject: {shown!r}")
 
     async def resolve(self, where: str, texts: Iterable[str]) -> None:
         """Read every address and path that some texts print."""
@@ -168,6 +183,22 @@ class _Playing:
         paths = {e.address: (await self.timeline.read(e.address)).path for e in record.entries if e.address}
         at = {address: self.calls.by_path[path] for address, path in paths.items() if path in self.calls.by_path}
         self.played.wrong += [f"{where}: {line}" for line in known.denied(record, at)]
+
+
+def _names(call: ToolCall) -> list[str]:
+    """Return texts of which the replacement of a call has one.
+
+    They are the ends of its strings if they name files, or their beginnings; the names of its arguments; or that it has
+    none.
+    """
+    if not isinstance(call.arguments, dict):
+        return [" ".join(call.arguments.split())[:8]]
+    texts = [" ".join(value.split()) for value in call.arguments.values() if isinstance(value, str)]
+    files = [text.rpartition("/")[2] for text in texts if text.startswith("/") and " " not in text]
+    if files and "command" not in call.arguments:
+        return files
+    beginnings = [text[:8] for text in texts if text]
+    return [*beginnings, *(f"{key}=" for key in call.arguments), *(["no arguments"] if not call.arguments else [])]
 
 
 def _response(event: RecordedEvent) -> str:

@@ -1,4 +1,4 @@
-"""A made conversation in which the agent forgets what the user asked for: 99 model calls, 6 compactions.
+"""A made conversation in which the agent forgets what the user asked for: 99 model calls, 7 compactions.
 
 The user says at the beginning that `migrations/` is not to be touched. Call 84 writes a file there. What the model does
 is written down here, but it keeps to the rule as long as it is sent it; that it is not any more is the work of the

@@ -64,13 +64,13 @@ def test_three_commands_find_it_and_none_names_a_policy() -> None:
 
 
 async def test_the_conversation_is_what_the_page_says(file: Path) -> None:
-    """It has 99 calls and 6 compactions, and verifies; the call that broke the rule was not sent it any more."""
+    """It has 99 calls and 7 compactions, and verifies; the call that broke the rule was not sent it any more."""
     async with open_store(file, readonly=True) as store:
         timeline = await Timeline.open(store, SHOP, create=False)
         report = await timeline.verify()
         calls = [call async for call in timeline.calls()]
     assert report.ok, report.problems
-    assert (report.calls, report.unverifiable, report.compactions) == (99, {}, 6)
+    assert (report.calls, report.unverifiable, report.compactions) == (99, {}, 7)
     assert [call.n for call in calls if WRITTEN in json.dumps([block.dump() for block in call.reply])] == [BROKEN_AT]
     told = [call.n for call in calls if RULE in json.dumps(call.request, ensure_ascii=False)]
     assert told == list(range(12, told[-1] + 1)), "from the second prompt on, until a summary lost it"
@@ -90,24 +90,24 @@ def test_the_first_command_names_the_rule_and_the_call_that_broke_it(answers: li
 def test_the_second_command_names_the_compaction_that_lost_it(answers: list[str]) -> None:
     """When it was, with what figures, what was in its place, and the commands that bring it back."""
     said = answers[1]
-    assert f"covered at call {BROKEN_AT}, version 429, since version 198" in said
-    assert "because   compaction 2 (over trigger): 3,073 -> 1,174 tokens, it covered 100 blocks of 5,584 tokens" in said
-    assert "shown as  @385 su:turn_7.conv.range.summary: [Summary of the earlier conversation" in said
+    assert f"covered at call {BROKEN_AT}, version 433, since version 178" in said
+    assert "because   compaction 2 (over trigger): 2,740 -> 1,408 tokens, it covered 86 blocks of 4,864 tokens" in said
+    assert "shown as  @408 su:turn_7.conv.range.summary: [Summary of the earlier conversation" in said
     lines = said.splitlines()
     [lost] = [number for number, line in enumerate(lines) if "lost: " in line and "never touch migrations/" in line]
-    figures = "compaction 2 (over trigger), 2026-03-02T09:18:55: 3,073 -> 1,174 tokens, by extractive"
-    assert lines[lost - 1] == f"     9  @198  {figures}"
+    figures = "compaction 3 (over trigger), 2026-03-02T09:22:45: 2,753 -> 1,363 tokens, by extractive"
+    assert lines[lost - 1] == f"     9  @235  {figures}"
     assert lines[-3:] == [
         "Next:  timeline read shop @56 --db shop.db",
-        "       timeline undo shop --version 198 --cascade --db shop.db",
-        "       timeline diff shop @328 @385 --db shop.db",
+        "       timeline undo shop --version 178 --cascade --db shop.db",
+        "       timeline diff shop @178 @235 --db shop.db",
     ]
 
 
 def test_the_third_command_prints_the_very_bytes_that_were_sent(answers: list[str], file: Path) -> None:
     """They have the recorded hash, and the rule is not among them."""
     body = json.loads(answers[2])
-    assert (body["model"], body["max_tokens"], len(body["messages"])) == ("claude-opus-5", 4_096, 27)
+    assert (body["model"], body["max_tokens"], len(body["messages"])) == ("claude-opus-5", 4_096, 21)
     assert "migrations" not in answers[2]
     assert "Support wants to note a reason" in answers[2]
     recorded = json.loads(shell("timeline calls shop --db shop.db --json", file.parent))[BROKEN_AT - 1]
@@ -117,7 +117,7 @@ def test_the_third_command_prints_the_very_bytes_that_were_sent(answers: list[st
 def test_the_compaction_that_lost_it_reported_it(file: Path) -> None:
     """Nobody has to compare words: the prompt is named by the digest of the compaction, and of those behind it."""
     rows = json.loads(shell("timeline digests --db shop.db --json", file.parent))
-    assert [56 in row["unsaid"] for row in rows] == [False, *[True] * 5]
+    assert [56 in row["unsaid"] for row in rows] == [False, *[True] * 6]
     assert "unsaid of what was asked in @56" in shell("timeline digests --db shop.db", file.parent)
 
 
@@ -126,9 +126,12 @@ def test_what_the_second_command_offers_brings_the_rule_back(answers: list[str],
     shutil.copyfile(file, tmp_path / file.name)
     read, undo, diff = [line.removeprefix("Next:").strip() for line in answers[1].splitlines()[-3:]]
     assert RULE in shell(read, tmp_path)
-    [went] = [line for line in shell(diff, tmp_path).splitlines() if "Go on with refunds" in line]
+    went, left = [line for line in shell(diff, tmp_path).splitlines() if "Go on with refunds" in line]
     assert went.startswith("- ")
+    assert RULE in went
+    assert left.startswith("+ ")
+    assert "migrations" not in left
     forked = json.loads(shell(f"timeline fork shop --call {BROKEN_AT} --db shop.db --json", tmp_path))
-    assert forked["at"] == 429
+    assert forked["at"] == 433
     shell(undo, tmp_path)
     assert "shown as  itself, in full" in shell("timeline why shop @56 --db shop.db", tmp_path)
