@@ -147,6 +147,13 @@ def test_where_room_is_short_the_small_arguments_go_before_the_subject() -> None
     assert told == "/srv/agent/project/src/package/module.py: 1234 tokens, read @152"
 
 
+def test_where_room_is_short_the_size_goes_before_the_folders_of_a_file() -> None:
+    """A path that is whole is worth more than how much is hidden."""
+    given = {"file_path": "/srv/agent/project/src/package/module.py", "content": words(99)}
+    told = hidden(call("a", "Edit", arguments=given), most=21)
+    assert told == "/srv/agent/project/src/package/module.py, read @152"
+
+
 def test_a_long_subject_of_a_call_is_shortened() -> None:
     """A script keeps its beginning, a file its name."""
     script = hidden(call("a", "Bash", arguments={"command": "python - <<E\n" + words(300), "timeout": 9}))
@@ -303,7 +310,7 @@ def test_a_hidden_call_always_names_its_file(file: str, tool: str, bulk: int) ->
     told = str((made.arguments or {})[HIDDEN_KEY])
     assert made.tokens <= 40
     assert f"{file.rsplit('/', 1)[-1]}" in told
-    whole = canonical_json({HIDDEN_KEY: f"{file}: 1234 tokens, read @1234567"})
+    whole = canonical_json({HIDDEN_KEY: f"{file}, read @1234567"})
     assert EXACT.count(tool + whole) > 40 or file in told
 
 

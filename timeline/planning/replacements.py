@@ -246,23 +246,23 @@ def _named(arguments: Mapping[str, Any], counter: TokenCounter) -> str:
 def _hidden_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCounter, address: str) -> dict[str, Any]:
     """Return what is shown as a hidden call's arguments: its subject, its small arguments, their size, its address.
 
-    Where room is short, the small arguments are left out first; then the subject is shortened.
+    Where room is short, the small arguments are left out first, then, of a file that fits whole without it, the size;
+    then the subject is shortened.
     """
     subject = _asked(call, counter)
-    small = _named(_small_arguments(call, counter), counter) if _subject(call).text else ""
-    behind = f": {tokens} tokens" + (f", read {address}" if address else "")
+    small = one_line(_named(_small_arguments(call, counter), counter)) if _subject(call).text else ""
+    about, size, read = subject.text or "no arguments", f": {tokens} tokens", f", read {address}" if address else ""
 
-    def arguments(about: str) -> dict[str, Any]:
-        return {HIDDEN_KEY: f"{about or 'no arguments'}{behind}"}
+    def said(text: str) -> str:
+        return f"{call.name}{canonical_json({HIDDEN_KEY: text})}"
 
     def line(room: int) -> str:
-        return f"{call.name}{canonical_json(arguments(subject.brief(room, counter)))}"
+        return f"{subject.brief(room, counter)}{size}{read}"
 
-    whole = f"{subject.text} ({one_line(small)})" if small else subject.text
-    for about in (whole, subject.text):
-        if counter.count(f"{call.name}{canonical_json(arguments(about))}") <= most:
-            return arguments(about)
-    return arguments(subject.brief(max(_LEAST_SUBJECT, room_in(line, most, counter)), counter))
+    choices = [f"{about} ({small}){size}{read}"] if small else []
+    choices += [f"{about}{size}{read}", *([f"{about}{read}"] if subject.is_file else [])]
+    room = max(_LEAST_SUBJECT, room_in(lambda room: said(line(room)), most, counter))
+    return {HIDDEN_KEY: next((text for text in choices if counter.count(said(text)) <= most), line(room))}
 
 
 def _small_arguments(call: ToolCall, counter: TokenCounter) -> dict[str, Any]:
