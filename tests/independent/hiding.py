@@ -19,7 +19,7 @@ INTACT, OLD, FILES = 8, 24, 40
 """Rounds that stay: of tool output and bulky arguments; of calls, texts and thoughts; of a file's newest content."""
 BULKY: Final = 60.0
 """Tokens of a call from which its arguments are bulky: more than may stand for them."""
-REPLACEMENT: Final = 40.0
+REPLACEMENT: Final = 33.0
 """Tokens that stand for a hidden block: at most 60, and mostly less."""
 LEAST: Final = 0.01
 """Share of the limit that a batch frees, or it is not made."""

@@ -188,14 +188,14 @@ class _Playing:
 def _names(call: ToolCall) -> list[str]:
     """Return texts of which the replacement of a call has one.
 
-    They are the ends of its strings if they name files, or their beginnings; the names of its arguments; or that it has
-    none.
+    They are the ends of its strings if they name files, unless it runs or searches something; else their beginnings;
+    the names of its arguments; or that it has none.
     """
     if not isinstance(call.arguments, dict):
         return [" ".join(call.arguments.split())[:8]]
     texts = [" ".join(value.split()) for value in call.arguments.values() if isinstance(value, str)]
     files = [text.rpartition("/")[2] for text in texts if text.startswith("/") and " " not in text]
-    if files and "command" not in call.arguments:
+    if files and not {"command", "pattern", "query"} & call.arguments.keys():
         return files
     beginnings = [text[:8] for text in texts if text]
     return [*beginnings, *(f"{key}=" for key in call.arguments), *(["no arguments"] if not call.arguments else [])]
