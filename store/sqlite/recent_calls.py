@@ -24,6 +24,7 @@ class Head(Protocol):
     """What is needed of an `appending.SQLiteLog`, as the open transaction read it."""
 
     key: int
+    base: int
     first_version: int
 
 

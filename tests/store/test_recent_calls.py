@@ -80,6 +80,7 @@ class Head:
 
     def __init__(self, key: int, first_version: int = 1) -> None:
         self.key = key
+        self.base = 0
         self.first_version = first_version
 
 
