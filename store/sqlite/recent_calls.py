@@ -7,19 +7,25 @@ may be redacted or removed, by another process too, which the log's head and its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.facts.extracting import ReadCall
 
-    from .log_head import SQLiteLog
-
 MOST: Final = 1_024
 """The most calls that are remembered; an agent's calls are answered by its next append."""
 LARGEST: Final = 4_096
 """Characters of the files, commands and queries of a call above which it is not remembered."""
+
+
+class Head(Protocol):
+    """What is needed of the head of a log, as the open transaction read it."""
+
+    key: int
+    base: int
+    first_version: int
 
 
 class RecentCalls:
@@ -45,7 +51,7 @@ class RecentCalls:
         """Forget the calls of the transaction that was rolled back."""
         self._written.clear()
 
-    def take(self, log: SQLiteLog, path: str) -> tuple[int, ReadCall] | None:
+    def take(self, log: Head, path: str) -> tuple[int, ReadCall] | None:
         """Return the call at a path, with its version, and forget it: one result answers it.
 
         Not a call that may have been scavenged.
