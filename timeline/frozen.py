@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class Frozen(BaseModel):
@@ -115,6 +115,22 @@ def shows(text: str) -> bool:
 
 MOST_NESTING: Final = 200
 """Most levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Yield the strings inside a JSON value, in order, without the keys of its objects: a tool's schema names those.
+
+    Without recursion, since values may be deep.
+    """
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
 
 
 def is_nested_deeper(value: Any, levels: int) -> bool:

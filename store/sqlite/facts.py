@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 
     from ..codec import Row
     from ..facts import BatchFacts, Waiting
-    from .recent_calls import Head, RecentCalls
+    from .log_head import SQLiteLog
+    from .recent_calls import RecentCalls
 
 T = TypeVar("T")
 Asking: TypeAlias = Generator[tuple[str, tuple[Any, ...]], "list[Row]", T]
@@ -77,7 +78,7 @@ _LAST: Final = 2**63 - 1
 
 
 def write(  # noqa: PLR0917 - an append's place
-    connection: sqlite3.Connection, log: Head, recent: RecentCalls, first: int, position: int, facts: BatchFacts
+    connection: sqlite3.Connection, log: SQLiteLog, recent: RecentCalls, first: int, position: int, facts: BatchFacts
 ) -> None:
     """Write what an append makes known; its events are written before.
 
@@ -103,7 +104,7 @@ def write(  # noqa: PLR0917 - an append's place
 
 def _answered(  # noqa: PLR0917 - an append's place
     connection: sqlite3.Connection,
-    log: Head,
+    log: SQLiteLog,
     recent: RecentCalls,
     first: int,
     position: int,
@@ -126,13 +127,13 @@ def _answered(  # noqa: PLR0917 - an append's place
 
 
 def _calls_at(
-    connection: sqlite3.Connection, log: Head, recent: RecentCalls, paths: Sequence[str]
+    connection: sqlite3.Connection, log: SQLiteLog, recent: RecentCalls, paths: Sequence[str]
 ) -> dict[str, tuple[int, ReadCall | None]]:
     """Return the blocks at these paths, with their versions; None for what is no call, or no longer."""
     calls: dict[str, tuple[int, ReadCall | None]] = {}
     unknown: list[str] = []
     for path in paths:
-        if (call := recent.take(log, path)) is not None:
+        if (call := recent.take(log.key, log.first_version, path)) is not None:
             calls[path] = call
         else:
             unknown.append(path)

@@ -7,7 +7,7 @@ may be redacted or removed, by another process too, which the log's head and its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,14 +18,6 @@ MOST: Final = 1_024
 """The most calls that are remembered; an agent's calls are answered by its next append."""
 LARGEST: Final = 4_096
 """Characters of the files, commands and queries of a call above which it is not remembered."""
-
-
-class Head(Protocol):
-    """What is needed of the head of a log, as the open transaction read it."""
-
-    key: int
-    base: int
-    first_version: int
 
 
 class RecentCalls:
@@ -51,13 +43,18 @@ class RecentCalls:
         """Forget the calls of the transaction that was rolled back."""
         self._written.clear()
 
-    def take(self, log: Head, path: str) -> tuple[int, ReadCall] | None:
+    def take(self, key: int, first_version: int, path: str) -> tuple[int, ReadCall] | None:
         """Return the call at a path, with its version, and forget it: one result answers it.
 
         Not a call that may have been scavenged.
+
+        Args:
+            key: the conversation's key.
+            first_version: of the versions that its log still has, as the open transaction read it.
+            path: the call's path.
         """
-        call = self._calls.pop((log.key, path), None)
-        return None if call is None or call[0] < log.first_version else call
+        call = self._calls.pop((key, path), None)
+        return None if call is None or call[0] < first_version else call
 
 
 def _is_small(call: ReadCall) -> bool:

@@ -75,15 +75,6 @@ async def test_calls_that_are_not_remembered_are_looked_up(tmp_path: Path, monke
         assert await subjects(store) == commands
 
 
-class Head:
-    """The head of a log."""
-
-    def __init__(self, key: int, first_version: int = 1) -> None:
-        self.key = key
-        self.base = 0
-        self.first_version = first_version
-
-
 def read(number: int, command: str = "make") -> tuple[int, ReadCall]:
     """Return a call at its place in an append."""
     block = ToolCall(call_id=f"{number}", name="Bash", arguments={"command": command}, path=f"{number}.call")
@@ -94,12 +85,12 @@ def test_a_call_is_remembered_from_its_commit_until_its_result() -> None:
     """By conversation and path, with its version."""
     recent = RecentCalls()
     recent.written(1, 5, [read(0), read(2)])
-    assert recent.take(Head(1), "0.call") is None
+    assert recent.take(1, 1, "0.call") is None
     recent.committed()
-    assert recent.take(Head(2), "0.call") is None
-    assert recent.take(Head(1), "2.call") == (7, read(2)[1])
-    assert recent.take(Head(1), "2.call") is None
-    assert recent.take(Head(1), "0.call") == (5, read(0)[1])
+    assert recent.take(2, 1, "0.call") is None
+    assert recent.take(1, 1, "2.call") == (7, read(2)[1])
+    assert recent.take(1, 1, "2.call") is None
+    assert recent.take(1, 1, "0.call") == (5, read(0)[1])
 
 
 def test_calls_that_were_rolled_back_may_be_scavenged_or_are_too_many_are_not_remembered() -> None:
@@ -108,10 +99,10 @@ def test_calls_that_were_rolled_back_may_be_scavenged_or_are_too_many_are_not_re
     recent.written(1, 5, [read(0)])
     recent.rolled_back()
     recent.committed()
-    assert recent.take(Head(1), "0.call") is None
+    assert recent.take(1, 1, "0.call") is None
     recent.written(1, 5, [read(0), read(1, "x" * (LARGEST + 1)), *(read(n) for n in range(2, recent_calls.MOST + 2))])
     recent.committed()
-    assert recent.take(Head(1), "0.call") is None
-    assert recent.take(Head(1), "1.call") is None
-    assert recent.take(Head(1, first_version=8), "2.call") is None
-    assert recent.take(Head(1, first_version=8), "3.call") == (8, read(3)[1])
+    assert recent.take(1, 1, "0.call") is None
+    assert recent.take(1, 1, "1.call") is None
+    assert recent.take(1, 8, "2.call") is None
+    assert recent.take(1, 8, "3.call") == (8, read(3)[1])

@@ -14,6 +14,7 @@ from timeline.facts.model import Fact
 from timeline.facts.program_names import program_names
 from timeline.facts.requests import requests_in, users_words
 from timeline.facts.tool_use import tool_uses
+from timeline.frozen import strings_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,12 +209,12 @@ def _texts(block: Block) -> Iterator[str]:
     if block.text:
         yield block.text
     if isinstance(block, ToolCall):
-        yield from _strings(block.arguments)
+        yield from _keys_and_strings(block.arguments)
 
 
 def _take_names(block: Block, identifiers: dict[str, None]) -> None:
     """Take the names of a program; keys of arguments are the tool's words."""
-    said = _strings(block.arguments, keys=False) if isinstance(block, ToolCall) else (block.text,)
+    said = strings_in(block.arguments) if isinstance(block, ToolCall) else (block.text,)
     for text in said:
         for name in program_names(_URL.sub(" ", text) if "://" in text else text):
             if len(identifiers) >= MOST_NAMED:
@@ -221,8 +222,8 @@ def _take_names(block: Block, identifiers: dict[str, None]) -> None:
             identifiers[name] = None
 
 
-def _strings(value: Any, *, keys: bool = True) -> Iterator[str]:
-    """Yield the strings inside a JSON value, its keys too, in order; without recursion, since values may be deep."""
+def _keys_and_strings(value: Any) -> Iterator[str]:
+    """Yield the strings inside a JSON value with its keys, in order; without recursion, since values may be deep."""
     waiting = [value]
     while waiting:
         value = waiting.pop()
@@ -232,7 +233,7 @@ def _strings(value: Any, *, keys: bool = True) -> Iterator[str]:
             waiting.extend(reversed(value))
         elif isinstance(value, dict):
             for key, entry in reversed(value.items()):
-                waiting += (entry, key) if keys else (entry,)
+                waiting += (entry, key)
 
 
 def _take_urls(text: str, urls: dict[str, None]) -> None:

@@ -24,7 +24,37 @@ Distance: TypeAlias = Literal["near", "middle", "far"]
 DISTANCES: Final[tuple[Distance, ...]] = ("near", "middle", "far")
 
 
-class CallRow(Frozen):
+class FactCounts(Frozen):
+    """The facts that answers need, of one call or summed; all 0 without `Options.facts` (`timeline.lab.facts`).
+
+    Attributes:
+        facts_near, facts_middle, facts_far: facts that the answer used and the uncut context held, by the calls since
+            their last mention.
+        seen_near, seen_middle, seen_far: how many of these are in sight.
+        reachable_near, reachable_middle, reachable_far: how many are in sight or one read away.
+        stale: facts out of sight of which an earlier state is shown, that a later one made wrong.
+        facts_by: facts, seen and reachable ones by distance, class and origin, such as ``far/name/file``.
+        reads: blocks to read, or to find again, for the facts that are out of sight.
+        fetch_units, fetch_money: cost of these.
+    """
+
+    facts_near: int = 0
+    facts_middle: int = 0
+    facts_far: int = 0
+    seen_near: int = 0
+    seen_middle: int = 0
+    seen_far: int = 0
+    reachable_near: int = 0
+    reachable_middle: int = 0
+    reachable_far: int = 0
+    stale: int = 0
+    facts_by: dict[str, tuple[int, int, int]] = {}
+    reads: int = 0
+    fetch_units: float = 0.0
+    fetch_money: float = 0.0
+
+
+class CallRow(FactCounts):
     """One recorded model call under the policy.
 
     Attributes:
@@ -53,14 +83,6 @@ class CallRow(Frozen):
         refused: the type of the error if the policy had no context to send; empty otherwise.
         over_limit: whether the input was sent although it is above the limit.
         orphans: results without their call, or calls without a result, in the sent context.
-        facts_near, facts_middle, facts_far: facts that the answer used and the uncut context held, by the calls since
-            their last mention; counted with `Options.facts` only (`timeline.lab.facts`).
-        seen_near, seen_middle, seen_far: how many of these are in sight.
-        reachable_near, reachable_middle, reachable_far: how many are in sight or one read away.
-        stale: facts out of sight of which an earlier state is shown, that a later one made wrong.
-        facts_by: facts, seen and reachable ones by distance, class and origin, such as ``far/name/file``.
-        reads: blocks to read, or to find again, for the facts that are out of sight.
-        fetch_units, fetch_money: cost of these.
     """
 
     number: int
@@ -93,23 +115,9 @@ class CallRow(Frozen):
     refused: str = ""
     over_limit: bool = False
     orphans: int = 0
-    facts_near: int = 0
-    facts_middle: int = 0
-    facts_far: int = 0
-    seen_near: int = 0
-    seen_middle: int = 0
-    seen_far: int = 0
-    reachable_near: int = 0
-    reachable_middle: int = 0
-    reachable_far: int = 0
-    stale: int = 0
-    facts_by: dict[str, tuple[int, int, int]] = {}
-    reads: int = 0
-    fetch_units: float = 0.0
-    fetch_money: float = 0.0
 
 
-class Totals(Frozen):
+class Totals(FactCounts):
     """The sums of one or several runs; shares and means are derived from them.
 
     Attributes:
@@ -126,7 +134,6 @@ class Totals(Frozen):
         needs, hidden_needs: see `CallRow`.
         over_limit, orphans: both 0 in a sound run, except for the calls above the limit of a policy that never
             compacts.
-        facts_near, …, fetch_money: see `CallRow`; ``recall`` and ``adjusted_units`` are derived from them.
         priced: False if a model is in no price table: then ``money`` means nothing.
         seconds: duration of the replay; not a part of its result.
     """
@@ -153,20 +160,6 @@ class Totals(Frozen):
     hidden_needs: int = 0
     over_limit: int = 0
     orphans: int = 0
-    facts_near: int = 0
-    facts_middle: int = 0
-    facts_far: int = 0
-    seen_near: int = 0
-    seen_middle: int = 0
-    seen_far: int = 0
-    reachable_near: int = 0
-    reachable_middle: int = 0
-    reachable_far: int = 0
-    stale: int = 0
-    facts_by: dict[str, tuple[int, int, int]] = {}
-    reads: int = 0
-    fetch_units: float = 0.0
-    fetch_money: float = 0.0
     priced: bool = True
     seconds: float = 0.0
 
@@ -296,10 +289,7 @@ def totals_of(rows: Sequence[CallRow], *, priced: bool, seconds: float) -> Total
     )
 
 
-_OF_FACTS: Final = (
-    *(f"{state}_{distance}" for state in ("facts", "seen", "reachable") for distance in DISTANCES),
-    *("stale", "reads", "fetch_units", "fetch_money"),
-)
+_OF_FACTS: Final = tuple(name for name in FactCounts.model_fields if name != "facts_by")
 
 
 def _by_class(counts: Iterable[dict[str, tuple[int, int, int]]]) -> dict[str, tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from anyio.from_thread import start_blocking_portal
 
@@ -102,9 +102,9 @@ def carry_out(work: Work) -> Outcome:
     """Run a unit of work; return its failure instead of raising it."""
     try:
         options = work.options
-        which = (work.file, _digest(work.file), options.fixed, options.subagents, options.call)
-        measured = _measured(*which)
-        needs = _needed(*which) if options.facts else (None,) * len(measured)
+        source = _Source(work.file, _digest(work.file), options.fixed, options.subagents, options.call)
+        measured = _measured(source)
+        needs = _needed(source) if options.facts else (None,) * len(measured)
         with start_blocking_portal() as portal:
             runs = [portal.call(_replayed, work, *one) for one in zip(measured, needs, strict=True)]
             return Outcome(runs=tuple(runs))
@@ -153,40 +153,43 @@ def measured_file(file: str, *, fixed: int | None = None, subagents: bool = True
     Raises:
         ImportFailed: it is not a recording, or cannot be read.
     """
-    return _measured(file, _digest(file), fixed, subagents, None)
+    return _measured(_Source(file, _digest(file), fixed, subagents))
+
+
+class _Source(NamedTuple):
+    """What is read of a file, as the key of what is made from it.
+
+    Attributes:
+        file: its name.
+        digest: hash of its bytes, so that a changed file is read again.
+        fixed, subagents, call: see `Options`.
+    """
+
+    file: str
+    digest: str
+    fixed: int | None
+    subagents: bool
+    call: int | None = None
 
 
 @lru_cache(maxsize=2)
-def _measured(
-    file: str,
-    digest: str,
-    fixed: int | None,
-    subagents: bool,  # noqa: FBT001 - a part of the key
-    call: int | None,
-) -> tuple[Measured, ...]:
-    """Read a file once for all policies; its hash is a part of the cache key, so that a changed file is read again."""
-    del digest
-    path = Path(file)
+def _measured(source: _Source) -> tuple[Measured, ...]:
+    """Read and measure a file once for all policies."""
+    path = Path(source.file)
     copies = read_copies(path)
     if copies is not None:
-        found = [_logged(stored, fixed, call) for stored in exported_conversations(path, copies)]
-    elif call is not None:
-        raise ImportFailed(file, "this is a recording, which is replayed from its beginning. Leave out --call.")
+        found = [_logged(stored, source.fixed, source.call) for stored in exported_conversations(path, copies)]
+    elif source.call is not None:
+        raise ImportFailed(source.file, "this is a recording, which is replayed from its beginning. Leave out --call.")
     else:
-        found = [_recorded_whole(recording, fixed) for recording in read_recording(path)]
-    return tuple(measured for measured in found[: None if subagents else 1] if measured.calls)
+        found = [_recorded_whole(recording, source.fixed) for recording in read_recording(path)]
+    return tuple(measured for measured in found[: None if source.subagents else 1] if measured.calls)
 
 
 @lru_cache(maxsize=2)
-def _needed(
-    file: str,
-    digest: str,
-    fixed: int | None,
-    subagents: bool,  # noqa: FBT001 - a part of the key
-    call: int | None,
-) -> tuple[Needs, ...]:
+def _needed(source: _Source) -> tuple[Needs, ...]:
     """Return what the answers of a file's conversations need: once for all policies."""
-    return tuple(needs_of(one) for one in _measured(file, digest, fixed, subagents, call))
+    return tuple(needs_of(measured) for measured in _measured(source))
 
 
 def _recorded_whole(recording: Recording, fixed: int | None) -> Measured:

@@ -14,7 +14,8 @@ from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall
 from timeline.events import ModelCalled
 from timeline.facts.extracting import facts_of_result
 from timeline.facts.tool_use import tool_use
-from timeline.lab.facts.strings import FactClass, Held, facts_in, strings_of
+from timeline.frozen import strings_in
+from timeline.lab.facts.strings import FactClass, Held, facts_in
 from timeline.lab.segments import is_sent
 from timeline.lab.sizes import block_of
 from timeline.wire.neutral import Entry
@@ -67,7 +68,7 @@ def block_strings(block: Block) -> list[str]:
     """Return what a block says to the model: its text, and of a call the name and the values of the arguments."""
     said = [block.text] if block.text else []
     if isinstance(block, ToolCall):
-        said += [block.name, *strings_of(block.arguments)]
+        said += [block.name, *strings_in(block.arguments)]
     return said
 
 
@@ -75,7 +76,7 @@ def entry_strings(entry: Entry) -> list[str]:
     """Return what an entry of a context says to the model, as `block_strings` does of a block."""
     said = [entry.text] if entry.text else []
     if entry.arguments is not None:
-        said += [entry.name, *strings_of(entry.arguments)]
+        said += [entry.name, *strings_in(entry.arguments)]
     return said
 
 
@@ -117,7 +118,7 @@ def _answers(blocks: Sequence[Block | None], measured: Measured) -> Iterator[tup
     events = measured.recording.events
     for event, block in zip(events, blocks, strict=True):
         if isinstance(block, AssistantCompletion | ToolCall):
-            said = [block.text, *(strings_of(block.arguments) if isinstance(block, ToolCall) else ())]
+            said = [block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())]
             facts = of_response.setdefault(block.response_id or event.key, {})
             for text in said:
                 for fact, kind in facts_in(text).items():

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
 FactClass: TypeAlias = Literal["url", "path", "file", "id", "number", "name"]
 """A URL; a path; the name of a file; a hexadecimal id of 7 characters or more; a number of 4 digits or more; and a name
@@ -63,19 +63,6 @@ def facts_in(text: str) -> dict[str, FactClass]:
 
 def _is_path(text: str) -> bool:
     return text[0] in "/~." or text.rstrip("/").count("/") >= _FOLDERS or _NAMED.search(text) is not None
-
-
-def strings_of(value: Any) -> Iterator[str]:
-    """Yield the strings inside a JSON value, in order, without the keys of its objects: a tool's schema names those."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            waiting.extend(reversed(value))
-        elif isinstance(value, dict):
-            waiting.extend(reversed(value.values()))
 
 
 class Held:
