@@ -512,7 +512,7 @@ _KEPT: Final = 256
 
 def _entry(row: Row, first: Row) -> FactEntry:
     """Return a group of facts as one entry: its newest row with its counts, and its first one."""
-    kind, subject, failed, times, called, last, _, kept, tool, status, detail, versions, at, path = row
+    kind, subject, failed, times, called, last, _, kept, tool, status, detail, versions, _, at, path = row
     named = kind in NAMED
     return FactEntry(
         kind=KINDS[kind],

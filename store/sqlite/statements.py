@@ -359,11 +359,13 @@ _MEANT = "(f.tool <> '' OR f.detail = :by_user)"
 """Named by a call or a prompt."""
 MERGED_FACTS: Final = (
     "SELECT l.*, e.at, coalesce(e.path, '') FROM (SELECT f.kind, f.subject, f.failed, count(*), "
-    f" total({_MEANT}), max(f.version), f.position AS position, f.path, f.tool, f.status, f.detail,"
-    f" CASE f.kind WHEN :request THEN json_group_array(f.version) END {_RECORDED}) AS l"
+    f" total({_MEANT}), f.version, f.position AS position, f.path, f.tool, f.status, f.detail,"
+    " CASE f.kind WHEN :request THEN json_group_array(f.version) END, max((f.version << 32) + f.position)"
+    f" {_RECORDED}) AS l"
     " CROSS JOIN events AS e ON e.position = l.position ORDER BY l.kind, l.subject, l.failed"
 )
-"""The other columns are those of the row with the highest version (https://sqlite.org/lang_select.html#bareagg)."""
+"""The other columns are those of the row with the highest version, and of several results of one call the newest
+(https://sqlite.org/lang_select.html#bareagg): of equal rows SQLite would take any."""
 FIRST_FACTS: Final = f"SELECT f.kind, f.subject, f.failed, min(f.version), {_MEANT} {_RECORDED} ORDER BY 1, 2, 3"
 
 _FACT_CONDITIONS: Final = {

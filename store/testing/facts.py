@@ -353,6 +353,14 @@ class FactContract(ContractBase):
         assert [entry.subject for entry in record.done["identifier"]] == ["ENT-241"]
         assert entry.at == (await found(store, kind="command"))[-1].at
 
+    async def test_of_two_results_of_one_call_the_newest_is_in_the_record(self, store: EventStore) -> None:
+        """Both are about the call's version, at which the content of a written file is read."""
+        await store.append("a", [call("1", "Write", {"file_path": "a.py", "content": "x"})])
+        for said, path in (("Permission denied", "first.r"), ("No space left", "second.r")):
+            await store.append("a", [result("1", said, failed=True, path=path)])
+        [entry] = (await store.fact_record("a")).open_failures
+        assert (entry.times, entry.last, entry.detail) == (2, 1, "No space left")
+
     async def test_a_record_of_covered_versions_holds_no_others(self, store: EventStore) -> None:
         """The block to read decides; at most so many entries of each kind are kept, and all are counted."""
         await _filled(store)
