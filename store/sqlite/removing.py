@@ -193,10 +193,14 @@ def size_of(connection: sqlite3.Connection) -> int:
 def rehearse(copy: sqlite3.Connection, conversations: Collection[str], where: str) -> Rehearsal:
     """Remove everything that may be removed, on a copy of the database that is thrown away; return what it came to."""
     before = size_of(copy)
+    if conversations:  # a run brings the facts of the whole store up to date first
+        with _transaction(copy):
+            (last,) = copy.execute(statements.HEAD_POSITION).fetchone()
+            reach(copy, last)
     removals = {conversation: _all(copy, conversation, where) for conversation in conversations}
     values, value_size = remove_values(copy) if conversations else (0, 0)
-    _, after = shrink(copy, where) or (before, before)
-    return Rehearsal(removals, values, value_size, before, after)
+    shrink(copy, where)
+    return Rehearsal(removals, values, value_size, before, size_of(copy))
 
 
 def _all(copy: sqlite3.Connection, conversation: str, where: str) -> Removal:

@@ -159,8 +159,9 @@ def _print(report: ScavengeReport, db: str, *, yes: bool) -> None:
     )
     say(f"{'removed' if yes else 'would go'}: {going}")
     if report.before:
-        freed = f"{report.before:,} to {report.after:,} bytes, {report.before - report.after:,} less"
-        say(f"the file {'went' if yes else 'would go'} from {freed}")
+        freed = report.before - report.after
+        sizes = f"{report.before:,} to {report.after:,} bytes, {abs(freed):,} {'less' if freed >= 0 else 'more'}"
+        say(f"the file {'went' if yes else 'would go'} from {sizes}")
     if not report.done:
         say("The budget ended before the work did: run it again to go on.")
     elif not yes and (report.events or report.values):
