@@ -54,8 +54,8 @@ def is_seen_through(item: Item) -> bool:
 def room_for(shown: int, window: int, previous: int, answer: int) -> int:
     """Return the tokens that a request's blocks may have: as many as were shown of them, and `MORE`.
 
-    So originals cost what replacements did: twice as many tokens cost 1.5 to 4 % of all input, and a summary by
-    extraction then had no further fact that a later answer needed (ADR 0038).
+    So originals cost what replacements did: twice as many tokens cost 1 to 4 % of all input, and a summary by
+    extraction then had hardly a further fact that a later answer needed (ADR 0038).
 
     Args:
         shown: tokens of the same blocks as the model saw them; blocks of so many are asked about in any case, in chunks
