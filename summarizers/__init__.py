@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .fallback import FallbackSummarizer
     from .google import GoogleSummarizer
     from .openai import ChatCompletions, OpenAISummarizer, Responses
+    from .progressive import frame_of
     from .prompts import prompt_for
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "GoogleSummarizer",
     "OpenAISummarizer",
     "Responses",
+    "frame_of",
     "prompt_for",
 ]
 
@@ -42,6 +44,7 @@ _MODULES: Final = {
     "GoogleSummarizer": ".google",
     "OpenAISummarizer": ".openai",
     "Responses": ".openai",
+    "frame_of": ".progressive",
     "prompt_for": ".prompts",
 }
 

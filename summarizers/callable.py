@@ -63,6 +63,11 @@ class CallableSummarizer:
         return self._name
 
     @property
+    def window_tokens(self) -> int:
+        """The model's window."""
+        return self._window_tokens
+
+    @property
     def model(self) -> str | None:
         """The name of the model, where known."""
         return self._model

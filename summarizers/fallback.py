@@ -16,7 +16,7 @@ import anyio
 from timeline.errors import SummarizerFailed, described
 from timeline.events import WrittenBy
 from timeline.frozen import repair_text, shows
-from timeline.ports import SIGNALS, Summary, name_of
+from timeline.ports import SIGNALS, Summary, name_of, window_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
@@ -80,6 +80,11 @@ class FallbackSummarizer:
     def name(self) -> str:
         """The names of the chain, in order."""
         return ", then ".join(map(name_of, self._summarizers))
+
+    @property
+    def window_tokens(self) -> int | None:
+        """The window of the first summarizer, which usually answers; None where it names none."""
+        return window_of(self._summarizers[0])
 
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Return the first usable answer; ``fallback_reason`` is why the summarizers before it gave none.

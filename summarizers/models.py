@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 
 import anyio
 
-from timeline.errors import SummarizerFailed, described
+from timeline.errors import InvalidLimits, SummarizerFailed, described
 from timeline.frozen import shows
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
@@ -144,6 +144,14 @@ class ModelSummarizer:
     def name(self) -> str:
         """The name that is stored beside every summary."""
         return self._name
+
+    @property
+    def window_tokens(self) -> int | None:
+        """The model's window, answer included, by the counter of requests; None where the limits cannot be read."""
+        try:
+            return self._window(0)
+        except InvalidLimits:  # each request raises it, as the failure of this summarizer
+            return None
 
     def _connected(self) -> AbstractAsyncContextManager[Connection]:
         """Open a connection for one summary, and close it afterwards unless the client is the application's."""

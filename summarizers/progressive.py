@@ -111,6 +111,12 @@ def build_message(request: SummaryRequest, record: str, previous: str | None, te
     return Message(instructions.format_map(filled_in), f"{fence}{rest}".lstrip().format_map(filled_in))
 
 
+def frame_of(request: SummaryRequest) -> str:
+    """Return what a model is sent besides the record of a request: prompt, tasks and the earlier summary."""
+    texts = Texts(task=request.task or "", original_task=original_task(request) or "")
+    return build_message(request, "", request.previous, texts).text
+
+
 def _wishes(request: SummaryRequest) -> str:
     wishes = f"\nThe caller also wishes: {request.instructions}\n" if request.instructions else ""
     return f"{wishes}\nWrite in {request.language}.\n" if request.language else wishes

@@ -387,6 +387,8 @@ PromptName: TypeAlias = Literal["generic", "sections", "continuation", "bullets"
 prune-then-summarize design (004), the three to five bullet points of the priority-chain design (000)."""
 HIDDEN_KEY: Final = "hidden"
 """Key of a block's ``meta`` in a request: the reason why the model saw a replacement. Stored blocks do not have it."""
+CUT_KEY: Final = "cut"
+"""Key of a block's ``meta`` in a request: it is as it was said, without the middle. Stored blocks do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +397,8 @@ class SummaryRequest:
 
     Attributes:
         kind: finished history, or the prefix of the turn that goes on after the summary.
-        blocks: the blocks to summarise, in timeline order, each as the model saw it; never empty.
+        blocks: the blocks to summarise, in timeline order; never empty. Each is as the model saw it; or, where the
+            policy asks for originals, as it was said, and cut where there is no room (`CUT_KEY`).
         previous: the earlier summary to integrate, whole and in its own shape; None if there is none.
         task: the prompt of the split turn (``turn_prefix``) or of the conversation's newest covered turn.
         max_tokens: hard cap of the answer: half of the new blocks' tokens, and those of the earlier summary, so that an
@@ -475,6 +478,22 @@ SUMMARY_TIMEOUT: Final = 110.0
 
 Less than the lease of a compaction (120 seconds): the next of the chain answers, and the summary is committed, before
 another writer may take the compaction over."""
+
+
+@runtime_checkable
+class WindowedSummarizer(Summarizer, Protocol):
+    """A summarizer that names its window: originals are cut so that it need not be asked again because of them."""
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Tokens that it reads and writes at once; None where it knows no limit."""
+        ...
+
+
+def window_of(summarizer: object) -> int | None:
+    """Return the window that a summarizer names, if it names one."""
+    window = summarizer.window_tokens if isinstance(summarizer, WindowedSummarizer) else None
+    return window if isinstance(window, int) and window > 0 else None
 
 
 def name_of(summarizer: object) -> str:

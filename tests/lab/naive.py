@@ -17,9 +17,9 @@ from timeline.errors import BudgetError
 from timeline.events import BlockAppended, CompactionCompleted, derived_event_id
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.protocol import Draft
-from timeline.ports import HIDDEN_KEY
+from timeline.ports import CUT_KEY, HIDDEN_KEY
 from timeline.store import MemoryStore
-from timeline.summarizers import ExtractiveSummarizer
+from timeline.summarizers import ExtractiveSummarizer, frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,12 +103,12 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
     rate = price_of(measured.calls[0].model)
     for request, answer in zip(asked, answers, strict=True):
         own = [
-            counter.count(block.countable()) if HIDDEN_KEY in block.meta else sizes.get(block.path, -1)
+            counter.count(block.countable()) if {HIDDEN_KEY, CUT_KEY} & {*block.meta} else sizes.get(block.path, -1)
             for block in request.blocks
         ]
         own = [counter.count(b.countable()) if size < 0 else size for b, size in zip(request.blocks, own, strict=True)]
-        previous = counter.count(request.previous or "")
-        result.units += sum(own) + previous + counter.count(answer) * rate.model.output / rate.model.input
+        prompt = counter.count(frame_of(request))
+        result.units += sum(own) + prompt + counter.count(answer) * rate.model.output / rate.model.input
     log = [event async for event in store.read(measured.recording.id)]
     result.compactions = sum(isinstance(event.payload, CompactionCompleted) for event in log)
     return result

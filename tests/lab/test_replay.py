@@ -11,16 +11,19 @@ from tests.lab.naive import naive
 from tests.lab.talks import FIXED, Talk, code, work
 from tests.scenes import Scribe
 from timeline import policies
+from timeline.blocks import AssistantCompletion, ToolResult, UserPrompt
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import as_replayed, fixed_part, replay
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter
 from timeline.lab.segments import Segmenter
 from timeline.lab.simulate import simulate
 from timeline.lab.sizes import VOCABULARY, Measured, measure
-from timeline.lab.summaries import RecordedSummaries
+from timeline.lab.summaries import Metered, RecordedSummaries
 from timeline.policy.files import find_policy
 from timeline.policy.model import CachePointRule
+from timeline.ports import CUT_KEY, HIDDEN_KEY, SummaryRequest
 from timeline.store import MemoryStore
+from timeline.summarizers import CallableSummarizer, ExtractiveSummarizer, frame_of
 from timeline.tokens import get_counter
 from timeline.usage import LONG_CACHE_SECONDS
 from timeline.wire.anthropic import encode
@@ -170,6 +173,37 @@ async def test_a_summary_is_priced_as_the_call_that_it_would_be() -> None:
     [row, *_] = [row for row in found.rows if row.compactions]
     assert row.summary_read >= row.covered_tokens > 0
     assert row.summary_units == pytest.approx(row.summary_read + 5 * row.summary_written)
+
+
+async def test_a_summary_costs_its_prompt_and_its_blocks_as_they_are_given() -> None:
+    """A whole block costs what was measured; a replacement, or what was cut, is counted as the summarizer gets it."""
+    counter = get_counter("chars4")
+    metered = Metered(ExtractiveSummarizer(), counter)
+    metered.sizes.update({"a": 900, "b": 900, "c": 900})
+    blocks = (
+        UserPrompt(path="a", text="Build a flashcard app."),
+        ToolResult(path="b", call_id="1", text="word " * 40, meta={CUT_KEY: True}),
+        ToolResult(path="c", call_id="2", text="word " * 20, meta={HIDDEN_KEY: "manual"}),
+        AssistantCompletion(path="d", text="word " * 10),
+    )
+    request = SummaryRequest("history", blocks, "Earlier: a plan.", "Build a flashcard app.", 100, counter)
+    asked: list[str] = []
+
+    async def model(message: str) -> str:
+        asked.append(message)
+        return "- a flashcard app"
+
+    await CallableSummarizer(model).summarize(request)
+    answer = await metered.summarize(request)
+    spent = metered.spent()
+    assert spent.read == 900 + 50 + 25 + 13 + counter.count(frame_of(request))
+    assert spent.written == counter.count(answer.text)
+    [sent] = asked
+    prompt, task = sent.partition("===")[0].strip(), "Build a flashcard app."
+    for part in (prompt, task, "Earlier: a plan."):
+        assert part in frame_of(request)
+    record = counter.count(sent) - counter.count(frame_of(request))
+    assert 0 <= record - sum(counter.count(block.text) for block in blocks) <= 4 * 8, "a number and a speaker a block"
 
 
 async def test_a_refused_call_is_told_by_its_error_and_costs_nothing() -> None:

@@ -14,10 +14,10 @@ from timeline.policy.presets import PRESETS
 from timeline.policy.steps import KeepLast, Summarize
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
-    "balanced": (1, "ce870ec80879"),
+    "balanced": (1, "425f6ba283ff"),
     "cut_point": (1, "7bfa05da9d06"),
-    "economical": (1, "6ddc18cfb0eb"),
-    "gentle": (1, "fbae50696635"),
+    "economical": (1, "8fa9ede97bec"),
+    "gentle": (1, "ba4ee3364513"),
     "keep_last": (1, "f2cd7da8b053"),
     "keep_ratio": (1, "9c54defcf879"),
     "none": (1, "f484bda7978e"),

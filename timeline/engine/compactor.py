@@ -47,7 +47,7 @@ from timeline.planning.plans import Plan, as_pruned
 from timeline.planning.summary_block import compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
-from timeline.ports import Hooks, Skip, StoppedClock, SystemClock
+from timeline.ports import Hooks, Skip, StoppedClock, SystemClock, window_of
 from timeline.projection.reports import TakenDecision
 from timeline.queries import FactRecord
 
@@ -470,6 +470,9 @@ class _Compaction:
             answer_room=self.step.answer_room,
             too_long="cut" if less else "refuse",
             invented=self.step.invented,
+            source=self.step.source,
+            window=window_of(self.compactor.summarizer)
+            or self.pressure.policy.max_tokens - self.pressure.fixed.reserved,
         )
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> Sequence[Payload]:

@@ -23,7 +23,7 @@ from timeline.errors import CompactionInProgress, CompactionRefused, SummarizerF
 from timeline.frozen import compact_json
 from timeline.lifecycle.observer import Observer
 from timeline.planning.messages import message_role
-from timeline.ports import name_of
+from timeline.ports import name_of, window_of
 
 with needs("opentelemetry-api", "otel"):
     from opentelemetry import metrics, trace
@@ -330,6 +330,11 @@ class _Asked:
     def name(self) -> str:
         """The summarizer's own name."""
         return name_of(self._inner)
+
+    @property
+    def window_tokens(self) -> int | None:
+        """The summarizer's own window, if it names one."""
+        return window_of(self._inner)
 
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Ask the summarizer inside a span."""

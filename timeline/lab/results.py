@@ -17,7 +17,7 @@ from timeline.lab.cache import BreakCause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """The version of the format and of the figures' meaning: results kept under another version are not used."""
 Distance: TypeAlias = Literal["near", "middle", "far"]
 """Of a fact: by the calls since its last mention."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.importers.recording import ImportedCompaction
-from timeline.ports import HIDDEN_KEY, Summary, name_of
+from timeline.ports import CUT_KEY, HIDDEN_KEY, Summary, name_of, window_of
 
 if TYPE_CHECKING:
+    from timeline.blocks import Block
     from timeline.importers.recording import Recording
     from timeline.ports import Summarizer, SummaryRequest, TokenCounter
 
@@ -20,13 +21,14 @@ class Spent(NamedTuple):
 
 
 class Metered:
-    """Measures another summarizer's requests: the blocks to summarise, the previous summary, and the answer.
+    """Measures another summarizer's requests, and the answers: prompt, tasks, earlier summary and blocks as sent.
 
-    A request is a call of its own, so all of its input is uncached.
+    A request is a call of its own, so all of its input is uncached. Whoever writes the summaries, the price is that of
+    a model that gets the prompt of the request's shape.
 
     Args:
         inner: writes the summaries.
-        counter: counts replacements and summaries, which have no measured size.
+        counter: counts prompts, summaries, replacements and what was cut, which have no measured size.
 
     Attributes:
         sizes: tokens of each block, by path.
@@ -42,23 +44,34 @@ class Metered:
         """The name of the inner summarizer."""
         return name_of(self._inner)
 
+    @property
+    def window_tokens(self) -> int | None:
+        """The window of the inner summarizer."""
+        return window_of(self._inner)
+
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Answer a request, and measure both."""
         answer = await self._inner.summarize(request)
-        read = sum(
-            self._counter.count(block.countable())
-            if HIDDEN_KEY in block.meta or block.path not in self.sizes
-            else self.sizes[block.path]
-            for block in request.blocks
-        )
-        read += self._counter.count(request.previous or "")
+        read = self._counter.count(_frame(request)) + sum(self._size(block) for block in request.blocks)
         self._spent.append(Spent(read, self._counter.count(answer.text)))
         return answer
+
+    def _size(self, block: Block) -> int:
+        """Return the tokens of a block as a request has it: as measured, unless it is not there as it was said."""
+        changed = HIDDEN_KEY in block.meta or CUT_KEY in block.meta
+        measured = None if changed else self.sizes.get(block.path)
+        return self._counter.count(block.countable()) if measured is None else measured
 
     def spent(self) -> Spent:
         """Return the tokens spent since the last call."""
         spent, self._spent = self._spent, []
         return Spent(sum(one.read for one in spent), sum(one.written for one in spent))
+
+
+def _frame(request: SummaryRequest) -> str:
+    from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
+
+    return summarizers.frame_of(request)
 
 
 class RecordedSummaries:

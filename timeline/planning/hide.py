@@ -102,7 +102,7 @@ _SHORTENED: Final[frozenset[type[Block]]] = frozenset(
     {UserPrompt, AssistantCompletion, Reasoning, ToolCall, SystemMessage, CustomBlock}
 )
 """Texts, thoughts and calls: shortened once they are ``old``."""
-_AUTOMATIC: Final = frozenset({"cold", "pressure"})
+AUTOMATIC: Final = frozenset({"cold", "pressure"})
 """The reasons of hides that a render decides by itself."""
 _LEAST_GAIN: Final = 2
 """A block is hidden only where its replacement is at most half as long."""
@@ -162,7 +162,7 @@ def owes_notice(window: Window) -> bool:
     Not after a summary since that hide: it may have covered the notice, which then comes again with the next hide.
     """
     hides = (item.hide for item in window.items if item.hide is not None)
-    newest = max((hide.version for hide in hides if hide.reason in _AUTOMATIC), default=0)
+    newest = max((hide.version for hide in hides if hide.reason in AUTOMATIC), default=0)
     if not newest:
         return False
     since = (item for item in window.items if item.version > newest)

@@ -329,10 +329,10 @@ def _preview_text(block: Block, tokens: int, preview_tokens: int, counter: Token
     room = max(0, preview_tokens - max(_FRAME_TOKENS, counter.count(frame)))
     tail_room = int(room * _TAIL_SHARE)
     head = counter.truncate(block.text, room - tail_room)
-    return head + frame + _tail(block.text[len(head) :], tail_room, counter)
+    return head + frame + ending(block.text[len(head) :], tail_room, counter)
 
 
-def _tail(text: str, tokens: int, counter: TokenCounter) -> str:
+def ending(text: str, tokens: int, counter: TokenCounter) -> str:
     """Return the end of a text, of at most ``tokens``. It is shortened by thirds: a little less is as good."""
     tail = text[-tokens * 4 :] if tokens else ""
     while tail and counter.count(tail) > tokens:

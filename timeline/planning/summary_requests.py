@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.events import SummaryParts
+from timeline.planning.originals import fitted, is_seen_through, room_for
 from timeline.planning.strip_chitchat import is_stripped
 from timeline.ports import HIDDEN_KEY, SummaryRequest
 
@@ -45,6 +46,8 @@ class Wanted:
         answer_room: multiple of the cap at which a model is stopped.
         too_long: what becomes of an answer above its cap.
         invented: what becomes of names that are nowhere in what is covered.
+        source: what is given of blocks that an automatic decision hid.
+        window: tokens that the summarizer reads and writes at once; originals are cut to it.
     """
 
     prompt: PromptName = "generic"
@@ -55,6 +58,8 @@ class Wanted:
     answer_room: float = 2.0
     too_long: Literal["refuse", "cut"] = "refuse"
     invented: Literal["accept", "repair"] = "accept"
+    source: Literal["shown", "original"] = "shown"
+    window: int = 0
 
 
 ANYTHING: Final = Wanted()
@@ -153,10 +158,9 @@ class _Asking:
         """Return a request about items; None where the model was shown none of them."""
         if not any(_asked_about(item) is not None for item in items):
             return None
-        blocks = tuple(told for item in items if (told := _told(item)) is not None)
         return SummaryRequest(
             kind=kind,
-            blocks=blocks,
+            blocks=self._blocks(items, previous, max_tokens),
             previous=previous or None,
             task=task,
             max_tokens=max_tokens,
@@ -172,6 +176,17 @@ class _Asking:
             invented=self.wanted.invented,
         )
 
+    def _blocks(self, items: Sequence[Item], previous: str, max_tokens: int) -> tuple[Block, ...]:
+        """Return the blocks of a request; originals are cut to the room that price and window leave."""
+        given = [(item, told) for item in items if (told := _told(item)) is not None]
+        if self.wanted.source == "shown" or not any(is_seen_through(item) for item, _ in given):
+            return tuple(told for _, told in given)
+        said = [(item.block, item.tokens) if is_seen_through(item) else (told, _tokens(item)) for item, told in given]
+        shown = sum(_tokens(item) for item, _ in given)
+        answer = int(self.wanted.answer_room * max_tokens)
+        room = room_for(shown, self.wanted.window, self.counter.count(previous), answer)
+        return tuple(fitted(said, room, self.counter))
+
 
 def _asked_about(item: Item) -> Block | None:
     """Return a block as the model saw it; None for a superseded stage digest, which the newest one replaces."""
@@ -181,6 +196,11 @@ def _asked_about(item: Item) -> Block | None:
 def _told(item: Item) -> Block | None:
     """Return a block as a request shows it: chitchat that was stripped too, since the model once answered it."""
     return item.block if is_stripped(item) else _asked_about(item)
+
+
+def _tokens(item: Item) -> int:
+    """Return the tokens of a block as a request shows it by default."""
+    return item.tokens if is_stripped(item) else item.shown_tokens
 
 
 def shown_block(item: Item) -> Block | None:

@@ -129,6 +129,8 @@ _LEAST_MARGIN: Final = -0.3
 """No tokenizer in use counts less than 0.7 of what our counter does."""
 _FIXED_PART: Final[dict[str, KeptLong]] = {"short": "nothing", "long": "fixed_part"}
 """Values of ``fixed_part``, the earlier name of ``kept_long``, as today's values."""
+_ADDED_TO_STEPS: Final = (("temperature", None), ("answer_room", 2.0), ("invented", "accept"), ("source", "shown"))
+"""Fields that later releases added to steps, and their defaults."""
 _STORED_COLD: Final = "fold_when_cold"
 """How stored policies name ``compact_when_cold``: their hashes are in logs, so the name stays in their text."""
 
@@ -308,7 +310,7 @@ class Policy(Frozen):
         if fields["results_counted_as"] == "text":
             del fields["results_counted_as"]
         for step in fields["steps"]:
-            for name, default in (("temperature", None), ("answer_room", 2.0), ("invented", "accept")):
+            for name, default in _ADDED_TO_STEPS:
                 if name in step and step[name] == default:
                     del step[name]
         for name in ("output_reserve", "safety_buffer"):

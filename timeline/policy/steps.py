@@ -121,6 +121,8 @@ class Summarize(Frozen):
             at 1 it is told the cap itself, and what it wrote until then is used.
         invented: names in a summary that are nowhere in what it covers are accepted; or its author is asked once more,
             and the sentences of those that are left are removed.
+        source: what the summarizer reads of hidden blocks: what the model was ``shown``; or the ``original``, where an
+            automatic decision hid them, all together cut to 500 tokens more than were shown.
     """
 
     kind: Literal["summarize"] = "summarize"
@@ -130,6 +132,7 @@ class Summarize(Frozen):
     temperature: float | None = Field(default=None, ge=0, le=2)
     answer_room: float = Field(default=2.0, ge=1, le=8)
     invented: Literal["accept", "repair"] = "accept"
+    source: Literal["shown", "original"] = "shown"
 
 
 KEPT_WORDS: Final = (

@@ -1,0 +1,182 @@
+"""Give a summarizer what was said, where a block is hidden by an automatic decision only, cut to the room there is.
+
+A hide saves tokens in each call of the agent; a summary reads its range once. So a summary of stand-ins loses what the
+hide left in the log, and saves little. A block that was hidden by hand, omitted or redacted stays as the model saw it:
+that decision is the application's (ADR 0038).
+
+Cutting is a matter of sizes alone, so that a replay gives the same blocks. Work comes first, oldest first: results and
+attachments, then calls, then thoughts, each down to a size, then all of them to the next size. The assistant's texts
+are cut after all of these are at the last size, and what users wrote after that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import AssistantCompletion, Attachment, ToolCall, ToolResult, UserPrompt
+from timeline.frozen import canonical_json
+from timeline.planning.clear_tool_outputs import REASON as CLEARED
+from timeline.planning.hide import AUTOMATIC
+from timeline.planning.replacements import ending
+from timeline.ports import CUT_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from timeline.blocks import Block
+    from timeline.fold.window import Item
+    from timeline.ports import TokenCounter
+
+SEEN_THROUGH: Final = AUTOMATIC | {CLEARED, "spill", "imported"}
+"""The reasons of hides that no person decided: cold, pressure, a cleared output, a preview, the recorded client's."""
+MORE: Final = 500
+"""Tokens that originals may have beyond what was shown: a few replacements alone have hardly any."""
+_WINDOW_SHARE: Final = 8
+"""One part in this many of a summarizer's window is for prompt and tasks."""
+_SIZES: Final = (4_000, 2_000, 1_000, 500, 250, 120, 60, 30)
+"""Tokens to which blocks are cut, one size after the other."""
+_LEAST_CALL: Final = 250
+"""No call is cut further: its names and paths are what a summary is about."""
+_SHORT: Final = 200
+"""Characters of an argument that is never cut: a path in two pieces is no path."""
+_TAIL_SHARE: Final = 3
+"""One part in this many of a cut text is its end."""
+GAP: Final = "\n[…]\n"
+"""The text in place of what was left out: no words and no figures, which a summary might repeat."""
+
+
+def is_seen_through(item: Item) -> bool:
+    """Return whether an item is shown as a replacement that only automatic decisions put there."""
+    return item.replacement is not None and item.hide is not None and item.hide.reason in SEEN_THROUGH
+
+
+def room_for(shown: int, window: int, previous: int, answer: int) -> int:
+    """Return the tokens that a request's blocks may have: as many as were shown of them, and `MORE`.
+
+    So originals cost what replacements did: twice as many tokens cost 1 to 4 % of all input, and a summary by
+    extraction then had hardly a further fact that a later answer needed (ADR 0038).
+
+    Args:
+        shown: tokens of the same blocks as the model saw them; blocks of so many are asked about in any case, in chunks
+            where the window has no room for them.
+        window: tokens that the summarizer reads and writes at once.
+        previous: tokens of the earlier summary, which the summarizer reads too.
+        answer: tokens that it may write.
+    """
+    by_window = window - window // _WINDOW_SHARE - previous - answer
+    return max(shown, min(shown + MORE, by_window))
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A block, its tokens, and the size to which it is to be cut, if any."""
+
+    block: Block
+    tokens: int
+    size: int | None = None
+
+    @property
+    def left(self) -> int:
+        return self.tokens if self.size is None else min(self.size, self.tokens)
+
+
+def fitted(blocks: Sequence[tuple[Block, int]], room: int, counter: TokenCounter) -> list[Block]:
+    """Cut blocks, each given with its tokens, until they have room together; a cut block has `CUT_KEY` in its meta."""
+    pieces = [_Piece(block, tokens) for block, tokens in blocks]
+    excess = sum(piece.tokens for piece in pieces) - room
+    for piece, size in _cuts(pieces):
+        if excess <= 0:
+            break
+        before, piece.size = piece.left, size
+        excess -= before - piece.left
+    return [piece.block if piece.size is None else _cut(piece.block, piece.size, counter) for piece in pieces]
+
+
+def _cuts(pieces: Sequence[_Piece]) -> Iterator[tuple[_Piece, int]]:
+    """Yield each cut that would shorten a piece, in the order in which they are made."""
+    for parts in _PARTS:
+        for size in _SIZES:
+            for part in parts:
+                for piece in pieces:
+                    if part(piece.block) and piece.left > size >= (_LEAST_CALL if _is_call(piece.block) else 0):
+                        yield piece, size
+
+
+def _is_result(block: Block) -> bool:
+    return isinstance(block, ToolResult | Attachment)
+
+
+def _is_call(block: Block) -> bool:
+    return isinstance(block, ToolCall)
+
+
+def _is_answer(block: Block) -> bool:
+    return isinstance(block, AssistantCompletion)
+
+
+def _is_users(block: Block) -> bool:
+    return isinstance(block, UserPrompt)
+
+
+def _is_other(block: Block) -> bool:
+    """Return whether a block is none of the above: a thought, a message of the runtime, an application's own."""
+    return not (_is_result(block) or _is_call(block) or _is_answer(block) or _is_users(block))
+
+
+_PARTS: Final[tuple[tuple[Callable[[Block], bool], ...], ...]] = (
+    (_is_result, _is_call, _is_other),
+    (_is_answer,),
+    (_is_users,),
+)
+"""What is cut together, size by size, before the next is cut at all."""
+
+
+def _cut(block: Block, size: int, counter: TokenCounter) -> Block:
+    """Return a block of about ``size`` tokens: beginning and end of its text, or of its long arguments."""
+    changes: dict[str, Any] = {"data": None, "meta": {**block.meta, CUT_KEY: True}}
+    if isinstance(block, ToolCall):
+        changes["arguments"] = _cut_arguments(block, size, counter)
+    else:
+        changes["text"] = head_and_tail(block.text, size, counter)
+    return block.model_copy(update=changes)
+
+
+def _cut_arguments(call: ToolCall, size: int, counter: TokenCounter) -> str | dict[str, Any]:
+    """Return a call's arguments with their long texts cut, all to the same size, until they fit or are short."""
+    if isinstance(call.arguments, str):
+        return head_and_tail(call.arguments, size, counter)
+    arguments = call.arguments
+    for share in (1, 2, 4, 8, 16):
+        arguments = _with_short_texts(call.arguments, size // share, counter)
+        if counter.count(canonical_json(arguments)) <= size:
+            break
+    return arguments
+
+
+def _with_short_texts(value: Any, size: int, counter: TokenCounter) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _SHORT else head_and_tail(value, size, counter)
+    if isinstance(value, dict):
+        return {key: _with_short_texts(part, size, counter) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_short_texts(part, size, counter) for part in value]
+    return value
+
+
+def head_and_tail(text: str, size: int, counter: TokenCounter) -> str:
+    """Return beginning and end of a text, of about ``size`` tokens, whole lines or words where there are any."""
+    if counter.count(text) <= size:
+        return text
+    tail = size // _TAIL_SHARE
+    head = _whole_words(counter.truncate(text, size - tail))
+    end = ending(text[len(head) :], tail, counter)
+    return f"{head}{GAP}{_whole_words(end[::-1])[::-1]}"
+
+
+def _whole_words(text: str) -> str:
+    """Return a beginning without the line, or else the word, that the cut divided, unless too little would be left."""
+    at = max(text.rfind("\n"), 0)
+    if 2 * at < len(text):
+        at = max(text.rfind(" "), at)
+    return text[:at] if 2 * at >= len(text) else text
