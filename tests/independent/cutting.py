@@ -20,6 +20,8 @@ HISTORY, PREFIX, DIGEST = 800.0, 400.0, 300.0
 """Tokens that a summary may have: of what is over, of the beginning of a turn that goes on, of exact facts."""
 WRITTEN: Final = 0.75
 """What a summary has of what it may have, as the lab's summaries do in the mean: its summarizer is not run here."""
+PROMPT: Final = 500.0
+"""Tokens that a summarizer is sent besides record and earlier summary: 1,500 characters of prompt, and a task."""
 PREVIEW: Final = 400.0
 """Tokens of a preview."""
 CARRIED: Final = 0.15
@@ -126,11 +128,12 @@ class Cutter:
         prefix = 0.0 if split is None else WRITTEN * self._cap(PREFIX, 16)
         if split is not None and split == before.turn:
             self.parts = before._replace(prefix=prefix)
-            return Asked(total(folded) + before.prefix, prefix)
+            return Asked(PROMPT + total(folded) + before.prefix, prefix)
         earlier = split is None or self.summaries > 0 or any(item.block.turn != split for item in folded)
         history = WRITTEN * self._cap(HISTORY, 8) if earlier else 0.0
         self.parts = Parts(history, prefix, -1 if split is None else split)
-        return Asked(total(folded) + before.history + before.prefix, history + prefix)
+        prompts = PROMPT * (bool(history) + bool(prefix))
+        return Asked(prompts + total(folded) + before.history + before.prefix, history + prefix)
 
     def _cap(self, tokens: float, part: int) -> float:
         """Return what a text may have: no more than a part of the room."""

@@ -25,7 +25,11 @@ _PRINTED: Final = re.compile(r"(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+|(?<![\w
 
 
 def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence[Any]) -> Counter[str]:
-    """Count the facts of all calls by distance: needed, in sight, and in sight or one read away."""
+    """Count the facts of all calls by distance: needed, in sight, and in sight or one read away.
+
+    The full record behind a summary is not made here: ``reachable`` counts without it, and ``listed`` as if it had
+    every fact of what calls and prompts said, so that what is so lies between the two.
+    """
     blocks = [getattr(event.payload, "block", None) for event in events]
     found: Counter[str] = Counter()
     known: dict[str, Any] = {}
@@ -56,18 +60,32 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
             seen = fact in shown
             found[f"facts_{distance}"] += 1
             found[f"seen_{distance}"] += seen
-            found[f"reachable_{distance}"] += seen or _reached(fact, context, known)
+            without, listed = (True, True) if seen else _reached(fact, context, known)
+            found[f"reachable_{distance}"] += without
+            found[f"listed_{distance}"] += listed
     return found
 
 
-def _reached(fact: str, context: Any, known: Mapping[str, Any]) -> bool:
-    """Return whether something that the library wrote names a block with the fact, on a line with other words."""
+def _reached(fact: str, context: Any, known: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Return whether something that the library wrote names a block with the fact, on a line with other words.
+
+    First without the record behind a summary, then as if that had all that calls and prompts said.
+    """
     written = {item.block.path for item in context.window.items if item.replacement is not None or item.is_summary}
     entries = [entry for entry in context.neutral.entries if entry.path in written]
     lines = [line for entry in entries for text in _texts(entry) for line in text.split("\n")]
     names = {name for line in lines if line.strip("- `") not in known for name in _PRINTED.findall(line)}
-    read = (text for name in names if name in known for text in _texts(known[name]))
-    return any(fact in text[:_CHARACTERS] for text in read)
+    read = [known[name] for name in names if name in known]
+    without = any(fact in text[:_CHARACTERS] for block in read for text in _texts(block))
+    summary = any(block.type == "conv.range.summary" for block in read)
+    return without, without or (summary and any(fact in text for text in _said(known)))
+
+
+def _said(known: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of calls and prompts, which the record behind a summary is made from."""
+    for block in known.values():
+        if block.type in {"react.tool.call", "user.prompt"}:
+            yield from _texts(block)
 
 
 def _sent(said: Any) -> bool:

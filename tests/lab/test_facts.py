@@ -249,7 +249,11 @@ async def test_an_independent_calculation_finds_the_same_in_recordings(file: Pat
 
 
 async def agree(of: Measured, policy: str, limit: int) -> None:
-    """Hold needed facts and those in sight against the calculation: the same; those one read away within a tenth."""
+    """Hold needed facts and those in sight against the calculation: the same.
+
+    Those one read away lie within its two counts, by a tenth: without the records behind summaries, and with all that
+    these can have.
+    """
     contexts: list[Any] = []
     chosen = find_policy(policy, max_tokens=limit)
     lab = await replay(of, chosen, PRICE_OF, needs=needs_of(of), watch=lambda sent: contexts.append(sent.context))
@@ -260,7 +264,8 @@ async def agree(of: Measured, policy: str, limit: int) -> None:
         for state in ("facts", "seen"):
             assert sum(getattr(row, f"{state}_{distance}") for row in told) == found[f"{state}_{distance}"]
         reached = sum(getattr(row, f"reachable_{distance}") for row in told)
-        assert abs(reached - found[f"reachable_{distance}"]) <= max(2, 0.1 * found[f"facts_{distance}"])
+        most_off = max(2, 0.1 * found[f"facts_{distance}"])
+        assert found[f"reachable_{distance}"] - most_off <= reached <= found[f"listed_{distance}"] + most_off
 
 
 async def test_a_value_counts_as_stale_where_only_its_earlier_state_is_shown() -> None:
