@@ -12,8 +12,10 @@ import pytest
 
 from tests.independent import calculation
 from tests.independent.agreement import LIMITS, Tried, agreements, together
+from tests.independent.recordings import read, tokens
 from tests.project.recording import TURNS, write_recording
 from tests.recorded import needs_recordings, recorded
+from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,6 +74,31 @@ def test_they_agree_on_what_hiding_saves_a_made_session(tmp_path: Path) -> None:
     sessions = [made(tmp_path, COLD)]
     none, hiding = together(agreements(sessions, [Tried(60_000), Tried(60_000, 0.2)]))
     assert hiding.calculated / none.calculated == pytest.approx(hiding.lab / none.lab, abs=CUTS_WITHIN)
+
+
+@pytest.mark.parametrize("text", ["prose", "code", "listing", "JSON"])
+def test_its_count_of_a_text_is_about_that_of_the_vocabulary(text: str) -> None:
+    """A first message is measured by no growth, so its size is a count alone, and prose weighs less than listings."""
+    repository = Path(__file__).parents[2]
+    code = (repository / "timeline/lab/replay.py").read_text(encoding="utf-8")
+    said = {
+        "prose": (repository / "README.md").read_text(encoding="utf-8"),
+        "code": code,
+        "listing": "\n".join(f"{number:6}\t{line}" for number, line in enumerate(code.splitlines(), 1)),
+        "JSON": json.dumps({"path": "timeline/lab/replay.py", "old_string": code[:3_000], "new_string": code[3_000:]}),
+    }[text]
+    assert tokens(said) == pytest.approx(get_counter("o200k_base").count(said), rel=0.1)
+
+
+def test_a_signed_thought_counts_by_its_signature(tmp_path: Path) -> None:
+    """What is readable of it may be a short version of what the provider is sent back."""
+    row = {"type": "assistant", "uuid": "1", "timestamp": "2026-01-01T00:00:00Z"}
+    thought = {"type": "thinking", "thinking": "Short.", "signature": "c2ln" * 400}
+    message = {"id": "m", "model": "claude-opus-4-5", "usage": {}, "content": [thought]}
+    file = tmp_path / "session.jsonl"
+    file.write_text(json.dumps({**row, "message": message}), encoding="utf-8")
+    [conversation] = read(file)
+    assert [block.own for block in conversation.blocks] == [300]
 
 
 def test_the_calculation_imports_nothing_of_the_project() -> None:
