@@ -20,6 +20,8 @@ from timeline.tokens import get_counter
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from timeline.usage import CacheKind
+
 NONE_WITHIN, CUTS_WITHIN = 0.005, 0.02
 """Shares of the cost by which the two may differ: where nothing is decided, and where a policy decides."""
 FIXED: Final = 4_000
@@ -61,6 +63,20 @@ def test_they_agree_on_what_no_policy_costs_a_made_session(tmp_path: Path, limit
 def test_they_agree_where_the_cache_is_kept_for_an_hour(tmp_path: Path, idle: timedelta) -> None:
     """Pauses within the hour cost nothing, longer ones do, and what is written is dearer."""
     assert off([made(tmp_path, idle, HOUR)], Tried(60_000)) <= NONE_WITHIN
+
+
+@pytest.mark.parametrize("idle", [timedelta(0), COLD])
+@pytest.mark.parametrize("cache", ["5m", "1h", "none"])
+def test_they_agree_under_each_kind_of_cache(tmp_path: Path, cache: CacheKind, idle: timedelta) -> None:
+    """Asked for with ``--cache``; automatic caches read in steps that are a share of such small contexts."""
+    assert off([made(tmp_path, idle)], Tried(60_000, cache=cache)) <= NONE_WITHIN
+
+
+@needs_recordings
+@pytest.mark.parametrize("cache", ["5m", "1h", "automatic", "none"])
+def test_they_agree_on_recordings_under_each_kind_of_cache(cache: CacheKind) -> None:
+    """At the smallest limit, where the fixed part is cut down and sizes matter most."""
+    assert off(recorded("claude-code/*.jsonl"), Tried(32_000, cache=cache)) <= NONE_WITHIN
 
 
 @pytest.mark.parametrize("limit", [40_000, 20_000])
