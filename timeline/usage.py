@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.frozen import Frozen
 
@@ -43,6 +43,34 @@ CACHE_SECONDS: Final = 300
 """How long Anthropic keeps a prompt cache unless asked for longer; other providers keep theirs for minutes, too."""
 LONG_CACHE_SECONDS: Final = 3_600
 """The longer choice (Anthropic's ``ttl: "1h"``)."""
+
+
+class CacheTerms(NamedTuple):
+    """What a provider's cache does for a conversation; prices are shares of a token of plain input.
+
+    Attributes:
+        seconds: how long it keeps the messages after their last use; 0 for no cache.
+        read: price of a token that it answers.
+        write: price of a token that it takes in, or that is sent anew.
+    """
+
+    seconds: int
+    read: float
+    write: float
+
+    @property
+    def rewrite(self) -> float:
+        """What a token costs once more when something in front of it changes while the cache is warm."""
+        return self.write - self.read
+
+
+TERMS: Final[dict[CacheKind, CacheTerms]] = {
+    "5m": CacheTerms(CACHE_SECONDS, 0.1, 1.25),
+    "1h": CacheTerms(LONG_CACHE_SECONDS, 0.1, 2.0),
+    "automatic": CacheTerms(CACHE_SECONDS, 0.1, 1.0),
+    "none": CacheTerms(0, 1.0, 1.0),
+}
+"""The commonest prices and times of each kind, see `timeline/lab/caches.toml`: decisions need no exact figures."""
 
 
 def asked_seconds(kept_long: KeptLong) -> int:

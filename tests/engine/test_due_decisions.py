@@ -119,6 +119,26 @@ async def test_the_ttl_follows_what_the_calls_reported() -> None:
     assert kinds(await timeline.render(now=after(3_670))) == [("hidden", "cold")]
 
 
+async def test_without_a_cache_old_results_are_hidden_at_once() -> None:
+    """A local model answers no prefix for less: nothing is saved by waiting for a pause."""
+    store = MemoryStore()
+    timeline = await agent(store, policy=policy(cache="none"))
+    context = await timeline.render(now=after(1))
+    assert kinds(context) == [("hidden", "cold")]
+    [hidden] = await payloads_of(store, "blocks.hidden")
+    assert (hidden.facts["idle_seconds"], hidden.facts["ttl_seconds"], hidden.facts["grace_seconds"]) == (1, 0, 0)
+    assert (await timeline.render(now=after(2))).decisions == ()
+
+
+async def test_without_a_cache_a_cold_compaction_waits_for_a_pause() -> None:
+    """Else each call would have a summary of its own."""
+    timeline = await opened(MemoryStore(), policy=policy(compact_when_cold=0.35, cache="none"), summarizer=Scribe())
+    await timeline.append(*turn(800), *turn(700), prompt(), *rounds(5, 100))
+    await called(timeline)
+    assert kinds(await timeline.render(now=after(299))) == [("hidden", "cold")]
+    assert kinds(await timeline.render(now=after(300))) == [("compacted", "cold")]
+
+
 async def test_recorded_renders_stand_for_calls_that_nobody_records() -> None:
     """An agent that records no calls is hidden for by the time between its renders."""
     timeline = await opened(MemoryStore(), policy=policy())
@@ -366,6 +386,28 @@ async def test_under_pressure_a_small_gain_is_not_worth_a_cache() -> None:
     await timeline.append(*turn(1_500), prompt(), *rounds(3, 300), *turn(1_200))
     assert kinds(await timeline.render(now=AT)) == [("compacted", "over_trigger")]
     assert await payloads_of(store, "blocks.hidden") == []
+
+
+@pytest.mark.parametrize(
+    ("usage", "decided"), [("cache_write_5m_tokens", "hidden"), ("cache_write_1h_tokens", "compacted")]
+)
+async def test_a_batch_that_pays_back_too_late_is_left_to_the_summary(usage: str, decided: str) -> None:
+    """The same batch: what stands behind it is written for five minutes at 1.25, for an hour at 2.0."""
+    hiding = Hiding(intact=2, old=20, files=30, pressure_minimum=0.15, payback=6)
+    timeline = await opened(MemoryStore(), policy=policy(hiding), summarizer=Scribe())
+    await timeline.append(prompt(), *rounds(9, 400))
+    await called(timeline, **{usage: 100})
+    assert kinds(await timeline.render(now=AT))[0][0] == decided
+
+
+async def test_a_batch_that_pays_back_too_late_is_made_where_nothing_else_helps() -> None:
+    """After an undo no summary is written by itself: what hiding frees is needed."""
+    hiding = Hiding(intact=2, old=20, files=30, pressure_minimum=0.05, payback=0)
+    timeline = await opened(MemoryStore(), policy=policy(hiding), summarizer=Scribe())
+    await timeline.append(*turn(800), *turn(800), prompt(), *rounds(5, 400))
+    assert kinds(await timeline.render(now=AT)) == [("compacted", "over_trigger")]
+    await timeline.undo_compaction()
+    assert kinds(await timeline.render(now=AT))[0] == ("hidden", "pressure")
 
 
 @pytest.mark.shows("002-7")

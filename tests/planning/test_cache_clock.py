@@ -9,9 +9,9 @@ import pytest
 
 from tests.scenes import AT, after, apply, fold_of, turn
 from timeline.events import BlocksHidden, ContextRendered, ModelCalled
-from timeline.planning.cache_clock import Cold, coldness
+from timeline.planning.cache_clock import Cold, coldness, pays_back, terms_in_force
 from timeline.policy.model import CachePointRule, Hiding, Policy
-from timeline.usage import Usage
+from timeline.usage import TERMS, CacheKind, Usage
 
 if TYPE_CHECKING:
     from timeline.fold.fold import Fold
@@ -152,3 +152,36 @@ def test_idle_time_is_the_same_in_every_zone(zone: int) -> None:
 
     now = after(360).astimezone(timezone(timedelta(hours=zone)))
     assert coldness(folded((0, called())).window, POLICY, now) == Cold(360, 300, 60)
+
+
+@pytest.mark.parametrize(("kind", "warm"), [("5m", 359), ("1h", 3_659), ("automatic", 359)])
+def test_the_kind_of_cache_that_a_policy_is_told_says_when_it_is_cold(kind: CacheKind, warm: int) -> None:
+    """Whatever was reported: gateways report nothing, or something else."""
+    told = Policy(cache=kind)
+    for usage in (READ_ONLY, FIVE_MINUTES, AN_HOUR):
+        fold = folded((0, called(usage)))
+        assert coldness(fold.window, told, after(warm)) is None
+        assert coldness(fold.window, told, after(warm + 1)) is not None
+
+
+def test_without_a_cache_it_is_cold_at_any_time() -> None:
+    """Nothing is lost when the prefix changes, so no grace has to pass either."""
+    fold = folded((0, called()))
+    assert coldness(fold.window, Policy(cache="none"), AT) == Cold(0, 0, 0)
+    assert coldness(fold.window, Policy(cache="none", hiding=Hiding(ttl=100)), after(159)) is None
+
+
+def test_the_terms_in_force_are_those_of_the_reported_or_asked_lifetime() -> None:
+    """Before any call they are those of five minutes."""
+    assert terms_in_force(folded().window, POLICY) == TERMS["5m"]
+    assert terms_in_force(folded((0, called(AN_HOUR))).window, POLICY) == TERMS["1h"]
+    assert terms_in_force(folded((0, called(FIVE_MINUTES))).window, POLICY) == TERMS["5m"]
+    assert terms_in_force(folded((0, called(FIVE_MINUTES))).window, FOR_AN_HOUR) == TERMS["1h"]
+    assert terms_in_force(folded((0, called(AN_HOUR))).window, Policy(cache="automatic")) == TERMS["automatic"]
+
+
+@pytest.mark.parametrize(("kind", "calls"), [("5m", 12), ("1h", 19), ("automatic", 9), ("none", 0)])
+def test_a_changed_prefix_pays_back_later_where_writing_is_dearer(kind: CacheKind, calls: int) -> None:
+    """1,000 tokens freed in front of 1,000: 1,150, 1,900, 900 and 0 to pay, for 100 a call."""
+    assert pays_back(1_000, 1_000, TERMS[kind], calls)
+    assert not pays_back(1_000, 1_000, TERMS[kind], calls - 1) or kind == "none"

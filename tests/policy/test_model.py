@@ -38,6 +38,7 @@ def test_the_defaults_are_the_designs_numbers() -> None:
         "minimum": 0.01,
         "pressure_minimum": None,
         "replacement_tokens": 60,
+        "payback": None,
     }
 
 
@@ -144,3 +145,12 @@ def test_a_presets_wrong_change_is_named(changes: dict[str, Any], field: str) ->
     with pytest.raises(InvalidPolicy) as caught:
         policies.cut_point(**changes)
     assert caught.value.field == field
+
+
+def test_what_is_known_of_the_cache_is_no_part_of_a_stored_text_until_it_is_said() -> None:
+    """The hashes in logs of earlier releases stay what they were."""
+    plain = json.loads(Policy(hiding=Hiding()).canonical())
+    assert "cache" not in plain
+    assert "payback" not in plain["hiding"]
+    told = Policy(cache="none", hiding=Hiding(payback=20))
+    assert Policy.parse(told.canonical()) == told

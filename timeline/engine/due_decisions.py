@@ -27,10 +27,12 @@ from timeline.errors import (
 )
 from timeline.events import BlocksHidden
 from timeline.log.stored import addressed_block
-from timeline.planning.cache_clock import coldness
+from timeline.planning.account import tokens_from
+from timeline.planning.cache_clock import coldness, pays_back, terms_in_force
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
 from timeline.planning.plans import HideDecision
 from timeline.projection.reports import TakenDecision
+from timeline.usage import CACHE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.planning.account import Account, AccountCache
     from timeline.planning.cache_clock import Cold
+    from timeline.planning.hide import HidePlan
     from timeline.policy.model import Hiding
 
 
@@ -109,7 +112,7 @@ class _DueDecisions:
             chosen.clear()
             window = self.pressure.window
             plan = plan_hide(window, self.policy, hiding, self.counter, least=least)
-            if plan is None:
+            if plan is None or (reason == "pressure" and not self._is_paid_back(plan, hiding)):
                 return ()
             freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
             figures = {**facts, **freed}
@@ -123,6 +126,18 @@ class _DueDecisions:
                 self.taken += [describe_hide(hide, window, self.pressure) for hide, window in chosen]
                 return True
         return False
+
+    def _is_paid_back(self, plan: HidePlan, hiding: Hiding) -> bool:
+        """Return whether a batch saves soon enough what it costs to send anew what stands behind it.
+
+        Where the summary may not be written, or the context does not fit, there is nothing better than the batch.
+        """
+        window = self.pressure.window
+        if hiding.payback is None or window.is_held or self._setback is not None or self.account.available < 0:
+            return True
+        behind = tokens_from(window.items, plan.replacements[0].version, self.policy)
+        terms = terms_in_force(window, self.policy)
+        return pays_back(plan.freed, behind - plan.freed, terms, hiding.payback)
 
     async def _tell(self) -> None:
         """Append the notice of an earlier batch, which was hidden in the midst of a response."""
@@ -167,6 +182,7 @@ class _DueDecisions:
             return "over_trigger"
         if (
             self.cold is not None
+            and self.cold.idle >= CACHE_SECONDS  # without a cache the context is cold at any time
             and share is not None
             and due.total > share * due.limit
             and not self._compacted_since_last_use()

@@ -105,16 +105,20 @@ async def replay(
         measured_fixed=measured.fixed,
         unrecorded=measured.unrecorded,
         ratio=measured.ratio,
-        lifetime=kept_by(price_of(measured.calls[0].model), long=measured.long),
+        lifetime=run.lifetime,
         totals=totals_of(run.rows, priced=priced, seconds=round(perf_counter() - began, 3)),
         rows=tuple(run.rows),
     )
 
 
-def as_replayed(policy: Policy) -> Policy:
-    """Return a policy as the lab runs it: it counts in the provider's tokens, so that it needs no margin for them."""
+def as_replayed(policy: Policy, lifetime: str = "") -> Policy:
+    """Return a policy as the lab runs it: it counts in the provider's tokens, so that it needs no margin for them.
+
+    What no usage reports it is told: that the provider has no cache, or keeps prompts by itself.
+    """
     never = isinstance(policy.trigger, Never) and policy.hiding is None
-    return policy.model_copy(update={"margin": 0.0, **({"max_tokens": UNLIMITED} if never else {})})
+    told = lifetime if policy.cache is None and lifetime in {"automatic", "none"} else policy.cache
+    return policy.model_copy(update={"margin": 0.0, "cache": told, **({"max_tokens": UNLIMITED} if never else {})})
 
 
 def fixed_part(measured: int, limit: int) -> int:
@@ -157,7 +161,8 @@ class _Run:
         self.price_of = price_of
         self.kept_long = "everything" if measured.long else policy.cache_points.kept_long
         self.counter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
-        compactor = Equipment(summarizer, counter=self.counter).compactor(as_replayed(policy))
+        self.lifetime = kept_by(price_of(measured.calls[0].model if measured.calls else ""), long=measured.long)
+        compactor = Equipment(summarizer, counter=self.counter).compactor(as_replayed(policy, self.lifetime))
         self.metered = Metered(compactor.summarizer, self.counter)
         self.compactor = replace(compactor, summarizer=self.metered)
         self.renderer, self.segmenter = Renderer(), Segmenter()

@@ -20,7 +20,7 @@ from timeline.log.stored import free_id
 from timeline.planning.account import least_progress
 from timeline.portable.recordings import drafts_of
 from timeline.timeline import Timeline
-from timeline.usage import CACHE_SECONDS, asked_seconds, reported_seconds
+from timeline.usage import CACHE_SECONDS, TERMS, asked_seconds, reported_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -348,6 +348,7 @@ def _step(version: int, payload: CompactionCompleted) -> dict[str, Any]:
 def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
     """Count blocks that the cache clock hid too early, from the times of the log alone."""
     given, asked = policy.hiding and policy.hiding.ttl, asked_seconds(policy.cache_points.kept_long)
+    known = None if policy.cache is None else TERMS[policy.cache].seconds
     told = CACHE_SECONDS
     called: datetime | None = None
     hidden = 0
@@ -357,7 +358,7 @@ def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
             called = payload.started_at or event.at
             told = reported_seconds(payload.usage) or told
         elif isinstance(payload, BlocksHidden) and payload.reason == "cold" and called is not None:
-            is_warm = (event.at - called).total_seconds() < (given or max(told, asked))
+            is_warm = (event.at - called).total_seconds() < (given or (max(told, asked) if known is None else known))
             hidden += len(payload.blocks) if is_warm else 0
     return hidden
 

@@ -164,6 +164,12 @@ def costs(items: Sequence[Item], policy: Policy) -> list[int]:
     return costs_of(items, policy).tokens
 
 
+def tokens_from(items: Sequence[Item], version: int, policy: Policy) -> int:
+    """Return the tokens of the items from one on, as shown."""
+    counted = zip(items, costs(items, policy), strict=True)
+    return sum(cost for item, cost in counted if item.version >= version)
+
+
 def freed_by(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy) -> int:
     """Return the tokens that a change of items frees in the account; ``changed`` holds the new items by version."""
     after = [changed.get(item.version, item) for item in items]

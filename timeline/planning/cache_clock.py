@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from timeline.policy.model import Hiding
-from timeline.usage import asked_seconds
+from timeline.usage import CACHE_SECONDS, TERMS, asked_seconds
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.fold.window import Window
     from timeline.policy.model import Policy
+    from timeline.usage import CacheTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +33,44 @@ class Cold:
         return {"idle_seconds": self.idle, "ttl_seconds": self.ttl, "grace_seconds": self.grace}
 
 
+def terms_in_force(window: Window, policy: Policy) -> CacheTerms:
+    """Return what the provider's cache does for the messages.
+
+    What the policy was told of it comes first. Else the lifetime is the one that the provider's usage reported, but no
+    less than the one that the policy asks for, since most usages report how much was written and not for how long.
+    """
+    if policy.cache is not None:
+        return TERMS[policy.cache]
+    reported = CACHE_SECONDS if window.touch is None else window.touch.ttl
+    asked = asked_seconds(policy.cache_points.kept_long)
+    return TERMS["1h" if max(reported, asked) > CACHE_SECONDS else "5m"]
+
+
 def coldness(window: Window, policy: Policy, now: datetime) -> Cold | None:
     """Return the figures of a cache that is cold at ``now``; None while it may be warm.
 
-    The lifetime is that of the policy's hiding, if set. Otherwise it is the one that the provider's usage reported, but
-    no less than the one that the policy asks for, since most usages report how much was written and not for how long.
-
+    The lifetime is that of the policy's hiding, if set, else the one in force. Without a cache it is cold at any time.
     The cache counts as warm where the log has no call or render, and where the clock went backwards.
     """
     touch = window.touch
     if touch is None:
         return None
     hiding = policy.hiding or Hiding()  # a policy that never hides may still compact when cold
-    ttl = hiding.ttl or max(touch.ttl, asked_seconds(policy.cache_points.kept_long))
+    ttl = hiding.ttl or terms_in_force(window, policy).seconds
     idle = int((now - touch.at).total_seconds())
-    if idle < 0 or idle < ttl + hiding.grace:
+    grace = hiding.grace if ttl else 0
+    if idle < 0 or idle < ttl + grace:
         return None
-    return Cold(idle, ttl, hiding.grace)
+    return Cold(idle, ttl, grace)
+
+
+def pays_back(freed: int, behind: int, terms: CacheTerms, calls: int) -> bool:
+    """Return whether a change of the prefix, while the cache is warm, saves what it costs within so many calls.
+
+    Args:
+        freed: tokens that it frees.
+        behind: tokens from the first change on, as they are sent afterwards.
+        terms: what the cache does.
+        calls: that share the cost.
+    """
+    return behind * terms.rewrite <= calls * freed * terms.read

@@ -151,7 +151,8 @@ def _hides(policy: Policy) -> str:
     hiding = policy.hiding
     said = [] if hiding is None else [f"what is older than {hiding.intact} {hiding.unit}, files {hiding.files}"]
     if hiding is not None and hiding.pressure_minimum is not None:
-        said.append(f"also when warm, {hiding.pressure_minimum:.0%} at once")
+        soon = "" if hiding.payback is None else f", paid back within {hiding.payback} calls"
+        said.append(f"also when warm, {hiding.pressure_minimum:.0%} at once{soon}")
     if policy.automatic and policy.compact_when_cold is not None:
         said.append(f"then compacts above {policy.compact_when_cold:.0%}")
     return "; ".join(said) or "nothing"

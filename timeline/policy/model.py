@@ -16,7 +16,7 @@ from timeline.events import PolicyOrigin
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.policy.steps import BLOCK_FORM, MemoryDigest, StageData, Step, Summarize, SummaryForm
 from timeline.policy.text import invalid_policy, toml_text
-from timeline.usage import KeptLong
+from timeline.usage import CacheKind, KeptLong
 
 
 class Reserved(Frozen):
@@ -177,6 +177,8 @@ class Hiding(Frozen):
         minimum: smallest share of the limit that a batch frees while the cache is cold.
         pressure_minimum: the same above the trigger with a warm cache; None never hides while it is warm.
         replacement_tokens: cap of a hidden block's replacement.
+        payback: most calls within which a batch that is made while the cache is warm saves what it costs to send anew
+            what stands behind it; a batch that does not is left to the compaction. None asks for no saving.
     """
 
     unit: Literal["rounds", "turns"] = "rounds"
@@ -188,6 +190,7 @@ class Hiding(Frozen):
     minimum: float = Field(default=0.01, ge=0, le=1)
     pressure_minimum: float | None = Field(default=None, ge=0, le=1)
     replacement_tokens: int = Field(default=60, ge=20)
+    payback: int | None = Field(default=None, ge=0)
 
 
 class Policy(Frozen):
@@ -222,6 +225,8 @@ class Policy(Frozen):
         memory_digest: the words of the memory digest, the block in view that lists the approved stages' decisions.
         stage_data: how approved stages are shown in the uncached tail; None leaves them out of it.
         cache_points: where cache markers go.
+        cache: how the provider keeps the prompts, which says when the cache is cold and what a changed prefix costs;
+            None goes by what the calls' usage reported.
         system_parts: most parts of a system prompt that is given as a list: further parts are joined into the last
             one (prune-then-summarize design: two); None sends the list as it is.
     """
@@ -255,6 +260,7 @@ class Policy(Frozen):
     memory_digest: MemoryDigest = MemoryDigest()
     stage_data: StageData | None = None
     cache_points: CachePointRule = CachePointRule()
+    cache: CacheKind | None = None
     system_parts: int | None = Field(default=None, ge=1)
     _made: tuple[str, PolicyOrigin] | None = PrivateAttr(default=None)
     """What the policy was made from, with the hash that it had then: a changed copy is not the preset's any more."""
@@ -313,6 +319,10 @@ class Policy(Frozen):
             for name, default in _ADDED_TO_STEPS:
                 if name in step and step[name] == default:
                     del step[name]
+        if fields["cache"] is None:
+            del fields["cache"]
+        if fields["hiding"] is not None and fields["hiding"]["payback"] is None:
+            del fields["hiding"]["payback"]
         for name in ("output_reserve", "safety_buffer"):
             if fields["trigger"].get(name) == 0:
                 del fields["trigger"][name]
