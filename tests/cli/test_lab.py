@@ -71,6 +71,18 @@ def test_lab_caches_the_prompts_as_asked(run: Callable[..., Done], session: Path
     run("lab", session, "--validate", "--cache", "1h").fails(Exit.USAGE, "--cache")
 
 
+def test_lab_leaves_the_same_room_for_the_answer(run: Callable[..., Done], session: Path) -> None:
+    """What is left of the limit is in the table; a reserve that leaves no limit is refused."""
+    words = ("lab", session, "--policy", "cut_point", "--max-tokens", 9_000, "--jobs", 1)
+    [row] = run(*words, "--reserve", 3_000, "--json").json["policies"]
+    assert (row["max_tokens"], row["over_limit"]) == (9_000, 0)
+    assert 0 < row["largest"] <= 6_000
+    lines = [line.split("\t") for line in run(*words, "--reserve", 3_000).out.splitlines()]
+    place = lines[2].index("room left")
+    assert lines[3][place] == f"{9_000 - row['largest']:,}"
+    run(*words, "--reserve", 8_500).fails(Exit.USAGE, "--reserve", "9,000")
+
+
 def test_lab_gives_figures_by_class_where_the_recordings_were_cached_differently(
     run: Callable[..., Done], session: Path, tmp_path: Path
 ) -> None:

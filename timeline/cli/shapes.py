@@ -372,6 +372,7 @@ class LabRow(TypedDict):
     hides: int
     visible: int
     visible_at_end: int
+    largest: int
     needs: int
     hidden_needs: int
     over_limit: int

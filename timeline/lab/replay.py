@@ -77,6 +77,7 @@ async def replay(
     summarizer: Summarizer | None = None,
     watch: Callable[[Sent], None] = lambda _: None,
     needs: Needs | None = None,
+    reserve: int | None = None,
 ) -> RunResult:
     """Replay a recording under a policy, and price each call.
 
@@ -89,9 +90,11 @@ async def replay(
         summarizer: writes the summaries; the extractive one unless given.
         watch: called with each context, for checks.
         needs: what the recorded answers need, to be found in each context; None finds nothing.
+        reserve: tokens of the limit that stay free for the answer, whatever the policy keeps free by itself; None
+            leaves it to the policy.
     """
     began, price_of = perf_counter(), cache(price_of)
-    run = _Run(measured, policy, price_of, summarizer, needs)
+    run = _Run(measured, policy, price_of, summarizer, needs=needs, reserve=reserve)
     await run.through(watch)
     priced = all(price_of(call.model).known for call in measured.calls)
     return RunResult(
@@ -119,6 +122,17 @@ def as_replayed(policy: Policy, lifetime: str = "") -> Policy:
     never = isinstance(policy.trigger, Never) and policy.hiding is None
     told = lifetime if policy.cache is None and lifetime in {"automatic", "none"} else policy.cache
     return policy.model_copy(update={"margin": 0.0, "cache": told, **({"max_tokens": UNLIMITED} if never else {})})
+
+
+def reserving(policy: Policy, reserve: int | None) -> Policy:
+    """Return a policy whose requests leave as much of its limit free as any other's.
+
+    Its own reserves stay, since its trigger may be worked out with them; the limit is moved by the difference.
+    """
+    if reserve is None:
+        return policy
+    own = policy.output_reserve + policy.safety_buffer
+    return policy.model_copy(update={"max_tokens": policy.max_tokens - reserve + own})
 
 
 def fixed_part(measured: int, limit: int) -> int:
@@ -153,16 +167,19 @@ class _Run:
         policy: Policy,
         price_of: Callable[[str], Price],
         summarizer: Summarizer | None,
+        *,
         needs: Needs | None,
+        reserve: int | None,
     ) -> None:
-        self.measured, self.limit = measured, policy.max_tokens
+        self.measured, self.limit = measured, policy.max_tokens - (reserve or 0)
         self.fixed = fixed_part(measured.fixed, policy.max_tokens)
         self.rows: list[CallRow] = []
         self.price_of = price_of
         self.kept_long = "everything" if measured.long else policy.cache_points.kept_long
         self.counter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
         self.lifetime = kept_by(price_of(measured.calls[0].model if measured.calls else ""), long=measured.long)
-        compactor = Equipment(summarizer, counter=self.counter).compactor(as_replayed(policy, self.lifetime))
+        replayed = as_replayed(reserving(policy, reserve), self.lifetime)
+        compactor = Equipment(summarizer, counter=self.counter).compactor(replayed)
         self.metered = Metered(compactor.summarizer, self.counter)
         self.compactor = replace(compactor, summarizer=self.metered)
         self.renderer, self.segmenter = Renderer(), Segmenter()

@@ -132,6 +132,7 @@ class Totals(FactCounts):
         visible: sum over the calls of the tokens shown in full; `mean_visible` is the mean.
         visible_at_end: sum over the runs of the tokens that the last call showed in full.
         needs, hidden_needs: see `CallRow`.
+        largest: tokens of the largest input: what it leaves of the limit is the room for the answer.
         over_limit, orphans: both 0 in a sound run, except for the calls above the limit of a policy that never
             compacts.
         priced: False if a model is in no price table: then ``money`` means nothing.
@@ -156,6 +157,7 @@ class Totals(FactCounts):
     hides: int = 0
     visible: int = 0
     visible_at_end: int = 0
+    largest: int = 0
     needs: int = 0
     hidden_needs: int = 0
     over_limit: int = 0
@@ -281,6 +283,7 @@ def totals_of(rows: Sequence[CallRow], *, priced: bool, seconds: float) -> Total
         hides=sum(row.hidden for row in rows),
         visible=sum(row.visible for row in sent),
         visible_at_end=sent[-1].visible if sent else 0,
+        largest=max((row.tokens for row in sent), default=0),
         needs=sum(row.needs for row in sent),
         hidden_needs=sum(row.hidden_needs for row in sent),
         over_limit=sum(row.over_limit for row in sent),
@@ -321,6 +324,8 @@ def together(runs: Iterable[Totals]) -> Totals:
             sums[name] = _sorted(counted)
         elif name == "facts_by":
             sums[name] = _by_class(values)
+        elif name == "largest":
+            sums[name] = max(values, default=0)
         else:
             sums[name] = all(values) if name == "priced" else sum(values)
     return Totals(**sums)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from anyio.from_thread import start_blocking_portal
+from pydantic import Field
 
 import timeline
 from timeline.databases import IsDatabase, read_file
@@ -55,6 +56,7 @@ class Options(Frozen):
         call: number of the first model call that is replayed; of a file of `timeline export` only.
         facts: find the facts that each recorded answer needs in the contexts, see `timeline.lab.facts`.
         cache: how the provider keeps prompts, see `timeline.lab.lifetimes`; None for as it was recorded.
+        reserve: tokens of the limit that every policy leaves free for the answer; None for as many as each one does.
     """
 
     prices: PriceTable | None = None
@@ -65,6 +67,7 @@ class Options(Frozen):
     call: int | None = None
     facts: bool = False
     cache: CacheKind | None = None
+    reserve: int | None = Field(default=None, ge=0)
 
     def price_of(self) -> Callable[[str], Price]:
         """Return the function that returns the price of a model."""
@@ -146,6 +149,7 @@ async def _replayed(work: Work, measured: Measured, needs: Needs | None) -> RunR
         file=work.file,
         summarizer=_recorded(measured) if options.summaries == "recorded" else None,
         needs=needs,
+        reserve=options.reserve,
     )
 
 

@@ -64,6 +64,15 @@ _Cache: TypeAlias = Annotated[
         "(automatic), or not at all, as with a local model.",
     ),
 ]
+_Reserve: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--reserve",
+        min=0,
+        metavar="N",
+        help="Let every policy leave N tokens of the limit free for the answer (default: what each one leaves).",
+    ),
+]
 _Fixed: TypeAlias = Annotated[
     int | None,
     typer.Option("--fixed-tokens", min=0, metavar="N", help="Tokens of system prompt and tools (default: measured)."),
@@ -106,6 +115,7 @@ def lab(
     prices: _Prices = None,
     price_as: _PriceAs = "",
     cache: _Cache = None,
+    reserve: _Reserve = None,
     fixed: _Fixed = None,
     main_only: _MainOnly = False,
     recorded_summaries: _Recorded = False,
@@ -137,6 +147,7 @@ def lab(
                 "--max-tokens": max_tokens,
                 "--price-as": price_as,
                 "--cache": cache,
+                "--reserve": reserve is not None,
                 "--fixed-tokens": fixed is not None,
                 "--main-only": main_only,
                 "--recorded-summaries": recorded_summaries,
@@ -162,6 +173,7 @@ def lab(
         call,
         facts=facts,
         cache=None if cache is None else cache.value,
+        reserve=reserve,
     )
     with exported(files, db) as paths:
         return command.compare(

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from timeline.usage import CacheKind
 
 
+_LEAST_LIMIT: Final = 1_000
+"""Tokens of the smallest limit of a policy."""
+
+
 class Wanted(NamedTuple):
     """What to compare, and how: the options, before they are checked."""
 
@@ -46,13 +50,17 @@ class Wanted(NamedTuple):
     call: int | None = None
     facts: bool = False
     cache: str | None = None
+    reserve: int | None = None
 
     def tries(self) -> list[tuple[str, Policy]]:
         """Return every policy with every limit, once each.
 
         Raises:
             InvalidPolicy: there is no such policy, or it cannot have this limit.
+            UsageProblem: what `--reserve` leaves of a limit is no limit.
         """
+        if self.reserve is not None and (narrow := min(self.limits)) - self.reserve < _LEAST_LIMIT:
+            raise UsageProblem(f"--reserve {self.reserve:,} leaves less than {_LEAST_LIMIT:,} tokens of {narrow:,}.")
         limits, names = dict.fromkeys(self.limits), dict.fromkeys(self.policies)
         return [(name, find_policy(name, max_tokens=limit)) for limit in limits for name in names]
 
@@ -77,6 +85,7 @@ class Wanted(NamedTuple):
             call=self.call,
             facts=self.facts,
             cache=cast("CacheKind | None", self.cache),
+            reserve=self.reserve,
         )
 
 
@@ -209,6 +218,7 @@ _HEADS: Final = (
     "hides",
     "visible",
     "at end",
+    "room left",
     "needs hidden",
     "over limit",
     "orphans",
@@ -231,6 +241,7 @@ def _cells(row: LabRow) -> tuple[object, ...]:
         row["hides"],
         round(row["mean_visible"]),
         round(row["mean_visible_at_end"]),
+        row["max_tokens"] - row["largest"],
         f"{row['hidden_needs']} of {row['needs']}",
         row["over_limit"],
         row["orphans"],
