@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HISTORY, PREFIX, DIGEST = 800.0, 400.0, 300.0
 """Tokens that a summary may have: of what is over, of the beginning of a turn that goes on, of exact facts."""
-WRITTEN: Final = 0.75
+WRITTEN: Final = 0.9
 """What a summary has of what it may have, as the lab's summaries do in the mean: its summarizer is not run here."""
 PROMPT: Final = 500.0
 """Tokens that a summarizer is sent besides record and earlier summary: 1,500 characters of prompt, and a task."""
