@@ -178,7 +178,7 @@ async def test_a_summary_is_priced_as_the_call_that_it_would_be() -> None:
 async def test_a_summary_costs_its_prompt_and_its_blocks_as_they_are_given() -> None:
     """A whole block costs what was measured; a replacement, or what was cut, is counted as the summarizer gets it."""
     counter = get_counter("chars4")
-    metered = Metered(ExtractiveSummarizer(), counter)
+    metered = Metered(ExtractiveSummarizer(), counter, limit=100_000)
     metered.sizes.update({"a": 900, "b": 900, "c": 900})
     blocks = (
         UserPrompt(path="a", text="Build a flashcard app."),

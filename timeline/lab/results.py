@@ -77,6 +77,7 @@ class CallRow(FactCounts):
         splits: how many of these cut inside a turn.
         covered_tokens: tokens that these covered.
         summary_read, summary_written: tokens that their summarizer read, and wrote.
+        summary_cached: tokens that it read from the cache, where it was asked behind the last context.
         summary_units, summary_money: cost of these.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
             in sight (`timeline.lab.visibility`).
@@ -108,6 +109,7 @@ class CallRow(FactCounts):
     covered_tokens: int = 0
     summary_read: int = 0
     summary_written: int = 0
+    summary_cached: int = 0
     summary_units: float = 0.0
     summary_money: float = 0.0
     needs: int = 0
