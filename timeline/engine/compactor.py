@@ -550,9 +550,10 @@ class _Compaction:
 def _with_reason(who: WrittenBy, warm: SentContext | str) -> WrittenBy:
     """Return an author with why no model was asked in the cached context, where the policy has it so.
 
-    A summarizer that gives no reason of its own asks no model, or knows no context to ask in.
+    A summarizer that gives no reason of its own knows no context to ask in. One that asks no model has none to give.
     """
     reason = warm if isinstance(warm, str) else "summarizer"
-    if who.asked == "in_cache" or who.alone_because is not None or not reason:
+    no_model = who.model is None and who.prompt_version is None
+    if who.asked == "in_cache" or who.alone_because is not None or no_model or not reason:
         return who
     return who.model_copy(update={"alone_because": reason})
