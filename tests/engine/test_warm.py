@@ -219,7 +219,7 @@ async def test_what_was_hidden_automatically_since_may_be_asked_about() -> None:
 async def test_a_range_that_was_sent_as_stand_ins_is_given_as_it_was_said(
     source: str, by: str, where: str | None
 ) -> None:
-    """A policy that has summaries written from originals gets no stand-in; what was hidden by hand is given by no one."""
+    """A policy that has summaries written from originals gets no stand-in; no policy goes behind a hide by hand."""
     timeline = await begun(in_cache(source), summarizer=Insider())
     item = timeline.window.items[1]
     hidden = BlocksHidden(reason=by, blocks=(Replacement(version=item.version, text="[hidden]", tokens=1_450),))

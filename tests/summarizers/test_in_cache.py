@@ -176,7 +176,7 @@ async def test_another_wire_is_asked_alone() -> None:
 
 async def test_a_question_that_has_no_room_behind_the_context_is_asked_alone() -> None:
     """Context, question and answer fit the model's window together, or nothing is sent."""
-    (_, *alone), who = await summarized("anthropic", "- noted", "- noted", options={"window_tokens": 4_700})
+    (_, *alone), who = await summarized("anthropic", "- noted", "- noted", options={"window_tokens": 4_400})
     assert (who.asked, who.alone_because) == ("alone", "window")
     assert all("tools" not in asked.body for asked in alone)
 
