@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.lab.naive_search import Doc, doc_of, first_hits, naive_queries, text_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -33,6 +35,7 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
     blocks = [getattr(event.payload, "block", None) for event in events]
     found: Counter[str] = Counter()
     known: dict[str, Any] = {}
+    docs: dict[int, Doc] = {}
     for number, (position, context) in enumerate(zip(calls, contexts, strict=True)):
         if context is None:
             continue
@@ -48,9 +51,12 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
             for text in _texts(block)
             if text != getattr(block, "name", None)
         ]
-        facts = {fact for text in answer for fact in _facts(text)}
+        facts = list(dict.fromkeys(fact for text in answer for fact in sorted(_facts(text), key=text.index)))
         before = [at for at in range(position) if blocks[at] is not None and _sent(blocks[at])]
         shown = "\n".join(text for entry in context.neutral.entries if _sent(entry) for text in _texts(entry))
+        needed = [fact for fact in facts if any(fact in text for at in before for text in _texts(blocks[at]))]
+        in_sight = {fact for fact in needed if fact in shown}
+        docs.update({at: doc_of(text_of([*_texts(blocks[at])])) for at in before if at not in docs})
         for fact in facts:
             held = [at for at in before if any(fact in text for text in _texts(blocks[at]))]
             if not held:
@@ -63,6 +69,13 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
             without, listed = (True, True) if seen else _reached(fact, context, known)
             found[f"reachable_{distance}"] += without
             found[f"listed_{distance}"] += listed
+            if not without:
+                text = next(text for text in answer if fact in _facts(text))
+                asked = naive_queries(fact, needed, _facts(text), text, seen=in_sight, shown=shown)
+                hits = {at for query in asked for at in first_hits(query, docs)}
+                found[f"searched_{distance}"] += any(
+                    fact in text[:_CHARACTERS] for at in hits for text in _texts(blocks[at])
+                )
     return found
 
 

@@ -381,6 +381,12 @@ class LabRow(TypedDict):
     reachable_near: int
     reachable_middle: int
     reachable_far: int
+    found_near: int
+    found_middle: int
+    found_far: int
+    scored_near: int
+    scored_middle: int
+    scored_far: int
     stale: int
     facts_by: dict[str, tuple[int, int, int]]
     reads: int

@@ -17,11 +17,14 @@ from timeline.lab.cache import BreakCause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """The version of the format and of the figures' meaning: results kept under another version are not used."""
 Distance: TypeAlias = Literal["near", "middle", "far"]
 """Of a fact: by the calls since its last mention."""
 DISTANCES: Final[tuple[Distance, ...]] = ("near", "middle", "far")
+
+
+FactState: TypeAlias = Literal["seen", "reachable", "found", "scored"]
 
 
 class FactCounts(Frozen):
@@ -32,6 +35,10 @@ class FactCounts(Frozen):
             their last mention.
         seen_near, seen_middle, seen_far: how many of these are in sight.
         reachable_near, reachable_middle, reachable_far: how many are in sight or one read away.
+        found_near, found_middle, found_far: how many are in sight, one read away, or two away: a search for what a
+            model could ask has it among its first hits (`timeline.lab.facts.searching`).
+        scored_near, scored_middle, scored_far: how many are in sight or one read away, where a fact of which only a
+            stale value is shown counts as -1: an agent goes on with it, and does not look.
         stale: facts out of sight of which an earlier state is shown, that a later one made wrong.
         facts_by: facts, seen and reachable ones by distance, class and origin, such as ``far/name/file``.
         reads: blocks to read, or to find again, for the facts that are out of sight.
@@ -47,6 +54,12 @@ class FactCounts(Frozen):
     reachable_near: int = 0
     reachable_middle: int = 0
     reachable_far: int = 0
+    found_near: int = 0
+    found_middle: int = 0
+    found_far: int = 0
+    scored_near: int = 0
+    scored_middle: int = 0
+    scored_far: int = 0
     stale: int = 0
     facts_by: dict[str, tuple[int, int, int]] = {}
     reads: int = 0
@@ -190,8 +203,11 @@ class Totals(FactCounts):
         """Share of the needed files that were not in sight."""
         return _share(self.hidden_needs, self.needs)
 
-    def recall(self, state: Literal["seen", "reachable"], distance: Distance) -> float | None:
-        """Share of the facts of a distance that were in sight, or at most one read away; None where there is none."""
+    def recall(self, state: FactState, distance: Distance) -> float | None:
+        """Share of the facts of a distance in a state, each one with those before it; None where there is no fact.
+
+        In sight, one read away, two away; and one read away with stale values as -1, which may be below 0.
+        """
         needed = getattr(self, f"facts_{distance}")
         return getattr(self, f"{state}_{distance}") / needed if needed else None
 
