@@ -41,16 +41,7 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
             continue
         for item in context.window.items:
             known[item.block.path] = known[f"@{item.version}"] = item.block
-        key = getattr(blocks[position], "response_id", None) or events[position].key
-        answer = [
-            text
-            for event, block in zip(events, blocks, strict=True)
-            if block is not None
-            and block.type in {"assistant.completion", "react.tool.call"}
-            and (block.response_id or event.key) == key
-            for text in _texts(block)
-            if text != getattr(block, "name", None)
-        ]
+        answer = _answer(events, blocks, position)
         facts = list(dict.fromkeys(fact for text in answer for fact in sorted(_facts(text), key=text.index)))
         before = [at for at in range(position) if blocks[at] is not None and _sent(blocks[at])]
         shown = "\n".join(text for entry in context.neutral.entries if _sent(entry) for text in _texts(entry))
@@ -77,6 +68,57 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
                     fact in text[:_CHARACTERS] for at in hits for text in _texts(blocks[at])
                 )
     return found
+
+
+def naive_summaries(events: Sequence[Any], calls: Sequence[int], contexts: Sequence[Any]) -> Counter[str]:
+    """Count what the summaries of a run hold of what later answers needed, and what nobody in their range said."""
+    blocks = [getattr(event.payload, "block", None) for event in events]
+    found: Counter[str] = Counter()
+    shown: dict[int, Any] = {}
+    judged: set[str] = set()
+    for position, context in zip(calls, contexts, strict=True):
+        for done in () if context is None else context.window.summaries:
+            if done.block.path in judged:
+                continue
+            judged.add(done.block.path)
+            covered = {version: block for version, block in shown.items() if version in done.covers}
+            texts = [text for v, block in covered.items() if v not in done.carried for text in _texts(block)]
+            later = {fact for call in calls if call >= position for fact in _needed(events, blocks, call)}
+            wanted = {fact for fact in later if any(fact in text for text in texts)}
+            said = f"{done.parts.history}\n{done.parts.turn_prefix}"
+            beside = [f"{block.path} {getattr(block, 'arguments', '')}" for block in covered.values()]
+            whole = "\n".join([*beside, *(text for block in covered.values() for text in _texts(block))])
+            found["summary_facts"] += len(wanted)
+            found["summary_held"] += sum(fact in done.block.text for fact in wanted)
+            found["summary_said"] += sum(fact in said for fact in wanted)
+            found["summary_invented"] += sum(fact not in whole for fact in _facts(said))
+        for item in () if context is None else context.window.items:
+            if item.block.type != "conv.range.summary":
+                shown[item.version] = item.block
+    return found
+
+
+def _needed(events: Sequence[Any], blocks: Sequence[Any], position: int) -> set[str]:
+    """Return the facts that the answer at a place needs."""
+    answer = _answer(events, blocks, position)
+    before = "\n".join(
+        text for block in blocks[:position] if block is not None and _sent(block) for text in _texts(block)
+    )
+    return {fact for text in answer for fact in _facts(text) if fact in before}
+
+
+def _answer(events: Sequence[Any], blocks: Sequence[Any], position: int) -> list[str]:
+    """Return the texts of the answer at a place, without the names of tools."""
+    key = getattr(blocks[position], "response_id", None) or events[position].key
+    return [
+        text
+        for event, block in zip(events, blocks, strict=True)
+        if block is not None
+        and block.type in {"assistant.completion", "react.tool.call"}
+        and (block.response_id or event.key) == key
+        for text in _texts(block)
+        if text != getattr(block, "name", None)
+    ]
 
 
 def _reached(fact: str, context: Any, known: Mapping[str, Any]) -> tuple[bool, bool]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.lab.naive_facts import naive_recall
+from tests.lab.naive_facts import naive_recall, naive_summaries
 from tests.lab.talks import Talk, code, work
 from tests.recorded import needs_recordings, recorded
 from timeline import Timeline
@@ -15,6 +15,7 @@ from timeline.lab.facts.printed import beside_words
 from timeline.lab.facts.searching import searchable
 from timeline.lab.facts.sight import FactSight, Found, counted
 from timeline.lab.facts.strings import Held, facts_in
+from timeline.lab.facts.summaries import Judged
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.results import DISTANCES
@@ -236,6 +237,7 @@ async def test_without_facts_a_run_is_what_it_was() -> None:
         for name in type(bare.totals).model_fields
         if name.startswith(("facts_", "seen_", "reachable_", "found_", "scored_"))
     }
+    names |= {name for name in type(bare.totals).model_fields if name in Judged._fields}
     names |= {"stale", "reads", "fetch_units", "fetch_money", "seconds"}
     assert bare.totals.model_dump(exclude=names) == with_facts.totals.model_dump(exclude=names)
     assert bare.totals.facts_by == {}
@@ -265,6 +267,10 @@ async def agree(of: Measured, policy: str, limit: int) -> None:
     chosen = find_policy(policy, max_tokens=limit)
     lab = await replay(of, chosen, PRICE_OF, needs=needs_of(of), watch=lambda sent: contexts.append(sent.context))
     found = naive_recall(of.recording.events, [call.position for call in of.calls], contexts)
+    judged = naive_summaries(of.recording.events, [call.position for call in of.calls], contexts)
+    for name in ("summary_facts", "summary_held", "summary_said", "summary_invented"):
+        assert getattr(lab.totals, name) == judged[name], name
+    assert judged["summary_invented"] == 0, "the extractive summarizer copies"
     sent = {number for number, context in enumerate(contexts) if context is not None}
     for distance in DISTANCES:
         told = [row for number, row in enumerate(lab.rows) if number in sent]
@@ -358,3 +364,35 @@ async def test_the_labs_ranking_is_the_ranking_of_a_store() -> None:
     for query in ("pytest", "src/app", "def part", "getName", "value part_3", "the of"):
         hits = [found.path async for found in store.search(query)]
         assert ranking.best(query, 5) == hits[:5]
+
+
+async def test_a_summary_is_worth_what_later_answers_use_of_it() -> None:
+    """Of two facts of its range one is used later, and it holds that one; the other one is no need."""
+    of = lost("The other is otherMarker_9.")
+    told = f"The marker is {FACT}, and otherMarker_9 too."
+    totals = (await ran(of, "cline", 18_000, told)).totals
+    assert totals.compactions > 0
+    assert totals.summary_facts == totals.summary_held == totals.summary_said > 0
+    assert totals.held_per_100 == pytest.approx(100 * totals.summary_held / totals.summary_tokens)
+    less = (await ran(of, "cline", 18_000, "A marker was made.")).totals
+    assert (less.summary_said, less.summary_facts) == (0, totals.summary_facts)
+
+
+async def test_the_record_behind_a_summary_is_counted_apart() -> None:
+    """It is the same whoever writes: what calls and prompts named again is in it."""
+    talk = Talk()
+    talk.ask(f"Please look for {FACT}, and then again for {FACT}.")
+    for number in range(24):
+        talk.respond(("Bash", {"command": f"grep {FACT} part{number}"}, code(f"part{number}")))
+    talk.respond(text=f"It is {FACT}.")
+    totals = (await ran(measure(talk.recording()), "cut_point", 16_000, "It was looked for.")).totals
+    assert totals.summary_said == 0 < totals.summary_held
+    assert totals.summary_tokens > totals.summary_said_tokens
+
+
+async def test_a_name_that_nothing_in_the_range_holds_is_invented() -> None:
+    """A path, an identifier and a number of nobody's; the path that a block of the range has is no invention."""
+    of = lost()
+    made_up = f"src/none/such.py has madeUp_1 and 48151623; {FACT} is at {await path_of(of)}."
+    row = next(row for row in (await ran(of, "cline", 18_000, made_up)).rows if row.compactions)
+    assert row.summary_invented == 3

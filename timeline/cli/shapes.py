@@ -388,6 +388,12 @@ class LabRow(TypedDict):
     scored_middle: int
     scored_far: int
     stale: int
+    summary_facts: int
+    summary_held: int
+    summary_said: int
+    summary_tokens: int
+    summary_said_tokens: int
+    summary_invented: int
     facts_by: dict[str, tuple[int, int, int]]
     reads: int
     fetch_units: float

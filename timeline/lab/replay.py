@@ -22,6 +22,7 @@ from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.cache import PromptCache, Request, Segment
 from timeline.lab.facts.sight import FactSight, counted
+from timeline.lab.facts.summaries import Judged, SummaryJudge
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog
 from timeline.lab.results import CallRow, RunResult, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
@@ -172,6 +173,7 @@ class _Run:
         events = measured.recording.events
         self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME)
         self.facts = None if needs is None else FactSight(needs, measured.tokens, self.log, self.counter)
+        self.judge = None if needs is None else SummaryJudge(needs, self.counter)
 
     async def through(self, watch: Callable[[Sent], None]) -> None:
         """Append the recording's events; before each model call, render and price the context."""
@@ -221,7 +223,7 @@ class _Run:
             if self.facts is not None:
                 self.facts.decided([payload])
                 if isinstance(payload, BlockAppended):
-                    self.facts.take(position - 1, self.log.fold.version, payload.block)
+                    self._take_fact(position - 1, payload.block)
         self.calls_before = sum(position < past.position for position in calls)
         self.decided = True
         return past.position
@@ -247,8 +249,18 @@ class _Run:
         addressed = self.log.append(block, at, tokens, self.counter.name)
         self.metered.sizes[addressed.path] = tokens
         self.sight.take(self.log.fold)
-        if self.facts is not None:
-            self.facts.take(position, self.log.fold.version, addressed)
+        self._take_fact(position, addressed)
+
+    def _take_fact(self, position: int, block: Block) -> None:
+        if self.facts is not None and self.judge is not None:
+            self.facts.take(position, self.log.fold.version, block)
+            self.judge.take(position, self.log.fold.version, block)
+
+    def _judged(self, compactions: Sequence[CompactionCompleted], position: int) -> dict[str, Any]:
+        """Return what the summaries of some compactions right before a call are worth, as fields of its row."""
+        judge = self.judge
+        judged = [] if judge is None else [judge.judge(done, position)._asdict() for done in compactions]
+        return {name: sum(one[name] for one in judged) for name in Judged._fields}
 
     async def _send(self, call: RecordedCall) -> Sent:
         try:
@@ -297,6 +309,7 @@ class _Run:
             summary_units=units,
             summary_money=price.money(units),
             refused=sent.refused,
+            **self._judged(decided.compactions, call.position),
         )
         if context is None:
             return row

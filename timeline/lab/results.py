@@ -40,6 +40,11 @@ class FactCounts(Frozen):
         scored_near, scored_middle, scored_far: how many are in sight or one read away, where a fact of which only a
             stale value is shown counts as -1: an agent goes on with it, and does not look.
         stale: facts out of sight of which an earlier state is shown, that a later one made wrong.
+        summary_facts: facts of the ranges of summaries that the calls behind them used.
+        summary_held, summary_said: how many of these the summaries hold: with the record behind them, and by what the
+            summarizer wrote alone.
+        summary_tokens, summary_said_tokens: tokens of the same.
+        summary_invented: paths, names, ids and numbers that a summarizer wrote and that nothing in the range holds.
         facts_by: facts, seen and reachable ones by distance, class and origin, such as ``far/name/file``.
         reads: blocks to read, or to find again, for the facts that are out of sight.
         fetch_units, fetch_money: cost of these.
@@ -61,6 +66,12 @@ class FactCounts(Frozen):
     scored_middle: int = 0
     scored_far: int = 0
     stale: int = 0
+    summary_facts: int = 0
+    summary_held: int = 0
+    summary_said: int = 0
+    summary_tokens: int = 0
+    summary_said_tokens: int = 0
+    summary_invented: int = 0
     facts_by: dict[str, tuple[int, int, int]] = {}
     reads: int = 0
     fetch_units: float = 0.0
@@ -210,6 +221,16 @@ class Totals(FactCounts):
         """
         needed = getattr(self, f"facts_{distance}")
         return getattr(self, f"{state}_{distance}") / needed if needed else None
+
+    @property
+    def held_per_100(self) -> float | None:
+        """Facts that later calls used and that summaries hold, for each 100 tokens of them; None without a summary."""
+        return 100 * self.summary_held / self.summary_tokens if self.summary_tokens else None
+
+    @property
+    def said_per_100(self) -> float | None:
+        """The same of what summarizers wrote, without the records."""
+        return 100 * self.summary_said / self.summary_said_tokens if self.summary_said_tokens else None
 
     @property
     def adjusted_units(self) -> float:

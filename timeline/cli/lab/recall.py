@@ -24,6 +24,9 @@ _HEADS: Final = (
     "gone",
     "stale",
     "stale as -1",
+    "held by summaries",
+    "by 100 tokens",
+    "invented",
     "reads",
     "cost with reads",
     "base tokens with reads",
@@ -46,6 +49,8 @@ def print_recall(stands: Sequence[Standing]) -> None:
     say(
         "each includes the one before. stale as -1: one read away, where a fact shown by a stale value alone counts -1."
     )
+    say("held by summaries: facts of their ranges that later answers used, and how many for each 100 tokens of them,")
+    say("with the record / without it. invented: names and numbers of summaries that nothing in their range holds.")
     say("cost with reads: with a read for each fact out of sight, and the tokens that first brought what is gone.")
 
 
@@ -63,6 +68,9 @@ def _cells(stand: Standing, first: float) -> tuple[object, ...]:
         gone,
         totals.stale,
         _shares(stand, "scored"),
+        f"{totals.summary_held} of {totals.summary_facts}",
+        " / ".join("-" if rate is None else f"{rate:.2f}" for rate in (totals.held_per_100, totals.said_per_100)),
+        totals.summary_invented,
         totals.reads,
         f"{stand.adjusted / first:.3f}" if first else "-",
         round(totals.adjusted_units),

@@ -61,10 +61,14 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The needs of a recording's calls, by the place of the call, and the index that finds them in texts."""
+    """The needs of a recording's calls, by the place of the call, and the index that finds them in texts.
+
+    ``mentions`` has the places of all blocks that hold a fact, rising.
+    """
 
     of_call: Mapping[int, tuple[Need, ...]]
     held: Held
+    mentions: Mapping[str, Sequence[int]]
 
 
 def block_strings(block: Block) -> list[str]:
@@ -108,7 +112,7 @@ def needs_of(measured: Measured) -> Needs:
                 origin, stale = origins.get(where[0], "other"), states.before(where[-1])
                 needs.append(Need(fact, kind, _distance(since), origin, where[0], where[-1], stale, beside))
         found[position] = tuple(needs)
-    return Needs(found, held)
+    return Needs(found, held, mentions)
 
 
 def _distance(calls: int) -> Distance:
