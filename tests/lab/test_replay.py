@@ -20,7 +20,7 @@ from timeline.lab.simulate import simulate
 from timeline.lab.sizes import VOCABULARY, Measured, measure
 from timeline.lab.summaries import Metered, RecordedSummaries, Spent
 from timeline.policy.files import find_policy
-from timeline.policy.model import CachePointRule
+from timeline.policy.model import CachePointRule, Policy
 from timeline.ports import CUT_KEY, HIDDEN_KEY, Summary, SummaryRequest
 from timeline.store import MemoryStore
 from timeline.summarizers import CallableSummarizer, ExtractiveSummarizer, frame_of, question_in_cache
@@ -48,6 +48,12 @@ async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **ch
     return await replay(of or measured(), find_policy(policy, max_tokens=limit, **changes), PRICE_OF)
 
 
+def in_cache(policy: Policy) -> Policy:
+    """Return a policy that asks for its summaries in the provider's cache."""
+    [step] = policy.steps
+    return policy.model_copy(update={"steps": (step.model_copy(update={"asked": "in_cache"}),)})
+
+
 @pytest.mark.shows("R-002-9")
 @pytest.mark.parametrize(
     ("policy", "limit", "kept_long"),
@@ -65,6 +71,9 @@ async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **ch
         ("clear-tool-uses", 60_000, None),
         ("gentle", 30_000, "everything"),
         ("cut_point", 24_000, "everything"),
+        ("cut_point in the cache", 24_000, None),
+        ("cut_point in the cache", 24_000, "everything"),
+        ("goose in the cache", 30_000, None),
     ],
 )
 async def test_a_second_calculation_byte_by_byte_comes_to_the_same(
@@ -72,7 +81,9 @@ async def test_a_second_calculation_byte_by_byte_comes_to_the_same(
 ) -> None:
     """A store instead of a fold, whole requests compared in full instead of chains: the same contexts and costs."""
     changes = {} if kept_long is None else {"cache_points": {"kept_long": kept_long}}
-    tried = find_policy(policy, max_tokens=limit, **changes)
+    name, _, where = policy.partition(" ")
+    tried = find_policy(name, max_tokens=limit, **changes)
+    tried = in_cache(tried) if where else tried
     fingerprints: list[str] = []
 
     def watch(sent: Sent) -> None:
@@ -216,9 +227,7 @@ async def test_a_summary_that_is_asked_for_in_the_cache_costs_a_read_of_the_cont
             questions.append(request.counter.count(question_in_cache(request)))
             return await super().summarize(request)
 
-    policy = find_policy("goose", max_tokens=30_000)
-    [step] = policy.steps
-    asking = policy.model_copy(update={"steps": (step.model_copy(update={"asked": "in_cache"}),)})
+    asking = in_cache(find_policy("goose", max_tokens=30_000))
     alone, found = await ran("goose", 30_000), await replay(measured(), asking, PRICE_OF, summarizer=Spy())
     place = next(number for number, row in enumerate(found.rows) if row.compactions)
     before, row = found.rows[place - 1], found.rows[place]
