@@ -100,8 +100,8 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
                 result.visible += (_visible(context),)
                 sent = _parts(context)
                 told = _pay(result, cache, sent, call, price_of(call.model))
-                request = context.request("anthropic", model=call.model)
-                timeline._conversation.note_call(ModelCalled(usage=told), request)  # as `record` does with a reply
+                made = context.request("anthropic", model=call.model)
+                timeline._conversation.note_call(ModelCalled(usage=told), made)  # as `record` does with a reply
         payload = event.payload
         if isinstance(payload, ImportedCompaction | ImportedHide):
             continue
