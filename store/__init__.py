@@ -16,9 +16,10 @@ from .opening import Opening, open_store
 
 if TYPE_CHECKING:
     from .memory import MemoryStore as MemoryStore
+    from .search.ranking import Ranking as Ranking
     from .sqlite.store import SQLiteStore as SQLiteStore
 
-__all__ = ["MemoryStore", "Opening", "SQLiteStore", "open_store"]
+__all__ = ["MemoryStore", "Opening", "Ranking", "SQLiteStore", "open_store"]
 
 
 def __getattr__(name: str) -> Any:
@@ -30,4 +31,8 @@ def __getattr__(name: str) -> Any:
         from .memory import MemoryStore  # noqa: PLC0415 - lazy on purpose, see above
 
         return MemoryStore
+    if name == "Ranking":
+        from .search.ranking import Ranking  # noqa: PLC0415 - lazy on purpose, see above
+
+        return Ranking
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .extractive import ExtractiveSummarizer
     from .fallback import FallbackSummarizer
     from .google import GoogleSummarizer
+    from .in_cache import question_in_cache
     from .openai import ChatCompletions, OpenAISummarizer, Responses
     from .progressive import frame_of
     from .prompts import prompt_for
@@ -33,6 +34,7 @@ __all__ = [
     "Responses",
     "frame_of",
     "prompt_for",
+    "question_in_cache",
 ]
 
 _MODULES: Final = {
@@ -46,6 +48,7 @@ _MODULES: Final = {
     "Responses": ".openai",
     "frame_of": ".progressive",
     "prompt_for": ".prompts",
+    "question_in_cache": ".in_cache",
 }
 
 

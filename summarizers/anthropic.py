@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from timeline.errors import needs
 from timeline.wire.usage import anthropic_usage
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from anthropic import AsyncAnthropic
+    from anthropic.types import Message
 
     from .models import Connection, Question
 
@@ -45,6 +46,10 @@ class AnthropicSummarizer(ModelSummarizer):
         self._sdk = anthropic
         self._client = client
 
+    @property
+    def _wire(self) -> str:
+        return "anthropic"
+
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Connection]:
         if self._client is not None:
@@ -74,10 +79,18 @@ class _Connection:
             messages=[{"role": "user", "content": question.message.record}],
             extra_body=extra,
         )
-        problem = None
-        if message.stop_reason in {"max_tokens", "model_context_window_exceeded"}:
-            problem = stopped(message.stop_reason)
-        elif message.stop_reason == "refusal":
-            problem = declined(message.stop_reason)
-        text = "".join(part.text for part in message.content if part.type == "text")
-        return Reply(text, anthropic_usage(message.usage.model_dump()), message.model, problem)
+        return _reply(message)
+
+    async def go_on(self, arguments: dict[str, Any]) -> Reply:
+        return _reply(await self.client.messages.create(**arguments))
+
+
+def _reply(message: Message) -> Reply:
+    problem = None
+    if message.stop_reason in {"max_tokens", "model_context_window_exceeded"}:
+        problem = stopped(message.stop_reason)
+    elif message.stop_reason == "refusal":
+        problem = declined(message.stop_reason)
+    calls = any(part.type == "tool_use" for part in message.content)
+    text = "".join(part.text for part in message.content if part.type == "text")
+    return Reply(text, anthropic_usage(message.usage.model_dump()), message.model, problem, calls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from timeline.errors import needs
 from timeline.wire.usage import gemini_usage
@@ -52,6 +52,10 @@ class GoogleSummarizer(ModelSummarizer):
         self._types = types
         self._client = client
 
+    @property
+    def _wire(self) -> str:
+        return "gemini"
+
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Connection]:
         if self._client is not None:
@@ -82,9 +86,18 @@ class _Connection:
                 temperature=question.temperature,
             ),
         )
-        told = response.usage_metadata
-        usage = gemini_usage(told.model_dump(mode="json", by_alias=True) if told is not None else None)
-        return Reply(response.text or "", usage, response.model_version or "", _problem_of(response))
+        return _reply(response)
+
+    async def go_on(self, arguments: dict[str, Any]) -> Reply:
+        return _reply(await self.client.models.generate_content(**arguments))
+
+
+def _reply(response: GenerateContentResponse) -> Reply:
+    told = response.usage_metadata
+    usage = gemini_usage(told.model_dump(mode="json", by_alias=True) if told is not None else None)
+    calls = bool(response.function_calls)
+    text = "" if calls else response.text or ""  # the SDK warns of a text beside calls
+    return Reply(text, usage, response.model_version or "", _problem_of(response), calls)
 
 
 def _problem_of(response: GenerateContentResponse) -> SummarizerFailed | None:

@@ -43,6 +43,8 @@ _NAMES_OF_PRODUCTS: Final = (
 )
 _PRODUCTS: Final = frozenset(_NAMES_OF_PRODUCTS.split())
 """Names with humps that need no record to be known."""
+_OF_NOBODY: Final = re.compile(r"/dev/(?:null|zero|tty|stdin|stdout|stderr|u?random|fd/\d)|/path/to(?:/.*)?")
+"""Paths that every machine has, and the one that stands for any path."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 _MARK: Final = re.compile(r"\s*(?:[-*•]\s+(?:\[[ xX]\]\s*)?|\d{1,3}[.)]\s+|#{1,6}\s+)?")
 
@@ -138,7 +140,7 @@ class _Known:
     def has(self, name: str) -> bool:
         """Return whether the text has a name: as it is, in the singular, or as the pieces of a path."""
         folded = name.casefold()
-        if folded in self._text or folded in _PRODUCTS:
+        if folded in self._text or folded in _PRODUCTS or _OF_NOBODY.fullmatch(folded):
             return True
         if _NUMBER.fullmatch(name):
             return self._has_number(re.sub(r"[,_]", "", name))
@@ -156,6 +158,8 @@ class _Known:
         bare = path.removeprefix("~").removeprefix(".").removeprefix(".").lstrip("/")
         if bare in self._text or bare.replace("/", "\\") in self._text:
             return True
+        if bare == path and _EXTENSION.search(path) is None and all(map(self._has_file, path.split("/"))):
+            return True  # alternatives: "build/test/deploy"
         cuts = [at for at, sign in enumerate(bare) if sign == "/"]
         return any(len(bare[:at]) > 2 and bare[:at] in self._text and self._has_file(bare[at + 1 :]) for at in cuts)
 

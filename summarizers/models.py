@@ -6,7 +6,7 @@ One question is one request of the SDK, which retries by itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, Unpack
 
 import anyio
 
@@ -18,18 +18,22 @@ from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of, refuses_parameter
 
 from .callable import DEFAULT_TIMEOUT, DEFAULT_WINDOW
-from .progressive import summarize_progressively
+from .in_cache import IN_CACHE, question_in_cache
+from .progressive import Answer, accepted, summarize_progressively
 from .prompts import prompt_for
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from contextlib import AbstractAsyncContextManager
 
-    from timeline.ports import SummaryRequest
+    from timeline.ports import SummaryRequest, WarmContext
 
     from .progressive import Message
 
 DEFAULT_RETRIES: Final = 2
 """Number of the SDK's own retries: after a 429, an overload, a lost connection."""
+_OF_THE_QUESTION: Final = frozenset({"context_limit", "refused", "length", "empty", "too_long", "error"})
+"""Causes of a failure in the cached context that asking alone may not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,14 @@ class Reply:
         usage: the reported usage, whether or not the answer is usable.
         model: the model that answered.
         problem: why the answer is unusable, where the model declined or was stopped.
+        calls: whether the model called a tool.
     """
 
     text: str
     usage: Usage
     model: str
     problem: SummarizerFailed | None = None
+    calls: bool = False
 
 
 class Connection(Protocol):
@@ -71,6 +77,14 @@ class Connection(Protocol):
 
     async def ask(self, question: Question) -> Reply:
         """Send a question and return the reply.
+
+        Raises:
+            Exception: any exception of the SDK.
+        """
+        ...
+
+    async def go_on(self, arguments: dict[str, Any]) -> Reply:
+        """Send the arguments of the SDK's method as they are, and return the reply.
 
         Raises:
             Exception: any exception of the SDK.
@@ -153,6 +167,11 @@ class ModelSummarizer:
         except InvalidLimits:  # each request raises it, as the failure of this summarizer
             return None
 
+    @property
+    def _wire(self) -> str:
+        """The wire format of its requests."""
+        raise NotImplementedError
+
     def _connected(self) -> AbstractAsyncContextManager[Connection]:
         """Open a connection for one summary, and close it afterwards unless the client is the application's."""
         raise NotImplementedError
@@ -160,49 +179,92 @@ class ModelSummarizer:
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Summarise a request. ``fallback_reason`` reports an answer that had to be cut.
 
+        Where the request has a context in the provider's cache, and it is this model's, the model is asked there; if
+        that gives no usable answer, or cannot, alone: ``alone_because`` says why.
+
         Raises:
             SummarizerFailed: there is no usable answer; ``cause`` is the reason, ``usage`` the usage of all answers.
                 A cancellation is passed on, and closes the request.
         """
-        settings = self._settings
-        output = settings.output_tokens or int(request.answer_room * request.max_tokens)
-        asked = replace(request, max_tokens=min(request.max_tokens, output))
         told = _Told(self._model, cut=request.too_long == "cut" or request.answer_room <= 1)
-
-        window = self._window(output) - (output - asked.max_tokens)
         try:
             async with self._connected() as connection:
-
-                async def call(message: Message) -> str:
-                    temperature = request.temperature if settings.temperature is None else settings.temperature
-                    return told.take(await self._asked(connection, Question(self._model, message, output, temperature)))
-
-                answer = await summarize_progressively(asked, call, window_tokens=window)
+                cached = None if request.warm is None else await self._in_cache(connection, request, request.warm, told)
+                if isinstance(cached, Answer):
+                    version = f"{prompt_for(request).version}+{IN_CACHE}"
+                    return replace(self._told(cached, told, version), asked="in_cache")
+                answer = await self._alone(connection, request, told)
         except SummarizerFailed as error:
             problems = [f"{self._name}: {problem}" for problem in error.problems]
             raise SummarizerFailed(problems, cause=error.cause, usage=told.usage) from error.__cause__
         except Exception as error:
             problems = [f"{self._name}: {_in_words(error)}"]
             raise SummarizerFailed(problems, cause=cause_of(error), usage=told.usage) from error
+        return replace(self._told(answer, told, prompt_for(request).version), alone_because=cached)
+
+    def _told(self, answer: Answer, told: _Told, version: str) -> Summary:
+        remarks = [remark for remark in (told.stopped, answer.remark) if remark]
         return Summary(
             text=answer.text,
             summarizer=self._name,
             model=told.model,
-            prompt_version=prompt_for(request).version,
+            prompt_version=version,
             usage=told.usage,
-            fallback_reason="; ".join(remark for remark in (told.stopped, answer.remark) if remark) or None,
+            fallback_reason="; ".join(remarks) or None,
         )
+
+    def _most_written(self, request: SummaryRequest) -> int:
+        """Return the tokens after which the model is stopped."""
+        return self._settings.output_tokens or int(request.answer_room * request.max_tokens)
+
+    async def _alone(self, connection: Connection, request: SummaryRequest, told: _Told) -> Answer:
+        """Ask in requests of their own, in as many chunks as the window needs."""
+        settings, output = self._settings, self._most_written(request)
+        asked = replace(request, max_tokens=min(request.max_tokens, output))
+        window = self._window(output) - (output - asked.max_tokens)
+
+        async def call(message: Message) -> str:
+            temperature = request.temperature if settings.temperature is None else settings.temperature
+            return told.take(await self._asked(connection, Question(self._model, message, output, temperature)))
+
+        return await summarize_progressively(asked, call, window_tokens=window)
+
+    async def _in_cache(
+        self, connection: Connection, request: SummaryRequest, warm: WarmContext, told: _Told
+    ) -> Answer | str:
+        """Ask in the context that the provider has in its cache; return why not where that cannot be.
+
+        Raises:
+            SummarizerFailed: no answer came, and asking alone would get none either.
+        """
+        if warm.wire != self._wire:
+            return "wire"
+        if warm.model != self._model:
+            return "model"
+        output = self._most_written(request)
+        question = question_in_cache(replace(request, max_tokens=min(request.max_tokens, output)))
+        if warm.tokens + request.counter.count(question) + output > self._window(output):
+            return "window"
+        try:
+            reply = await _in_time(connection.go_on(warm.arguments(question, output)), self._settings.timeout)
+            text = told.take(reply)
+            return "tool_call" if reply.calls else accepted(text, request)
+        except Exception as error:
+            cause = error.cause if isinstance(error, SummarizerFailed) else cause_of(error)
+            if cause not in _OF_THE_QUESTION:
+                raise
+            return cause
 
     async def _asked(self, connection: Connection, question: Question) -> Reply:
         """Ask a question; once more without the policy's temperature where the model takes none."""
         settings = self._settings
         try:
-            return await _in_time(connection, question, settings.timeout)
+            return await _in_time(connection.ask(question), settings.timeout)
         except Exception as error:
             wished = question.temperature is not None and settings.temperature is None
             if not wished or not refuses_parameter(error, "temperature"):
                 raise
-        return await _in_time(connection, replace(question, temperature=None), settings.timeout)
+        return await _in_time(connection.ask(replace(question, temperature=None)), settings.timeout)
 
     def _window(self, output: int) -> int:
         """Return the window by the request's counter: less than the model's own where its tokenizer differs."""
@@ -244,10 +306,10 @@ class _Told:
         return reply.text
 
 
-async def _in_time(connection: Connection, question: Question, seconds: float | None) -> Reply:
-    """Send a question with a time limit over all of the SDK's tries."""
+async def _in_time(asking: Awaitable[Reply], seconds: float | None) -> Reply:
+    """Await a reply with a time limit over all of the SDK's tries."""
     with anyio.move_on_after(seconds):
-        return await connection.ask(question)
+        return await asking
     raise SummarizerFailed([f"no answer within {seconds:g} s"], cause="timeout")
 
 

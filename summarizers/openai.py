@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletion
+    from openai.types.responses import Response
 
     from .models import Connection, Question
 
@@ -22,8 +24,21 @@ if TYPE_CHECKING:
 class Endpoint(Protocol):
     """One of OpenAI's two APIs for a question."""
 
+    @property
+    def wire(self) -> str:
+        """The wire format of its requests."""
+        ...
+
     async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
         """Send a question through a client.
+
+        Raises:
+            openai.OpenAIError: the SDK raised it.
+        """
+        ...
+
+    async def go_on(self, client: AsyncOpenAI, arguments: dict[str, Any]) -> Reply:
+        """Send the arguments of the SDK's method through a client.
 
         Raises:
             openai.OpenAIError: the SDK raised it.
@@ -41,6 +56,11 @@ class ChatCompletions:
 
     cap_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
 
+    @property
+    def wire(self) -> str:
+        """The wire format of its requests."""
+        return "openai_chat"
+
     async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
         """Send a question, with the instructions as the system message."""
         options: dict[str, Any] = {self.cap_field: question.max_tokens, **_temperature(question)}
@@ -52,19 +72,33 @@ class ChatCompletions:
             ],
             **options,
         )
-        choice = completion.choices[0]
-        problem = None
-        if choice.finish_reason == "length":
-            problem = stopped(choice.finish_reason)
-        elif choice.finish_reason == "content_filter" or choice.message.refusal:
-            problem = declined(choice.message.refusal or choice.finish_reason)
-        usage = completion.usage.model_dump() if completion.usage is not None else None
-        return Reply(choice.message.content or "", openai_usage(usage), completion.model, problem)
+        return _said(completion)
+
+    async def go_on(self, client: AsyncOpenAI, arguments: dict[str, Any]) -> Reply:
+        """Send the arguments of ``chat.completions.create`` as they are."""
+        return _said(await client.chat.completions.create(**arguments))
+
+
+def _said(completion: ChatCompletion) -> Reply:
+    choice = completion.choices[0]
+    problem = None
+    if choice.finish_reason == "length":
+        problem = stopped(choice.finish_reason)
+    elif choice.finish_reason == "content_filter" or choice.message.refusal:
+        problem = declined(choice.message.refusal or choice.finish_reason)
+    usage = completion.usage.model_dump() if completion.usage is not None else None
+    calls = bool(choice.message.tool_calls)
+    return Reply(choice.message.content or "", openai_usage(usage), completion.model, problem, calls)
 
 
 @dataclass(frozen=True, slots=True)
 class Responses:
     """``/v1/responses``: OpenAI's newer API; the request asks it to store nothing."""
+
+    @property
+    def wire(self) -> str:
+        """The wire format of its requests."""
+        return "openai_responses"
 
     async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
         """Send a question, with the instructions in ``instructions``."""
@@ -77,13 +111,22 @@ class Responses:
             store=False,
             **options,
         )
-        said = [part for item in response.output if item.type == "message" for part in item.content]
-        refusal = next((part.refusal for part in said if part.type == "refusal"), None)
-        problem = declined(refusal) if refusal is not None else None
-        if (details := response.incomplete_details) is not None:
-            problem = declined(details.reason) if details.reason == "content_filter" else stopped(details.reason)
-        usage = response.usage.model_dump() if response.usage is not None else None
-        return Reply(response.output_text, responses_usage(usage), str(response.model), problem)
+        return _responded(response)
+
+    async def go_on(self, client: AsyncOpenAI, arguments: dict[str, Any]) -> Reply:
+        """Send the arguments of ``responses.create`` as they are."""
+        return _responded(await client.responses.create(**arguments))
+
+
+def _responded(response: Response) -> Reply:
+    said = [part for item in response.output if item.type == "message" for part in item.content]
+    refusal = next((part.refusal for part in said if part.type == "refusal"), None)
+    problem = declined(refusal) if refusal is not None else None
+    if (details := response.incomplete_details) is not None:
+        problem = declined(details.reason) if details.reason == "content_filter" else stopped(details.reason)
+    usage = response.usage.model_dump() if response.usage is not None else None
+    calls = any(item.type.endswith("_call") for item in response.output)
+    return Reply(response.output_text, responses_usage(usage), str(response.model), problem, calls)
 
 
 CHAT: Final = ChatCompletions()
@@ -127,6 +170,10 @@ class OpenAISummarizer(ModelSummarizer):
         self._endpoint = endpoint
         self._client = client
 
+    @property
+    def _wire(self) -> str:
+        return self._endpoint.wire
+
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Connection]:
         if self._client is not None:
@@ -149,3 +196,6 @@ class _Connection:
 
     async def ask(self, question: Question) -> Reply:
         return await self.endpoint.ask(self.client, question)
+
+    async def go_on(self, arguments: dict[str, Any]) -> Reply:
+        return await self.endpoint.go_on(self.client, arguments)

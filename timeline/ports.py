@@ -391,6 +391,40 @@ CUT_KEY: Final = "cut"
 """Key of a block's ``meta`` in a request: it is as it was said, without the middle. Stored blocks do not have it."""
 
 
+class WarmContext(Protocol):
+    """The context that a model was sent last, which its provider still has in the cache: to ask one more question in.
+
+    It holds all blocks of the request, and what came behind them. A question costs what reading the cache costs.
+    """
+
+    @property
+    def wire(self) -> str:
+        """The wire format that it was sent in."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """Id of the model that it was sent to: no other one has it in its cache."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Its tokens, system prompt and tools included, by the policy's counter."""
+        ...
+
+    def arguments(self, question: str, most_tokens: int) -> dict[str, Any]:
+        """Return the arguments of the SDK's method that ask a question behind it; a new dict each time.
+
+        All before the question is as it was sent, byte for byte, and so are the parameters that a cache depends on:
+        tools and tool choice, thinking, effort.
+
+        Args:
+            question: the question; it is stored nowhere.
+            most_tokens: cap of the answer, in the model's own tokens.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
     """A request for a summary.
@@ -415,6 +449,8 @@ class SummaryRequest:
             is cut to the cap, where what would come instead says less.
         invented: names in an answer that the request does not have are accepted; or the author is asked once more, and
             the sentences of those that are left are removed.
+        warm: the context in the provider's cache, to ask in; None where the policy has summaries asked alone, or where
+            the context cannot be used. A summarizer may leave it unused.
     """
 
     kind: SummaryKind
@@ -432,13 +468,15 @@ class SummaryRequest:
     answer_room: float = 2.0
     too_long: Literal["refuse", "cut"] = "refuse"
     invented: Literal["accept", "repair"] = "accept"
+    warm: WarmContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A summarizer's answer, with the names of the summarizer and its model.
 
-    ``repaired`` says which names the author had invented, and what became of them.
+    ``repaired`` says which names the author had invented, and what became of them. ``asked`` says whether the model was
+    asked in ``request.warm``, and ``alone_because`` why it was not.
     """
 
     text: str
@@ -448,6 +486,8 @@ class Summary:
     usage: Usage | None = None
     fallback_reason: str | None = None
     repaired: str | None = None
+    asked: Literal["alone", "in_cache"] = "alone"
+    alone_because: str | None = None
 
 
 class Summarizer(Protocol):

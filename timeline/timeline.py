@@ -1071,7 +1071,14 @@ class Timeline(TimelineView):
         with compactor.observer.rendering(self.id) as tell:
             try:
                 context = await self._renderer.render(
-                    log, compactor, system=system, tools=tools, ephemeral=tail, now=planned, at=at
+                    log,
+                    compactor,
+                    system=system,
+                    tools=tools,
+                    ephemeral=tail,
+                    now=planned,
+                    at=at,
+                    sent=self._conversation.sent,
                 )
             except (ContextOverflow, BudgetImpossible) as refusal:
                 if record:
@@ -1079,7 +1086,7 @@ class Timeline(TimelineView):
                 raise
             how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
             if record:
-                context = await self._recorded(log, context, how, at)
+                self._conversation.rendered = context = await self._recorded(log, context, how, at)
             tell(context)
         if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
             self._injected = self._injected[len(injected) :]
@@ -1633,7 +1640,9 @@ class Timeline(TimelineView):
         return [taken for hidden in hides for taken in hidden]
 
     def _pressure(self, fixed: FixedPart, now: datetime | None) -> Pressure:
-        return Pressure(self._compactor, self._log, fixed, moment(now, self._clock), given(now))
+        return Pressure(
+            self._compactor, self._log, fixed, moment(now, self._clock), given(now), sent=self._conversation.sent
+        )
 
     def _new_name(self, at: datetime | None) -> str:
         """Return a name for a response that brings none."""

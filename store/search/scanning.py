@@ -139,18 +139,18 @@ class Scan:
     def add(self, position: int, conversation: Hashable, text: Text, at: str) -> None:
         """Scan one text."""
         words = Words.of(text.text)
-        if not words.words:
-            return
-        counts = self.query.counts(words)
+        if words.words:
+            self.take(position, conversation, text.type, words, self.query.counts(words), at)
+
+    def take(  # noqa: PLR0917 - what a text is to a search
+        self, position: int, conversation: Hashable, type_: str, words: Words, counts: list[int], at: str
+    ) -> None:
+        """Take a text in whose words, and whose counts of the phrases, are known."""
         self.texts += 1
         self.size += words.size + TAGS
         so_far = self.with_phrase or [0] * len(counts)
         self.with_phrase = [n + (count > 0) for n, count in zip(so_far, counts, strict=True)]
-        if (
-            self.conversation in {None, conversation}
-            and self.query.met(counts)
-            and self.filter.lets_through(text.type, at)
-        ):
+        if self.conversation in {None, conversation} and self.query.met(counts) and self.filter.lets_through(type_, at):
             self.found.append((position, words.size + TAGS, counts))
 
     def best(self) -> list[Hit]:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from timeline import Timeline
 from timeline.errors import BudgetError
-from timeline.events import BlockAppended, CompactionCompleted, derived_event_id
+from timeline.events import BlockAppended, CompactionCompleted, ModelCalled, derived_event_id
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.protocol import Draft
 from timeline.ports import CUT_KEY, HIDDEN_KEY
 from timeline.store import MemoryStore
-from timeline.summarizers import ExtractiveSummarizer, frame_of
+from timeline.summarizers import ExtractiveSummarizer, frame_of, question_in_cache
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,18 +65,25 @@ class _Entry:
 
 
 async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price_of: Callable[[str], Price]) -> Naive:
-    """Work a recording out under a policy. Each summary is priced by what it was asked, sent by itself."""
+    """Work a recording out under a policy. Each summary is priced by what it was asked, by itself or in the cache."""
     asked: list[SummaryRequest] = []
     answers: list[str] = []
+    beside, sent = Naive(), list[_Part]()
 
     class Spy:
         name = "extractive"
 
         async def summarize(self, request: SummaryRequest) -> Any:
             answer = await ExtractiveSummarizer().summarize(request)
-            asked.append(request)
             answers.append(answer.text)
-            return answer
+            question = counter.count(question_in_cache(request))
+            room = request.answer_room * request.max_tokens
+            if request.warm is None or request.warm.tokens + question + room > policy.max_tokens:
+                asked.append(request)
+                return answer
+            now = replace(calls[position], end=calls[position].start, model=request.warm.model)
+            _pay(beside, cache, [*sent, _Part(f"question {len(answers)}", question, False)], now, price_of(now.model))
+            return replace(answer, asked="in_cache")
 
     store = MemoryStore()
     events = measured.recording.events
@@ -90,7 +98,10 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
                 context = await timeline.render(system=PROMPT, now=call.start)
                 result.fingerprints += (context.fingerprint,)
                 result.visible += (_visible(context),)
-                _pay(result, cache, _parts(context), call, price_of(call.model))
+                sent = _parts(context)
+                told = _pay(result, cache, sent, call, price_of(call.model))
+                made = context.request("anthropic", model=call.model)
+                timeline._conversation.note_call(ModelCalled(usage=told), made)  # as `record` does with a reply
         payload = event.payload
         if isinstance(payload, ImportedCompaction | ImportedHide):
             continue
@@ -101,14 +112,15 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
         else:
             await timeline.extend([Draft(id_, event.at, payload=payload)])
     rate = price_of(measured.calls[0].model)
-    for request, answer in zip(asked, answers, strict=True):
+    result.units += beside.units + sum(map(counter.count, answers)) * rate.model.output / rate.model.input
+    for request in asked:
         own = [
             counter.count(block.countable()) if {HIDDEN_KEY, CUT_KEY} & {*block.meta} else sizes.get(block.path, -1)
             for block in request.blocks
         ]
         own = [counter.count(b.countable()) if size < 0 else size for b, size in zip(request.blocks, own, strict=True)]
         prompt = counter.count(frame_of(request))
-        result.units += sum(own) + prompt + counter.count(answer) * rate.model.output / rate.model.input
+        result.units += sum(own) + prompt
     log = [event async for event in store.read(measured.recording.id)]
     result.compactions = sum(isinstance(event.payload, CompactionCompleted) for event in log)
     return result
@@ -191,7 +203,7 @@ def _said_in(part: dict[str, Any]) -> str:
             return "media"
 
 
-def _pay(result: Naive, cache: list[_Entry], parts: list[_Part], call: RecordedCall, price: Price) -> None:
+def _pay(result: Naive, cache: list[_Entry], parts: list[_Part], call: RecordedCall, price: Price) -> Usage:
     """Read the longest prefix that the cache holds byte for byte, write up to the last marker, and pay."""
     start, end, model = call.start.timestamp(), call.end.timestamp(), call.model
     texts = [part.text for part in parts]
@@ -230,3 +242,4 @@ def _pay(result: Naive, cache: list[_Entry], parts: list[_Part], call: RecordedC
     written_long = max(0, long - read)
     result.written_long += written_long
     result.units += price.units(read=read, written=written, uncached=total - read - written, written_long=written_long)
+    return Usage(input_tokens=total - read - written, cache_read_tokens=read, cache_write_5m_tokens=written)

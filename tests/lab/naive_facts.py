@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.lab.naive_search import Doc, doc_of, first_hits, naive_queries, text_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -33,24 +35,19 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
     blocks = [getattr(event.payload, "block", None) for event in events]
     found: Counter[str] = Counter()
     known: dict[str, Any] = {}
+    docs: dict[int, Doc] = {}
     for number, (position, context) in enumerate(zip(calls, contexts, strict=True)):
         if context is None:
             continue
         for item in context.window.items:
             known[item.block.path] = known[f"@{item.version}"] = item.block
-        key = getattr(blocks[position], "response_id", None) or events[position].key
-        answer = [
-            text
-            for event, block in zip(events, blocks, strict=True)
-            if block is not None
-            and block.type in {"assistant.completion", "react.tool.call"}
-            and (block.response_id or event.key) == key
-            for text in _texts(block)
-            if text != getattr(block, "name", None)
-        ]
-        facts = {fact for text in answer for fact in _facts(text)}
+        answer = _answer(events, blocks, position)
+        facts = list(dict.fromkeys(fact for text in answer for fact in sorted(_facts(text), key=text.index)))
         before = [at for at in range(position) if blocks[at] is not None and _sent(blocks[at])]
         shown = "\n".join(text for entry in context.neutral.entries if _sent(entry) for text in _texts(entry))
+        needed = [fact for fact in facts if any(fact in text for at in before for text in _texts(blocks[at]))]
+        in_sight = {fact for fact in needed if fact in shown}
+        docs.update({at: doc_of(text_of([*_texts(blocks[at])])) for at in before if at not in docs})
         for fact in facts:
             held = [at for at in before if any(fact in text for text in _texts(blocks[at]))]
             if not held:
@@ -63,7 +60,65 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
             without, listed = (True, True) if seen else _reached(fact, context, known)
             found[f"reachable_{distance}"] += without
             found[f"listed_{distance}"] += listed
+            if not without:
+                text = next(text for text in answer if fact in _facts(text))
+                asked = naive_queries(fact, needed, _facts(text), text, seen=in_sight, shown=shown)
+                hits = {at for query in asked for at in first_hits(query, docs)}
+                found[f"searched_{distance}"] += any(
+                    fact in text[:_CHARACTERS] for at in hits for text in _texts(blocks[at])
+                )
     return found
+
+
+def naive_summaries(events: Sequence[Any], calls: Sequence[int], contexts: Sequence[Any]) -> Counter[str]:
+    """Count what the summaries of a run hold of what later answers needed, and what nobody in their range said."""
+    blocks = [getattr(event.payload, "block", None) for event in events]
+    found: Counter[str] = Counter()
+    shown: dict[int, Any] = {}
+    judged: set[str] = set()
+    for position, context in zip(calls, contexts, strict=True):
+        for done in () if context is None else context.window.summaries:
+            if done.block.path in judged:
+                continue
+            judged.add(done.block.path)
+            covered = {version: block for version, block in shown.items() if version in done.covers}
+            texts = [text for v, block in covered.items() if v not in done.carried for text in _texts(block)]
+            later = {fact for call in calls if call >= position for fact in _needed(events, blocks, call)}
+            wanted = {fact for fact in later if any(fact in text for text in texts)}
+            said = f"{done.parts.history}\n{done.parts.turn_prefix}"
+            beside = [f"{block.path} {getattr(block, 'arguments', '')}" for block in covered.values()]
+            whole = "\n".join([*beside, *(text for block in covered.values() for text in _texts(block))])
+            found["summary_facts"] += len(wanted)
+            found["summary_held"] += sum(fact in done.block.text for fact in wanted)
+            found["summary_said"] += sum(fact in said for fact in wanted)
+            found["summary_invented"] += sum(fact not in whole for fact in _facts(said))
+        for item in () if context is None else context.window.items:
+            if item.block.type != "conv.range.summary":
+                shown[item.version] = item.block
+    return found
+
+
+def _needed(events: Sequence[Any], blocks: Sequence[Any], position: int) -> set[str]:
+    """Return the facts that the answer at a place needs."""
+    answer = _answer(events, blocks, position)
+    before = "\n".join(
+        text for block in blocks[:position] if block is not None and _sent(block) for text in _texts(block)
+    )
+    return {fact for text in answer for fact in _facts(text) if fact in before}
+
+
+def _answer(events: Sequence[Any], blocks: Sequence[Any], position: int) -> list[str]:
+    """Return the texts of the answer at a place, without the names of tools."""
+    key = getattr(blocks[position], "response_id", None) or events[position].key
+    return [
+        text
+        for event, block in zip(events, blocks, strict=True)
+        if block is not None
+        and block.type in {"assistant.completion", "react.tool.call"}
+        and (block.response_id or event.key) == key
+        for text in _texts(block)
+        if text != getattr(block, "name", None)
+    ]
 
 
 def _reached(fact: str, context: Any, known: Mapping[str, Any]) -> tuple[bool, bool]:

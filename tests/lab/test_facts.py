@@ -5,21 +5,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.lab.naive_facts import naive_recall
+from tests.lab.naive_facts import naive_recall, naive_summaries
 from tests.lab.talks import Talk, code, work
 from tests.recorded import needs_recordings, recorded
+from timeline import Timeline
 from timeline.events import BlockRedacted, BlocksHidden
-from timeline.lab.facts.needs import needs_of
+from timeline.lab.facts.needs import Need, needs_of
 from timeline.lab.facts.printed import beside_words
-from timeline.lab.facts.sight import FactSight
+from timeline.lab.facts.searching import searchable
+from timeline.lab.facts.sight import FactSight, Found, counted
 from timeline.lab.facts.strings import Held, facts_in
+from timeline.lab.facts.summaries import Judged
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.results import DISTANCES
-from timeline.lab.sizes import measure
+from timeline.lab.sizes import block_of, measure
 from timeline.lab.work import measured_file
 from timeline.policy.files import find_policy
 from timeline.ports import Summary, SummaryRequest
+from timeline.store import MemoryStore, Ranking
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -228,7 +232,12 @@ async def test_without_facts_a_run_is_what_it_was() -> None:
     policy = find_policy("balanced", max_tokens=20_000)
     bare = await replay(of, policy, PRICE_OF)
     with_facts = await replay(of, policy, PRICE_OF, needs=needs_of(of))
-    names = {name for name in type(bare.totals).model_fields if name.startswith(("facts_", "seen_", "reachable_"))}
+    names = {
+        name
+        for name in type(bare.totals).model_fields
+        if name.startswith(("facts_", "seen_", "reachable_", "found_", "scored_"))
+    }
+    names |= {name for name in type(bare.totals).model_fields if name in Judged._fields}
     names |= {"stale", "reads", "fetch_units", "fetch_money", "seconds"}
     assert bare.totals.model_dump(exclude=names) == with_facts.totals.model_dump(exclude=names)
     assert bare.totals.facts_by == {}
@@ -258,6 +267,10 @@ async def agree(of: Measured, policy: str, limit: int) -> None:
     chosen = find_policy(policy, max_tokens=limit)
     lab = await replay(of, chosen, PRICE_OF, needs=needs_of(of), watch=lambda sent: contexts.append(sent.context))
     found = naive_recall(of.recording.events, [call.position for call in of.calls], contexts)
+    judged = naive_summaries(of.recording.events, [call.position for call in of.calls], contexts)
+    for name in ("summary_facts", "summary_held", "summary_said", "summary_invented"):
+        assert getattr(lab.totals, name) == judged[name], name
+    assert judged["summary_invented"] == 0, "the extractive summarizer copies"
     sent = {number for number, context in enumerate(contexts) if context is not None}
     for distance in DISTANCES:
         told = [row for number, row in enumerate(lab.rows) if number in sent]
@@ -266,6 +279,10 @@ async def agree(of: Measured, policy: str, limit: int) -> None:
         reached = sum(getattr(row, f"reachable_{distance}") for row in told)
         most_off = max(2, 0.1 * found[f"facts_{distance}"])
         assert found[f"reachable_{distance}"] - most_off <= reached <= found[f"listed_{distance}"] + most_off
+        searched = sum(getattr(row, f"found_{distance}") for row in told)
+        beside = found[f"reachable_{distance}"] + found[f"searched_{distance}"]
+        assert reached <= searched <= found[f"facts_{distance}"]
+        assert beside - most_off <= searched <= max(beside, reached + found[f"searched_{distance}"]) + most_off
 
 
 async def test_a_value_counts_as_stale_where_only_its_earlier_state_is_shown() -> None:
@@ -290,3 +307,92 @@ async def test_an_unchanged_value_is_never_stale() -> None:
     talk.respond(text=f"It is {FACT}.")
     of = measure(talk.recording())
     assert [need.before for need in needs_of(of).of_call[of.calls[-1].position]] == [()]
+
+
+async def two_away(answer: str, first: str, *, before: str = "") -> tuple[int, int]:
+    """Return whether the last answer's fact is one read, and two, away where no summary names it."""
+    talk = Talk()
+    talk.ask("Please look for the marker.")
+    talk.respond(("Bash", {"command": "make marker"}, f"{before}{first}"))
+    for number in range(24):
+        talk.respond(("Bash", {"command": f"make part{number}"}, code(f"part{number}")))
+    talk.respond(text=answer)
+    row = (await ran(measure(talk.recording()), "cline", 18_000, "A marker was made.")).rows[-1]
+    return row.reachable_far, row.found_far
+
+
+@pytest.mark.parametrize(
+    ("answer", "first", "expected"),
+    [
+        (f"The zebra is {FACT} indeed.", f"A zebra indeed: {FACT}.", (0, 1)),
+        (f"The zebra is {FACT} indeed.", f"A giraffe: {FACT}.", (0, 0)),
+        (f"{FACT}", f"A zebra: {FACT}.", (0, 0)),
+        (f"zebra\n{FACT}\nzebra", f"A zebra: {FACT}.", (0, 0)),
+        ("old_thing/marker/lostFile_7.py", "A zebra: old_thing/marker/lostFile_7.py", (0, 1)),
+    ],
+)
+async def test_a_fact_is_two_away_where_a_search_that_does_not_name_it_has_it_among_its_first_hits(
+    answer: str, first: str, expected: tuple[int, int]
+) -> None:
+    """By the words on either side of it in the answer's line, or by the piece of a path that the context shows."""
+    assert await two_away(answer, first) == expected
+
+
+async def test_what_a_search_finds_has_to_be_in_its_first_answer() -> None:
+    """A hit is read once; the far tail of a giant block is further away."""
+    tail = "a line of the long output\n" * 900
+    assert await two_away(f"The zebra is {FACT} indeed.", f"A zebra indeed: {FACT}.", before=tail) == (0, 0)
+
+
+async def test_a_stale_value_counts_as_minus_one_in_the_score() -> None:
+    """An agent that is shown an earlier state goes on with it, though the later one were one read away."""
+    need = Need(FACT, "name", "far", "file", 1, 3, (2,))
+    seen, read, gone = (Found(need, where, stale=False) for where in ("seen", "reachable", "gone"))
+    stale = Found(need, "reachable", stale=True)
+    figures = counted([seen, read, gone, stale])
+    assert (figures["reachable_far"], figures["scored_far"], figures["stale"]) == (3, 1, 1)
+
+
+async def test_the_labs_ranking_is_the_ranking_of_a_store() -> None:
+    """The same blocks in the same order, for words, compound words and humps."""
+    of = measure(work(30).recording())
+    store, ranking = MemoryStore(), Ranking()
+    timeline = await Timeline.open(store, "c", now=of.recording.events[0].at)
+    blocks = [block for event in of.recording.events if (block := block_of(event)) is not None]
+    for block in await timeline.append(*blocks):
+        ranking.add(block.path, searchable(block))
+    for query in ("pytest", "src/app", "def part", "getName", "value part_3", "the of"):
+        hits = [found.path async for found in store.search(query)]
+        assert ranking.best(query, 5) == hits[:5]
+
+
+async def test_a_summary_is_worth_what_later_answers_use_of_it() -> None:
+    """Of two facts of its range one is used later, and it holds that one; the other one is no need."""
+    of = lost("The other is otherMarker_9.")
+    told = f"The marker is {FACT}, and otherMarker_9 too."
+    totals = (await ran(of, "cline", 18_000, told)).totals
+    assert totals.compactions > 0
+    assert totals.summary_facts == totals.summary_held == totals.summary_said > 0
+    assert totals.held_per_100 == pytest.approx(100 * totals.summary_held / totals.summary_tokens)
+    less = (await ran(of, "cline", 18_000, "A marker was made.")).totals
+    assert (less.summary_said, less.summary_facts) == (0, totals.summary_facts)
+
+
+async def test_the_record_behind_a_summary_is_counted_apart() -> None:
+    """It is the same whoever writes: what calls and prompts named again is in it."""
+    talk = Talk()
+    talk.ask(f"Please look for {FACT}, and then again for {FACT}.")
+    for number in range(24):
+        talk.respond(("Bash", {"command": f"grep {FACT} part{number}"}, code(f"part{number}")))
+    talk.respond(text=f"It is {FACT}.")
+    totals = (await ran(measure(talk.recording()), "cut_point", 16_000, "It was looked for.")).totals
+    assert totals.summary_said == 0 < totals.summary_held
+    assert totals.summary_tokens > totals.summary_said_tokens
+
+
+async def test_a_name_that_nothing_in_the_range_holds_is_invented() -> None:
+    """A path, an identifier and a number of nobody's; the path that a block of the range has is no invention."""
+    of = lost()
+    made_up = f"src/none/such.py has madeUp_1 and 48151623; {FACT} is at {await path_of(of)}."
+    row = next(row for row in (await ran(of, "cline", 18_000, made_up)).rows if row.compactions)
+    assert row.summary_invented == 3

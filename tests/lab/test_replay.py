@@ -18,12 +18,12 @@ from timeline.lab.replay_log import FIXED_PART, ProviderCounter
 from timeline.lab.segments import Segmenter
 from timeline.lab.simulate import simulate
 from timeline.lab.sizes import VOCABULARY, Measured, measure
-from timeline.lab.summaries import Metered, RecordedSummaries
+from timeline.lab.summaries import Metered, RecordedSummaries, Spent
 from timeline.policy.files import find_policy
-from timeline.policy.model import CachePointRule
-from timeline.ports import CUT_KEY, HIDDEN_KEY, SummaryRequest
+from timeline.policy.model import CachePointRule, Policy
+from timeline.ports import CUT_KEY, HIDDEN_KEY, Summary, SummaryRequest
 from timeline.store import MemoryStore
-from timeline.summarizers import CallableSummarizer, ExtractiveSummarizer, frame_of
+from timeline.summarizers import CallableSummarizer, ExtractiveSummarizer, frame_of, question_in_cache
 from timeline.tokens import get_counter
 from timeline.usage import LONG_CACHE_SECONDS
 from timeline.wire.anthropic import encode
@@ -48,6 +48,12 @@ async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **ch
     return await replay(of or measured(), find_policy(policy, max_tokens=limit, **changes), PRICE_OF)
 
 
+def in_cache(policy: Policy) -> Policy:
+    """Return a policy that asks for its summaries in the provider's cache."""
+    [step] = policy.steps
+    return policy.model_copy(update={"steps": (step.model_copy(update={"asked": "in_cache"}),)})
+
+
 @pytest.mark.shows("R-002-9")
 @pytest.mark.parametrize(
     ("policy", "limit", "kept_long"),
@@ -65,6 +71,9 @@ async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **ch
         ("clear-tool-uses", 60_000, None),
         ("gentle", 30_000, "everything"),
         ("cut_point", 24_000, "everything"),
+        ("cut_point in the cache", 24_000, None),
+        ("cut_point in the cache", 24_000, "everything"),
+        ("goose in the cache", 30_000, None),
     ],
 )
 async def test_a_second_calculation_byte_by_byte_comes_to_the_same(
@@ -72,7 +81,9 @@ async def test_a_second_calculation_byte_by_byte_comes_to_the_same(
 ) -> None:
     """A store instead of a fold, whole requests compared in full instead of chains: the same contexts and costs."""
     changes = {} if kept_long is None else {"cache_points": {"kept_long": kept_long}}
-    tried = find_policy(policy, max_tokens=limit, **changes)
+    name, _, where = policy.partition(" ")
+    tried = find_policy(name, max_tokens=limit, **changes)
+    tried = in_cache(tried) if where else tried
     fingerprints: list[str] = []
 
     def watch(sent: Sent) -> None:
@@ -178,7 +189,7 @@ async def test_a_summary_is_priced_as_the_call_that_it_would_be() -> None:
 async def test_a_summary_costs_its_prompt_and_its_blocks_as_they_are_given() -> None:
     """A whole block costs what was measured; a replacement, or what was cut, is counted as the summarizer gets it."""
     counter = get_counter("chars4")
-    metered = Metered(ExtractiveSummarizer(), counter)
+    metered = Metered(ExtractiveSummarizer(), counter, limit=100_000)
     metered.sizes.update({"a": 900, "b": 900, "c": 900})
     blocks = (
         UserPrompt(path="a", text="Build a flashcard app."),
@@ -204,6 +215,52 @@ async def test_a_summary_costs_its_prompt_and_its_blocks_as_they_are_given() -> 
         assert part in frame_of(request)
     record = counter.count(sent) - counter.count(frame_of(request))
     assert 0 <= record - sum(counter.count(block.text) for block in blocks) <= 4 * 8, "a number and a speaker a block"
+
+
+async def test_a_summary_that_is_asked_for_in_the_cache_costs_a_read_of_the_context_and_its_question() -> None:
+    """All that the last call left in the cache is read for a tenth; the question is new, and so is the answer."""
+    questions: list[int] = []
+
+    class Spy(ExtractiveSummarizer):
+        async def summarize(self, request: SummaryRequest) -> Summary:
+            assert request.warm is not None
+            questions.append(request.counter.count(question_in_cache(request)))
+            return await super().summarize(request)
+
+    asking = in_cache(find_policy("goose", max_tokens=30_000))
+    alone, found = await ran("goose", 30_000), await replay(measured(), asking, PRICE_OF, summarizer=Spy())
+    place = next(number for number, row in enumerate(found.rows) if row.compactions)
+    before, row = found.rows[place - 1], found.rows[place]
+    asked = 2 if row.splits else 1  # about the finished history, and about the beginning of the divided turn
+    assert (row.summary_read, row.summary_cached) == (0, asked * (before.read + before.written))
+    rest = asked * before.uncached + sum(questions[:asked])
+    assert row.summary_units == pytest.approx(row.summary_cached / 10 + rest + 5 * row.summary_written)
+    assert row.summary_units < alone.rows[place].summary_units / 2
+    assert (row.read, row.written, row.cause) == (
+        alone.rows[place].read,
+        alone.rows[place].written,
+        alone.rows[place].cause,
+    )
+
+
+async def test_a_question_that_has_no_room_in_the_window_is_priced_by_itself() -> None:
+    """Behind a context as large as the window there is none."""
+
+    class Warm:
+        wire, model, tokens = "anthropic", "m", 99_000
+
+        def arguments(self, question: str, most_tokens: int) -> dict[str, Any]:
+            raise AssertionError((question, most_tokens))
+
+    counter = get_counter("chars4")
+    block = UserPrompt(path="a", text="Build a flashcard app.")
+    request = SummaryRequest("history", (block,), None, None, 400, counter, warm=Warm())
+    metered = Metered(ExtractiveSummarizer(), counter, limit=100_000)
+    answer = await metered.summarize(request)
+    assert (answer.asked, answer.alone_because) == ("alone", "window")
+    assert metered.spent() == Spent(
+        counter.count(frame_of(request)) + counter.count(block.text), counter.count(answer.text)
+    )
 
 
 async def test_a_refused_call_is_told_by_its_error_and_costs_nothing() -> None:

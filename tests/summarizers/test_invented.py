@@ -49,6 +49,8 @@ def request_of(blocks: tuple[Block, ...] = TALK, **fields: object) -> SummaryReq
         ("the limit is 8192 bytes", ["8192"]),
         ("| lib/other.py | Created | by Write |", ["lib/other.py"]),
         ("upload.ts and upload.ts", ["upload.ts"]),
+        ("in pytest/limit/upload/always", ["pytest/limit/upload/always"]),
+        ("in /pytest/limit/upload and /dev/sda1", ["/pytest/limit/upload", "/dev/sda1"]),
     ],
 )
 def test_a_name_that_nothing_has_is_invented(text: str, names: list[str]) -> None:
@@ -61,6 +63,7 @@ def test_a_name_that_nothing_has_is_invented(text: str, names: list[str]) -> Non
     [
         "The limit is 4096 bytes; 12 tests failed, 3 of them twice.",
         "The limit is 4,096 bytes.",
+        "Failed in pytest/limit/upload/never, with 2>/dev/null, as in /path/to/repo or /path/to/src/x.py.",
         "See `src/upload.py:1204` and src/upload.py:1204-1210.",
         "Ran /srv/app/tests/test_upload.py and ./tests/test_upload.py",
         "commit 9fceb02 and commit 9fceb02d0ae5…",

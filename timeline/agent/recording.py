@@ -117,7 +117,7 @@ def answering(
         if request.conversation != conversation.id:
             raise InvalidArgument("request", f"was made from a context of {request.conversation!r}; record it there")
         answers = request.context
-    return called.model_copy(
+    answered = called.model_copy(
         update={
             "started_at": given(started_at, "started_at"),
             "duration": None if duration is None else round(float(duration), 3),
@@ -125,6 +125,8 @@ def answering(
             "request": None if request is None else request.recorded(),
         }
     )
+    conversation.note_call(answered, request)
+    return answered
 
 
 async def record_failure(

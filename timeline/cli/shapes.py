@@ -386,7 +386,19 @@ class LabRow(TypedDict):
     reachable_near: int
     reachable_middle: int
     reachable_far: int
+    found_near: int
+    found_middle: int
+    found_far: int
+    scored_near: int
+    scored_middle: int
+    scored_far: int
     stale: int
+    summary_facts: int
+    summary_held: int
+    summary_said: int
+    summary_tokens: int
+    summary_said_tokens: int
+    summary_invented: int
     facts_by: dict[str, tuple[int, int, int]]
     reads: int
     fetch_units: float

@@ -15,6 +15,7 @@ from timeline.blocks import RangeSummary, stem
 from timeline.engine.hooks import BEFORE, CompactionHooks, call_hook
 from timeline.engine.lease import begin, holds, release, take_turn, within
 from timeline.engine.summarizing import SummaryRequestLog, request_summary
+from timeline.engine.warm import why_alone
 from timeline.errors import CompactionRefused, CompactionSuperseded, SummarizerFailed, VersionConflict
 from timeline.events import (
     FORCED,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from timeline.engine.warm import SentContext, WhyAlone
     from timeline.errors import Cause
     from timeline.events import CompactReason, Payload
     from timeline.events.other_payloads import FailureReason
@@ -135,6 +137,7 @@ class Pressure:
         most: the total to come down to, in tokens, instead of the policy's target.
         instructions: what a summary should attend to.
         wait: wait for another writer's compaction, instead of raising `CompactionInProgress`.
+        sent: the context of the newest model call, to ask for a summary in; or why there is none to ask in.
     """
 
     compactor: Compactor
@@ -146,6 +149,7 @@ class Pressure:
     most: int | None = None
     instructions: str = ""
     wait: bool = True
+    sent: SentContext | WhyAlone = "not_sent"
 
     @property
     def clock(self) -> Clock:
@@ -438,6 +442,9 @@ class _Compaction:
         """Ask for a plan's summary; with ``on_failure="truncate"`` return a notice where none can be written."""
         policy, counter = self.pressure.policy, self.compactor.counter
         requests = summary_requests(self.pressure.window, plan, counter, await self._wanted())
+        warm = self._warm(plan)
+        if not isinstance(warm, str):
+            requests = requests.asked_in(warm)
         try:
             parts, who = await request_summary(self.compactor.summarizer, requests, self.asked, self.pressure.clock)
         except SummarizerFailed as failure:
@@ -450,7 +457,18 @@ class _Compaction:
             raise
         if who.fallback_reason is not None:
             self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")
+        who = _with_reason(who, warm)
         return parts, who.model_copy(update=self.asked.figures()), requests.compaction_number
+
+    def _warm(self, plan: Plan) -> SentContext | str:
+        """Return the context to ask for the summary in; or why not, empty where the policy has it asked alone."""
+        if not isinstance(self.step, Summarize) or self.step.asked == "alone":
+            return ""
+        pressure, sent = self.pressure, self.pressure.sent
+        if isinstance(sent, str):
+            return sent
+        why = why_alone(sent, pressure.window, plan.covered, step=self.step, policy=pressure.policy, now=pressure.now)
+        return why or sent
 
     def _warn(self, problem: str) -> None:
         self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)
@@ -527,3 +545,15 @@ class _Compaction:
         await announced.tell(self.compactor.hooks)
         boundary = await announced.mark() if self.pressure.policy.boundary else None
         return announced.taken(boundary)
+
+
+def _with_reason(who: WrittenBy, warm: SentContext | str) -> WrittenBy:
+    """Return an author with why no model was asked in the cached context, where the policy has it so.
+
+    A summarizer that gives no reason of its own knows no context to ask in. One that asks no model has none to give.
+    """
+    reason = warm if isinstance(warm, str) else "summarizer"
+    no_model = who.model is None and who.prompt_version is None
+    if who.asked == "in_cache" or who.alone_because is not None or no_model or not reason:
+        return who
+    return who.model_copy(update={"alone_because": reason})

@@ -12,6 +12,7 @@ import anyio.to_thread
 
 from timeline.blocks import with_media
 from timeline.engine.equipment import policy_in_force
+from timeline.engine.warm import SentContext
 from timeline.events import PolicyChanged, event_ids
 from timeline.log.protocol import Draft
 
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from timeline.engine.choosing import Chosen
     from timeline.engine.compactor import Compactor
     from timeline.engine.equipment import Equipment
+    from timeline.engine.warm import WhyAlone
+    from timeline.events import ModelCalled
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
     from timeline.log.stored import StoredLog
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, TokenCounter
+    from timeline.projection.context import RenderedContext
+    from timeline.wire.request import Request
 
 _THREAD_CHARACTERS: Final = 1_000_000
 """Texts longer than this together are counted in a thread: slower, but they would block the loop for 0.1 seconds."""
@@ -93,6 +98,8 @@ class Conversation(ConversationView):
 
     Attributes:
         overrides: whether it works under a policy of its own, whatever the others put in force.
+        rendered: the newest recorded context.
+        sent: the context of the newest model call, to ask for a summary in; or why there is none to ask in.
     """
 
     log: StoredLog
@@ -100,6 +107,8 @@ class Conversation(ConversationView):
     def __init__(self, store: EventStore, log: StoredLog, clock: Clock, equipment: Equipment, chosen: Chosen) -> None:
         super().__init__(store, log, clock, equipment, chosen.policy)
         self.overrides = chosen.own
+        self.rendered: RenderedContext | None = None
+        self.sent: SentContext | WhyAlone = "not_sent"
         self._known_policy = log.fold.window.policy
 
     async def catch_up(self) -> None:
@@ -113,6 +122,17 @@ class Conversation(ConversationView):
         if not self.overrides and (policy := await policy_in_force(self.store, self.window)) is not None:
             self.compactor = self.equipment.compactor(policy)
         self._known_policy = known
+
+    def note_call(self, called: ModelCalled, request: Request | None) -> None:
+        """Note what the newest model call was sent; a failed one leaves no context in the provider's cache."""
+        if called.finish_reason == "error":
+            return
+        context = self.rendered
+        known = request is not None and context is not None and context.recorded == request.context
+        if request is None or context is None or not known:
+            self.sent = "not_sent"
+        else:
+            self.sent = SentContext(context, request.recorded(), called.usage)
 
     async def settle_counts(self) -> None:
         """Count the window now where its figures are another counter's: off the event loop, unlike its first reader."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.engine.compactor import Compactor
+    from timeline.engine.warm import SentContext, WhyAlone
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
     from timeline.planning.account import Account, FixedPart, Tail
@@ -58,10 +59,12 @@ class Renderer:
         ephemeral: Sequence[str],
         now: datetime,
         at: datetime | None,
+        sent: SentContext | WhyAlone = "not_sent",
     ) -> RenderedContext:
         """Append the decisions that are due to the log, and project the window.
 
         All decisions are made by the one time ``now``. The events get the time ``at``, or each that of its append.
+        ``sent`` is the context of the newest model call, in which a summary may be asked for.
 
         Raises:
             InvalidArgument: one of the values cannot be sent.
@@ -76,7 +79,9 @@ class Renderer:
         empty = account_of((), fixed, policy)
         if policy.automatic and empty.total >= no_room_from(policy, empty):
             raise BudgetImpossible(empty.facts())
-        decisions = await take_due_decisions(Pressure(compactor, log, fixed, now, at), self.accounts)
+        if not isinstance(sent, str) and not sent.has_prefix(system, tools):
+            sent = "prefix"
+        decisions = await take_due_decisions(Pressure(compactor, log, fixed, now, at, sent=sent), self.accounts)
         if decisions and policy.stage_data is not None:  # the tail is shorter once stages were collapsed
             tail = tail_of(log.fold.window, policy, ephemeral)
             fixed = self.fixed(compactor, system=system, tools=tools, tail=tail)

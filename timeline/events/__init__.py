@@ -212,7 +212,8 @@ class WrittenBy(Frozen):
     ``fallback_reason`` is why the first choice did not write it. ``usage`` is the reported usage of all model calls for
     it, unusable answers included; None where no usage was reported. ``duration`` is how many seconds the summarizers
     took; None where that was not measured. ``repaired`` says which names the author had invented, and what became of
-    them; None where there were none, or where the policy accepts them.
+    them; None where there were none, or where the policy accepts them. ``asked`` says whether a model was asked in the
+    cached context, for one of the parts at least; ``alone_because`` why it was not, where the policy has it so.
     """
 
     summarizer: str
@@ -222,6 +223,8 @@ class WrittenBy(Frozen):
     usage: Usage | None = None
     duration: float | None = None
     repaired: str | None = None
+    asked: Literal["alone", "in_cache"] = "alone"
+    alone_because: str | None = None
 
 
 class CompactionCompleted(Payload):

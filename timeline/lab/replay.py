@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.blocks import ToolCall
 from timeline.engine.equipment import Equipment
 from timeline.engine.renderer import Renderer
+from timeline.engine.warm import SentContext
 from timeline.errors import BudgetError
-from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled
+from timeline.events import BlockAppended, BlocksHidden, CallRequest, CompactionCompleted, ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
-from timeline.lab.cache import PromptCache, Request
+from timeline.lab.cache import PromptCache, Request, Segment
 from timeline.lab.facts.sight import FactSight, counted
+from timeline.lab.facts.summaries import Judged, SummaryJudge
 from timeline.lab.lifetimes import kept_by
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog
 from timeline.lab.results import CallRow, RunResult, totals_of
@@ -31,12 +33,14 @@ from timeline.lab.visibility import Sight
 from timeline.policy.model import Never
 from timeline.portable.stored import is_recorded
 from timeline.tokens import get_counter
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
+    from timeline.engine.warm import WhyAlone
     from timeline.events import Payload
     from timeline.importers.recording import RecordedEvent
     from timeline.lab.cache import Change
@@ -180,10 +184,12 @@ class _Run:
         self.lifetime = kept_by(price_of(measured.calls[0].model if measured.calls else ""), long=measured.long)
         replayed = as_replayed(reserving(policy, reserve), self.lifetime)
         compactor = Equipment(summarizer, counter=self.counter).compactor(replayed)
-        self.metered = Metered(compactor.summarizer, self.counter)
+        self.metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
         self.compactor = replace(compactor, summarizer=self.metered)
         self.renderer, self.segmenter = Renderer(), Segmenter()
         self.cache, self.sight = PromptCache(price_of), Sight()
+        self.sent: SentContext | WhyAlone = "not_sent"
+        self.paid_last: Request | None = None
         self.changes: set[Change] = set()
         self.decided = False
         self.calls_before = 0
@@ -191,6 +197,7 @@ class _Run:
         events = measured.recording.events
         self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME)
         self.facts = None if needs is None else FactSight(needs, measured.tokens, self.log, self.counter)
+        self.judge = None if needs is None else SummaryJudge(needs, self.counter)
 
     async def through(self, watch: Callable[[Sent], None]) -> None:
         """Append the recording's events; before each model call, render and price the context."""
@@ -240,7 +247,7 @@ class _Run:
             if self.facts is not None:
                 self.facts.decided([payload])
                 if isinstance(payload, BlockAppended):
-                    self.facts.take(position - 1, self.log.fold.version, payload.block)
+                    self._take_fact(position - 1, payload.block)
         self.calls_before = sum(position < past.position for position in calls)
         self.decided = True
         return past.position
@@ -266,13 +273,30 @@ class _Run:
         addressed = self.log.append(block, at, tokens, self.counter.name)
         self.metered.sizes[addressed.path] = tokens
         self.sight.take(self.log.fold)
-        if self.facts is not None:
-            self.facts.take(position, self.log.fold.version, addressed)
+        self._take_fact(position, addressed)
+
+    def _take_fact(self, position: int, block: Block) -> None:
+        if self.facts is not None and self.judge is not None:
+            self.facts.take(position, self.log.fold.version, block)
+            self.judge.take(position, self.log.fold.version, block)
+
+    def _judged(self, compactions: Sequence[CompactionCompleted], position: int) -> dict[str, Any]:
+        """Return what the summaries of some compactions right before a call are worth, as fields of its row."""
+        judge = self.judge
+        judged = [] if judge is None else [judge.judge(done, position)._asdict() for done in compactions]
+        return {name: sum(one[name] for one in judged) for name in Judged._fields}
 
     async def _send(self, call: RecordedCall) -> Sent:
         try:
             context = await self.renderer.render(
-                self.log, self.compactor, system=FIXED_PART, tools=(), ephemeral=(), now=call.start, at=call.start
+                self.log,
+                self.compactor,
+                system=FIXED_PART,
+                tools=(),
+                ephemeral=(),
+                now=call.start,
+                at=call.start,
+                sent=self.sent,
             )
         except BudgetError as error:
             return Sent(call, None, type(error).__name__)
@@ -289,7 +313,8 @@ class _Run:
         self.changes |= decided.changes
         self.decided = self.decided or bool(payloads)
         spent, price = self.metered.spent(), self.price_of(call.model)
-        units = price.units(uncached=spent.read, output=spent.written)
+        cached, asked = self._asked_in_cache(spent.questions, call)
+        units = price.units(uncached=spent.read, output=spent.written) + asked
         start, end = call.start.timestamp(), call.end.timestamp()
         idle, self.ended = 0.0 if self.ended is None else start - self.ended, end
         row = CallRow(
@@ -303,10 +328,12 @@ class _Run:
             splits=sum(done.split_turn_id is not None for done in decided.compactions),
             covered_tokens=sum(done.compacted_tokens for done in decided.compactions),
             summary_read=spent.read,
+            summary_cached=cached,
             summary_written=spent.written,
             summary_units=units,
             summary_money=price.money(units),
             refused=sent.refused,
+            **self._judged(decided.compactions, call.position),
         )
         if context is None:
             return row
@@ -339,7 +366,26 @@ class _Run:
         known = self._left_by_others(call, compacted=bool(changes))
         request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long, changes, known)
         charge = self.cache.call(request)
+        self.paid_last = request
+        usage = Usage(input_tokens=charge.uncached, cache_read_tokens=charge.read, cache_write_5m_tokens=charge.written)
+        self.sent = SentContext(context, CallRequest(wire="anthropic", encoder=0, model=call.model, sha256=""), usage)
         return {**asdict(charge), "tokens": charge.read + charge.written + charge.uncached}
+
+    def _asked_in_cache(self, questions: Sequence[int], call: RecordedCall) -> tuple[int, float]:
+        """Charge the questions that were asked behind the last context; return the tokens read so, and the cost.
+
+        The context is read from the cache as far as it is there, and so stays in it; the question is written nowhere.
+        """
+        read, units, last = 0, 0.0, self.paid_last
+        for number, tokens in enumerate(questions):
+            if last is None:
+                raise ValueError("a question behind no context")
+            question = Segment(hash(("question", call.position, number)), tokens)
+            start = call.start.timestamp()
+            asked = replace(last, start=start, end=start, segments=(*last.segments, question), known=0)
+            charge = self.cache.call(asked)
+            read, units = read + charge.read, units + charge.units
+        return read, units
 
     def _left_by_others(self, call: RecordedCall, *, compacted: bool) -> int:
         """Return how many tokens in front a conversation's first call read, which others had left in the cache.

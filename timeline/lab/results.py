@@ -24,6 +24,9 @@ Distance: TypeAlias = Literal["near", "middle", "far"]
 DISTANCES: Final[tuple[Distance, ...]] = ("near", "middle", "far")
 
 
+FactState: TypeAlias = Literal["seen", "reachable", "found", "scored"]
+
+
 class FactCounts(Frozen):
     """The facts that answers need, of one call or summed; all 0 without `Options.facts` (`timeline.lab.facts`).
 
@@ -32,7 +35,16 @@ class FactCounts(Frozen):
             their last mention.
         seen_near, seen_middle, seen_far: how many of these are in sight.
         reachable_near, reachable_middle, reachable_far: how many are in sight or one read away.
+        found_near, found_middle, found_far: how many are in sight, one read away, or two away: a search for what a
+            model could ask has it among its first hits (`timeline.lab.facts.searching`).
+        scored_near, scored_middle, scored_far: how many are in sight or one read away, where a fact of which only a
+            stale value is shown counts as -1: an agent goes on with it, and does not look.
         stale: facts out of sight of which an earlier state is shown, that a later one made wrong.
+        summary_facts: facts of the ranges of summaries that the calls behind them used.
+        summary_held, summary_said: how many of these the summaries hold: with the record behind them, and by what the
+            summarizer wrote alone.
+        summary_tokens, summary_said_tokens: tokens of the same.
+        summary_invented: paths, names, ids and numbers that a summarizer wrote and that nothing in the range holds.
         facts_by: facts, seen and reachable ones by distance, class and origin, such as ``far/name/file``.
         reads: blocks to read, or to find again, for the facts that are out of sight.
         fetch_units, fetch_money: cost of these.
@@ -47,7 +59,19 @@ class FactCounts(Frozen):
     reachable_near: int = 0
     reachable_middle: int = 0
     reachable_far: int = 0
+    found_near: int = 0
+    found_middle: int = 0
+    found_far: int = 0
+    scored_near: int = 0
+    scored_middle: int = 0
+    scored_far: int = 0
     stale: int = 0
+    summary_facts: int = 0
+    summary_held: int = 0
+    summary_said: int = 0
+    summary_tokens: int = 0
+    summary_said_tokens: int = 0
+    summary_invented: int = 0
     facts_by: dict[str, tuple[int, int, int]] = {}
     reads: int = 0
     fetch_units: float = 0.0
@@ -77,6 +101,7 @@ class CallRow(FactCounts):
         splits: how many of these cut inside a turn.
         covered_tokens: tokens that these covered.
         summary_read, summary_written: tokens that their summarizer read, and wrote.
+        summary_cached: tokens that it read from the cache, where it was asked behind the last context.
         summary_units, summary_money: cost of these.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
             in sight (`timeline.lab.visibility`).
@@ -108,6 +133,7 @@ class CallRow(FactCounts):
     covered_tokens: int = 0
     summary_read: int = 0
     summary_written: int = 0
+    summary_cached: int = 0
     summary_units: float = 0.0
     summary_money: float = 0.0
     needs: int = 0
@@ -190,10 +216,23 @@ class Totals(FactCounts):
         """Share of the needed files that were not in sight."""
         return _share(self.hidden_needs, self.needs)
 
-    def recall(self, state: Literal["seen", "reachable"], distance: Distance) -> float | None:
-        """Share of the facts of a distance that were in sight, or at most one read away; None where there is none."""
+    def recall(self, state: FactState, distance: Distance) -> float | None:
+        """Share of the facts of a distance in a state, each one with those before it; None where there is no fact.
+
+        In sight, one read away, two away; and one read away with stale values as -1, which may be below 0.
+        """
         needed = getattr(self, f"facts_{distance}")
         return getattr(self, f"{state}_{distance}") / needed if needed else None
+
+    @property
+    def held_per_100(self) -> float | None:
+        """Facts that later calls used and that summaries hold, for each 100 tokens of them; None without a summary."""
+        return 100 * self.summary_held / self.summary_tokens if self.summary_tokens else None
+
+    @property
+    def said_per_100(self) -> float | None:
+        """The same of what summarizers wrote, without the records."""
+        return 100 * self.summary_said / self.summary_said_tokens if self.summary_said_tokens else None
 
     @property
     def adjusted_units(self) -> float:

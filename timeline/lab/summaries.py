@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.importers.recording import ImportedCompaction
@@ -14,28 +15,37 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """Tokens that a summarizer read, and wrote."""
+    """Tokens that a summarizer read, and wrote.
+
+    Attributes:
+        read: of requests of their own, all uncached.
+        written: of all answers.
+        questions: of each question that was asked in the cached context.
+    """
 
     read: int = 0
     written: int = 0
+    questions: tuple[int, ...] = ()
 
 
 class Metered:
     """Measures another summarizer's requests, and the answers: prompt, tasks, earlier summary and blocks as sent.
 
-    A request is a call of its own, so all of its input is uncached. Whoever writes the summaries, the price is that of
-    a model that gets the prompt of the request's shape.
+    A request is a call of its own, so all of its input is uncached; or a question in the context that the provider has
+    in its cache, where the policy has it so and question and answer fit behind it. Whoever writes the summaries, the
+    price is that of a model that gets the prompt of the request's shape.
 
     Args:
         inner: writes the summaries.
         counter: counts prompts, summaries, replacements and what was cut, which have no measured size.
+        limit: the model's window.
 
     Attributes:
         sizes: tokens of each block, by path.
     """
 
-    def __init__(self, inner: Summarizer, counter: TokenCounter) -> None:
-        self._inner, self._counter = inner, counter
+    def __init__(self, inner: Summarizer, counter: TokenCounter, limit: int) -> None:
+        self._inner, self._counter, self._limit = inner, counter, limit
         self._spent: list[Spent] = []
         self.sizes: dict[str, int] = {}
 
@@ -52,8 +62,16 @@ class Metered:
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Answer a request, and measure both."""
         answer = await self._inner.summarize(request)
+        written = self._counter.count(answer.text)
+        question = None if request.warm is None else self._counter.count(_question(request))
+        if request.warm is not None and question is not None:
+            room = int(request.answer_room * request.max_tokens)
+            if request.warm.tokens + question + room <= self._limit:
+                self._spent.append(Spent(0, written, (question,)))
+                return replace(answer, asked="in_cache", alone_because=None)
+            answer = replace(answer, alone_because="window")
         read = self._counter.count(_frame(request)) + sum(self._size(block) for block in request.blocks)
-        self._spent.append(Spent(read, self._counter.count(answer.text)))
+        self._spent.append(Spent(read, written))
         return answer
 
     def _size(self, block: Block) -> int:
@@ -65,13 +83,20 @@ class Metered:
     def spent(self) -> Spent:
         """Return the tokens spent since the last call."""
         spent, self._spent = self._spent, []
-        return Spent(sum(one.read for one in spent), sum(one.written for one in spent))
+        questions = tuple(question for one in spent for question in one.questions)
+        return Spent(sum(one.read for one in spent), sum(one.written for one in spent), questions)
 
 
 def _frame(request: SummaryRequest) -> str:
     from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
     return summarizers.frame_of(request)
+
+
+def _question(request: SummaryRequest) -> str:
+    from timeline import summarizers  # noqa: PLC0415 - the same
+
+    return summarizers.question_in_cache(request)
 
 
 class RecordedSummaries:

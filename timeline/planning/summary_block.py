@@ -293,4 +293,6 @@ def written_by(summaries: Sequence[Summary]) -> WrittenBy:
         fallback_reason=chief.fallback_reason,
         usage=total_usage(summary.usage for summary in summaries),
         repaired="; ".join(summary.repaired for summary in summaries if summary.repaired) or None,
+        asked="in_cache" if any(summary.asked == "in_cache" for summary in summaries) else "alone",
+        alone_because="; ".join(dict.fromkeys(s.alone_because for s in summaries if s.alone_because)) or None,
     )

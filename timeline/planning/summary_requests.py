@@ -7,7 +7,7 @@ stays verbatim and one request integrates the old prefix with the new rounds; on
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from timeline.events import CompactionCompleted
     from timeline.fold.window import Item, Window
     from timeline.planning.plans import Plan
-    from timeline.ports import PromptName, SummaryKind, TokenCounter
+    from timeline.ports import PromptName, SummaryKind, TokenCounter, WarmContext
 
 FAILED_KEYS: Final = ("interrupted", "error")
 """Keys of a block's ``meta`` that mark a response of the model as broken off, or as failed."""
@@ -76,6 +76,12 @@ class Requests:
     turn_prefix: SummaryRequest | None
     kept: SummaryParts
     compaction_number: int = 1
+
+    def asked_in(self, warm: WarmContext) -> Requests:
+        """Return these requests with the cached context that a model may be asked in."""
+        history = None if self.history is None else replace(self.history, warm=warm)
+        prefix = None if self.turn_prefix is None else replace(self.turn_prefix, warm=warm)
+        return replace(self, history=history, turn_prefix=prefix)
 
 
 def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: Wanted = ANYTHING) -> Requests:

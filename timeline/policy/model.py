@@ -129,7 +129,13 @@ _LEAST_MARGIN: Final = -0.3
 """No tokenizer in use counts less than 0.7 of what our counter does."""
 _FIXED_PART: Final[dict[str, KeptLong]] = {"short": "nothing", "long": "fixed_part"}
 """Values of ``fixed_part``, the earlier name of ``kept_long``, as today's values."""
-_ADDED_TO_STEPS: Final = (("temperature", None), ("answer_room", 2.0), ("invented", "accept"), ("source", "shown"))
+_ADDED_TO_STEPS: Final = (
+    ("temperature", None),
+    ("answer_room", 2.0),
+    ("invented", "accept"),
+    ("source", "shown"),
+    ("asked", "alone"),
+)
 """Fields that later releases added to steps, and their defaults."""
 _STORED_COLD: Final = "fold_when_cold"
 """How stored policies name ``compact_when_cold``: their hashes are in logs, so the name stays in their text."""

@@ -109,5 +109,5 @@ def _folding(
     build: Callable[..., Policy], keep_recent: float, fields: dict[str, Any], changes: dict[str, Any], model: Model
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}
-    steps = [{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original"}]
+    steps = [{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original", "asked": "in_cache"}]
     return make(build, {"steps": steps, "cache_points": _POINTS, **fields}, changes, model, COUNTED)

@@ -123,6 +123,8 @@ class Summarize(Frozen):
             and the sentences of those that are left are removed.
         source: what the summarizer reads of hidden blocks: what the model was ``shown``; or the ``original``, where an
             automatic decision hid them, all together cut to 500 tokens more than were shown.
+        asked: of a model by a request of its own, ``alone``; or ``in_cache``, as the next turn of the context that was
+            sent last, where the provider has that in its cache and the summarizer asks the same model.
     """
 
     kind: Literal["summarize"] = "summarize"
@@ -133,6 +135,7 @@ class Summarize(Frozen):
     answer_room: float = Field(default=2.0, ge=1, le=8)
     invented: Literal["accept", "repair"] = "accept"
     source: Literal["shown", "original"] = "shown"
+    asked: Literal["alone", "in_cache"] = "alone"
 
 
 KEPT_WORDS: Final = (

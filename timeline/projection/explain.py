@@ -142,6 +142,8 @@ def _covered(compaction: CompactionCompleted) -> Facts:
         "written_by": compaction.written_by.summarizer,
         "unsaid": listed_addresses(compaction.unsaid),
         "repaired": compaction.written_by.repaired or "",
+        "asked_in_cache": int(compaction.written_by.asked == "in_cache"),
+        "alone_because": compaction.written_by.alone_because or "",
     }
     return {name: value for name, value in facts.items() if value}
 
@@ -200,6 +202,10 @@ def _summary_in_words(facts: Facts) -> str:
         parts.append(f"by {facts['written_by']}")
     if "unsaid" in facts:
         parts.append(f"unsaid of what was asked: {facts['unsaid']}")
+    if "asked_in_cache" in facts:
+        parts.append("asked in the cached context")
+    if "alone_because" in facts:
+        parts.append(f"asked alone: {facts['alone_because']}")
     if "repaired" in facts:
         parts.append(f"repaired: {facts['repaired']}")
     return "; ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from timeline.cli import output
 from timeline.cli.output import say, write
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.lab.comparison import Standing
+    from timeline.lab.results import FactState
 
 _HEADS: Final = (
     "policy",
@@ -19,8 +20,13 @@ _HEADS: Final = (
     "facts near / middle / far",
     "in sight",
     "one read away",
+    "two away",
     "gone",
     "stale",
+    "stale as -1",
+    "held by summaries",
+    "by 100 tokens",
+    "invented",
     "reads",
     "cost with reads",
     "base tokens with reads",
@@ -39,28 +45,38 @@ def print_recall(stands: Sequence[Standing]) -> None:
     write()
     output.table(_HEADS, [_cells(stand, first[stand.max_tokens]) for stand in stands], keys=2)
     write()
-    say("in sight, one read away: share of the facts that the answers used; one read away includes what is in sight.")
+    say("in sight, one read away, two away (a search, and a read of a hit): share of the facts that the answers used;")
+    say(
+        "each includes the one before. stale as -1: one read away, where a fact shown by a stale value alone counts -1."
+    )
+    say("held by summaries: facts of their ranges that later answers used, and how many for each 100 tokens of them,")
+    say("with the record / without it. invented: names and numbers of summaries that nothing in their range holds.")
     say("cost with reads: with a read for each fact out of sight, and the tokens that first brought what is gone.")
 
 
 def _cells(stand: Standing, first: float) -> tuple[object, ...]:
     totals = stand.totals
     needed = [getattr(totals, f"facts_{distance}") for distance in DISTANCES]
-    gone = sum(needed) - sum(getattr(totals, f"reachable_{distance}") for distance in DISTANCES)
+    gone = sum(needed) - sum(getattr(totals, f"found_{distance}") for distance in DISTANCES)
     return (
         stand.policy,
         stand.max_tokens,
         " / ".join(f"{count:,}" for count in needed),
         _shares(stand, "seen"),
         _shares(stand, "reachable"),
+        _shares(stand, "found"),
         gone,
         totals.stale,
+        _shares(stand, "scored"),
+        f"{totals.summary_held} of {totals.summary_facts}",
+        " / ".join("-" if rate is None else f"{rate:.2f}" for rate in (totals.held_per_100, totals.said_per_100)),
+        totals.summary_invented,
         totals.reads,
         f"{stand.adjusted / first:.3f}" if first else "-",
         round(totals.adjusted_units),
     )
 
 
-def _shares(stand: Standing, state: Literal["seen", "reachable"]) -> str:
+def _shares(stand: Standing, state: FactState) -> str:
     shares = (stand.totals.recall(state, distance) for distance in DISTANCES)
     return " / ".join("-" if share is None else f"{share:.3f}" for share in shares)

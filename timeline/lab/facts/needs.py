@@ -15,6 +15,7 @@ from timeline.events import ModelCalled
 from timeline.facts.extracting import facts_of_result
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import strings_in
+from timeline.lab.facts.searching import words_beside
 from timeline.lab.facts.strings import FactClass, Held, facts_in
 from timeline.lab.segments import is_sent
 from timeline.lab.sizes import block_of
@@ -45,6 +46,7 @@ class Need(NamedTuple):
         origin: who mentioned it first; ``file`` is the content of a file, ``tool`` any other result.
         first, last: places in the recording of the first and of the last block that held it.
         before: places of the earlier states of what the last one is about, which a change in between made stale.
+        beside: the words on either side of it in the answer, to search for it with (`timeline.lab.facts.searching`).
     """
 
     fact: str
@@ -54,14 +56,19 @@ class Need(NamedTuple):
     first: int
     last: int
     before: tuple[int, ...] = ()
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The needs of a recording's calls, by the place of the call, and the index that finds them in texts."""
+    """The needs of a recording's calls, by the place of the call, and the index that finds them in texts.
+
+    ``mentions`` has the places of all blocks that hold a fact, rising.
+    """
 
     of_call: Mapping[int, tuple[Need, ...]]
     held: Held
+    mentions: Mapping[str, Sequence[int]]
 
 
 def block_strings(block: Block) -> list[str]:
@@ -97,32 +104,36 @@ def needs_of(measured: Measured) -> Needs:
     found: dict[int, tuple[Need, ...]] = {}
     for position in places:
         needs: list[Need] = []
-        for fact, kind in answers[position].items():
+        for fact, (kind, beside) in answers[position].items():
             every = mentions.get(fact, [])
             where = [at for at in every[: bisect_left(every, position)] if thoughts.are_sent(at, position)]
             if where:
                 since = bisect_left(places, position) + 1 - bisect_left(places, where[-1] + 1)
                 origin, stale = origins.get(where[0], "other"), states.before(where[-1])
-                needs.append(Need(fact, kind, _distance(since), origin, where[0], where[-1], stale))
+                needs.append(Need(fact, kind, _distance(since), origin, where[0], where[-1], stale, beside))
         found[position] = tuple(needs)
-    return Needs(found, held)
+    return Needs(found, held, mentions)
 
 
 def _distance(calls: int) -> Distance:
     return "near" if calls <= NEAR else "middle" if calls <= MIDDLE else "far"
 
 
-def _answers(blocks: Sequence[Block | None], measured: Measured) -> Iterator[tuple[int, dict[str, FactClass]]]:
-    """Yield the facts of each answer's texts and arguments, by the position of its call."""
-    of_response: dict[str, dict[str, FactClass]] = {}
+def _answers(
+    blocks: Sequence[Block | None], measured: Measured
+) -> Iterator[tuple[int, dict[str, tuple[FactClass, str]]]]:
+    """Yield the facts of each answer's texts and arguments, with the words beside them, by the position of its call."""
+    of_response: dict[str, dict[str, tuple[FactClass, str]]] = {}
     events = measured.recording.events
     for event, block in zip(events, blocks, strict=True):
         if isinstance(block, AssistantCompletion | ToolCall):
             said = [block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())]
             facts = of_response.setdefault(block.response_id or event.key, {})
             for text in said:
-                for fact, kind in facts_in(text).items():
-                    facts.setdefault(fact, kind)
+                found = facts_in(text)
+                for fact, kind in found.items():
+                    if fact not in facts:
+                        facts[fact] = kind, words_beside(fact, text, found)
     for call in measured.calls:
         first = blocks[call.position]
         key = (first.response_id if first is not None else None) or events[call.position].key

@@ -1,4 +1,7 @@
-"""Where a context leaves the facts that its answer needs: in sight, one read away, or gone, and what that costs."""
+"""Where a context leaves the facts that its answer needs, and what it costs to get at them.
+
+In sight, one read away, two away by a search, or gone.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from timeline.events.addresses import Address
 from timeline.facts.full_record import RECORD_KEY, full_record
 from timeline.lab.facts.needs import entry_strings
 from timeline.lab.facts.printed import printed
+from timeline.lab.facts.searching import RANKS, queries, searchable
 from timeline.lab.segments import is_sent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from timeline.blocks import Block
     from timeline.events import Payload
@@ -23,8 +27,10 @@ if TYPE_CHECKING:
     from timeline.lab.replay_log import ReplayLog
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
+    from timeline.store import Ranking
 
-Where: TypeAlias = Literal["seen", "reachable", "gone"]
+Where: TypeAlias = Literal["seen", "reachable", "found", "gone"]
+"""In sight; one read away; two away, by a search and a read of what it finds; or neither."""
 ONE_READ: Final = 2_000
 """Most tokens of the one answer of the recall tool that counts."""
 _FULL: Final = frozenset({"visible", "carried"})
@@ -63,18 +69,23 @@ class FactSight:
         self._compactions: dict[str, CompactionCompleted] = {}
         self._gone: set[int] = set()
         self._answers: dict[str, tuple[frozenset[str], int]] = {}
+        self._ranking = _ranking()
+        self._unranked: dict[str, Block] = {}
+        self._hits: dict[str, tuple[int, list[str]]] = {}
         self._tool = RecallTool("anthropic", read=self._read, count=self._count, counter=counter, max_tokens=ONE_READ)
 
     def take(self, place: int, version: int, block: Block) -> None:
         """Note a block of the recording: its place there, its version in the log, and itself with its path."""
         self._version[place] = version
         self._note(version, block)
+        self._unranked[block.path] = block
 
     def decided(self, payloads: Iterable[Payload]) -> None:
         """Note decisions: summaries can be read back, and what is omitted or redacted cannot."""
         for payload in payloads:
             if isinstance(payload, CompactionCompleted):
                 self._compactions[payload.block.path] = payload
+                self._unranked[payload.block.path] = payload.block
             elif isinstance(payload, BlocksHidden) and payload.mode == "omit":
                 self._gone.update(one.version for one in payload.blocks)
             elif isinstance(payload, BlocksRevealed):
@@ -97,15 +108,42 @@ class FactSight:
         wanted = {need.fact for need in needs}
         missing = wanted.difference(*shown)
         reached, reads = await self._reached(missing, context) if missing else (set(), [])
-        found = [self._found(need, missing, reached) for need in needs]
+        texts = [text for entry in sent for text in entry_strings(entry)]
+        two_away = {
+            need.fact
+            for need in needs
+            if need.fact in missing and need.fact not in reached and await self._is_found(need, needs, missing, texts)
+        }
+        found = [self._found(need, missing, reached, two_away) for need in needs]
         firsts = {need.first for need in needs if need.fact in missing and need.fact not in reached}
         return Looked(tuple(found), (*reads, *(self._sizes[first] for first in sorted(firsts))))
 
-    def _found(self, need: Need, missing: set[str], reached: set[str]) -> Found:
+    async def _is_found(
+        self, need: Need, needs: Sequence[Need], missing: Collection[str], shown: Sequence[str]
+    ) -> bool:
+        """Return whether a search leads to a fact: one read of one of its first hits brings it."""
+        for query in queries(need, needs, missing, shown):
+            for path in self._searched(query):
+                if need.fact in (await self._answer(path))[0]:
+                    return True
+        return False
+
+    def _searched(self, query: str) -> list[str]:
+        """Return the paths of the first hits of a query in the log as it is now."""
+        for path, block in self._unranked.items():
+            self._ranking.add(path, searchable(block))
+        self._unranked.clear()
+        version = self._log.fold.version
+        if query not in self._hits or self._hits[query][0] != version:
+            self._hits[query] = version, self._ranking.best(query, RANKS)
+        return self._hits[query][1]
+
+    def _found(self, need: Need, missing: set[str], reached: set[str], two_away: set[str]) -> Found:
         if need.fact not in missing:
             return Found(need, "seen", stale=False)
         stale = any(self._is_shown(place) for place in need.before)
-        return Found(need, "reachable" if need.fact in reached else "gone", stale)
+        where: Where = "reachable" if need.fact in reached else "found" if need.fact in two_away else "gone"
+        return Found(need, where, stale)
 
     def _is_shown(self, place: int) -> bool:
         item = self._log.fold.live(self._version.get(place, 0))
@@ -151,16 +189,24 @@ class FactSight:
         return self._counter.count_many([block.countable() for block in blocks])
 
 
+def _ranking() -> Ranking:
+    from timeline import store  # noqa: PLC0415 - the lazy re-export: the core does not import the package
+
+    return store.Ranking()
+
+
 def counted(found: Sequence[Found]) -> dict[str, object]:
     """Return the figures of a call's needs, as fields of its row."""
     figures: dict[str, int] = {}
     classes: dict[str, tuple[int, int, int]] = {}
-    for need, where, _ in found:
-        marks = (1, int(where == "seen"), int(where != "gone"))
+    for need, where, stale in found:
+        one_read = where in {"seen", "reachable"}
+        marks = (1, int(where == "seen"), int(one_read))
         name = f"{need.distance}/{need.kind}/{need.origin}"
         before = classes.get(name, (0, 0, 0))
         classes[name] = (before[0] + marks[0], before[1] + marks[1], before[2] + marks[2])
-        for state, mark in zip(("facts", "seen", "reachable"), marks, strict=True):
+        further = {"found": int(where != "gone"), "scored": -1 if stale else int(one_read)}
+        for state, mark in {**dict(zip(("facts", "seen", "reachable"), marks, strict=True)), **further}.items():
             key = f"{state}_{need.distance}"
             figures[key] = figures.get(key, 0) + mark
     return {**figures, "stale": sum(one.stale for one in found), "facts_by": dict(sorted(classes.items()))}
