@@ -12,6 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
+from timeline.agent.recall_outline import MOST_PIECES, SCANNED, outline, unescaped
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
 from timeline.events.addresses import parse_address
 from timeline.facts.full_record import RECORD_KEY
@@ -65,6 +66,8 @@ _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
 """Characters that may surround a path in a model's text."""
 _FRAME_TOKENS: Final = 80
 """Most tokens of the lines before and after the content."""
+_LONGEST_TOKEN: Final = 16
+"""Characters of a token, but for runs of blanks or of one sign: so much is counted of what does not fit."""
 _MEDIA: Final = frozenset(
     {"image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio"}
 )
@@ -220,13 +223,36 @@ class RecallTool:
         if asked.offset >= len(content):
             told = f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
             return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content), str(address))
-        piece = self._piece(content, asked, self._counter.count(head))
+        spent = self._counter.count(head)
+        piece = self._piece(content, asked, spent)
+        further = ""
+        if asked == _Asked(asked.path, 0, None) and len(piece) < len(content):
+            further = self._further_on(block, content, len(piece), spent)
+            piece = self._piece(content, asked, spent + self._counter.count(further))
         end = asked.offset + len(piece)
-        told = f"{head}\n{piece}"
+        told = f"{head}\n{further}{piece}"
         if asked.offset > 0 or end < len(content):
             rest = f"go on with offset {end}" if end < len(content) else "that is the end"
             told += f"\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
         return Recalled(told, "found", block.path, asked.offset, end, len(content), str(address))
+
+    def _further_on(self, block: Block, content: str, begin: int, spent: int) -> str:
+        """Return the outline of a content that is longer than its first answer; empty where it has no names.
+
+        It takes at most half of the answer, and no more than what does not fit.
+        """
+        half = (self.max_tokens - spent - _FRAME_TOKENS) // 2
+        room = min(half, self._counter.count(content[begin : begin + half * _LONGEST_TOKEN]))
+        if room <= 0:
+            return ""
+        text = content[:SCANNED]
+        offsets = [len(self._piece(text, _Asked("", 0, None), spent + room))]
+        while offsets[-1] < len(text) and len(offsets) <= MOST_PIECES:
+            offsets.append(offsets[-1] + len(self._piece(text, _Asked("", offsets[-1], None), spent)))
+        if offsets[-1] == len(text) < len(content):
+            offsets.pop()  # of the whole content, that piece may end elsewhere
+        shown = unescaped(text) if isinstance(block, ToolCall) else text
+        return outline(shown, len(content), offsets, room, self._counter)
 
     def _piece(self, content: str, asked: _Asked, spent: int) -> str:
         """Return the longest piece that fits; if a line ends in the piece's second half, stop there."""
