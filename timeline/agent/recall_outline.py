@@ -39,8 +39,8 @@ _WORDS_BEFORE: Final = (
     " public sealed static unsafe virtual"
 )
 _WORDS: Final = (
-    "class const def enum extension fn func function impl interface let macro_rules! mod module namespace object package"
-    " protocol record struct trait type union var"
+    "class const def enum extension fn func function impl interface let macro_rules! mod module namespace object"
+    " package protocol record struct trait type union var"
 )
 _DEFINED: Final = re.compile(
     rf"{_NUMBERED}(?:(?:{'|'.join(_WORDS_BEFORE.split())})(?:\([a-z]{{1,20}}\))?[ \t]++){{0,5}}"
@@ -54,8 +54,14 @@ _KEY: Final = re.compile(
     re.MULTILINE,
 )
 _UUID: Final = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+_WORD: Final = re.compile(r"\\?[\w./~@+:%#?=&$-]{3,}+")
+"""Whatever may be a name, or several: a name never reaches over the end of one. Most words of a text come often.
+Behind a backslash none begins: the ``n`` of ``\\nThen`` is no part of a name."""
+_IS_COMPOUND: Final = re.compile(r"[a-z0-9][A-Z]|[/._]|[0-9][a-f]|[a-f][0-9]")
+"""Without any of these there is no name in a word."""
 _NAMED: Final = re.compile(
-    r"(?P<url>https?://[^\s<>\"'`\\|{}^\[\]\x00-\x1f]{1,300}+)"
+    r"(?P<block>(?<![\w.:/-])(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+)"
+    r"|(?P<url>https?://[\w./~@+:%#?=&$-]{1,300}+)"
     r"|(?P<path>(?<![\w./~@+-])(?:(?:~|\.{1,2})?/)?[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,30})"
     rf"|(?P<file>(?<![\w./@+-])[\w+-]{{1,60}}+{FILE_SUFFIX.pattern}(?![\w/-]|\.\w))"
     rf"|(?P<id>(?<![\w-])(?:{_UUID}|(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{{7,64}})(?![\w-]))"
@@ -114,7 +120,7 @@ def unescaped(text: str) -> str:
 
 
 def _ranked(text: str, offsets: Sequence[int]) -> list[tuple[int, _Name]]:
-    """Return the names with their pieces: what is defined first, then by how many of the piece came before, by place."""
+    """Return the names with their pieces, what is defined first; and of each piece one name after the other."""
     first: dict[str, _Name] = {}
     for name in sorted(_names(text[: offsets[-1]]), key=lambda name: (not name.is_defined, name.begin)):
         first.setdefault(name.text, name)
@@ -135,10 +141,16 @@ def _names(text: str) -> Iterator[_Name]:
     for found in _KEY.finditer(text):
         kind = found.lastgroup or "key"
         yield _Name(found[kind].rstrip(), found.start(kind), is_defined=True)
-    for found in _NAMED.finditer(text):
-        name = found[0].rstrip(_END)
-        if len(name) >= _LEAST and (found.lastgroup != "path" or _is_path(name)):
-            yield _Name(name, found.start(), is_defined=False)
+    first: dict[str, int] = {}
+    for found in _WORD.finditer(text):
+        first.setdefault(found[0], found.start())
+    for word, begin in first.items():
+        if word[0] == "\\" or _IS_COMPOUND.search(word) is None:
+            continue
+        for found in _NAMED.finditer(word):
+            name = found[0].rstrip(_END)
+            if len(name) >= _LEAST and found.lastgroup != "block" and (found.lastgroup != "path" or _is_path(name)):
+                yield _Name(name, begin + found.start(), is_defined=False)
 
 
 def _is_path(text: str) -> bool:
