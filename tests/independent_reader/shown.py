@@ -19,7 +19,7 @@ ADDRESS: Final = re.compile(rf"(?<![\w@./:~-])(?:{PLAYED})?@\d+\b(?![\w@/-]|\.\d
 PATH: Final = re.compile(r"(?<![\w/.-])(?:ar|bl|fi|su|tc):turn_\d+\.[\w%~.-]*[\w%~](?![\w%~]|[\w%~.-]*…)")
 """A block's path: its family, the turn, and the rest; not one of which only the beginning had room."""
 _ENTRY: Final = re.compile(r"- (?P<said>.*?)(?: \((?P<address>@\d+)\))?", re.DOTALL)
-_TITLE: Final = re.compile(r"(?P<title>.*?)(?: \(in (?P<folder>.+)\))?:")
+_TITLE: Final = re.compile(r"(?P<title>.*?)(?: \((?:in (?P<folder>.+)|(?P<too>there too))\))?:")
 _LEFT: Final = re.compile(r"Not shown: (?P<counts>.*)\. Full record: (?P<path>\S+)")
 
 
@@ -69,7 +69,7 @@ def parsed(text: str) -> Record:
             record.full = left["path"]
             record.left = dict(_counts(left["counts"]))
         elif title := _TITLE.fullmatch(line):
-            section, folder = title["title"], title["folder"] or ""
+            section, folder = title["title"], folder if title["too"] else title["folder"] or ""
         else:
             raise ValueError(f"no line of a record: {line!r}")
     return record
