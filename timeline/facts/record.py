@@ -325,9 +325,13 @@ def _sections(
     yield _Section("Failed calls of other tools", [_Line(_failure(entry), entry) for entry in record.errors[:most]])
     asked = record.done.get("request", ())[:most]
     yield _Section("Asked by the user", [_line(entry) for entry in asked], share=2)
-    yield _files("Files written", record.done.get("file_written", ())[:most], folder, share=4)
+    reads = {entry.subject: entry for entry in record.done.get("file_read", ())}
+    written = record.done.get("file_written", ())[:most]
+    yield _files("Files written", written, folder, share=4, reads=reads)
     yield _files("Files deleted", record.done.get("file_deleted", ())[:most], folder, share=2)
-    yield _files("Files read", record.done.get("file_read", ())[:most], folder, share=3)
+    changed = {entry.subject for entry in written}
+    only_read = [e for e in record.done.get("file_read", ())[:most] if e.subject not in changed]
+    yield _files("Files read", only_read, folder, share=3)
     yield _Section("Named again", _names(record.done.get("identifier", ())[:most]), share=2)
     failing = {(entry.kind, entry.subject) for entry in record.open_failures}
     ran = (e for e in record.done.get("command", ()) if (e.kind, e.subject) not in failing)
@@ -336,17 +340,30 @@ def _sections(
     yield _Section("Pinned", [_Line(path) for path in pins])
 
 
-def _files(title: str, entries: Sequence[FactEntry], folder: str, share: int = 1) -> _Section:
+def _files(
+    title: str, entries: Sequence[FactEntry], folder: str, *, share: int, reads: Mapping[str, FactEntry] | None = None
+) -> _Section:
     """Return a section of files; a folder that most are in is named once, in the title.
 
     It is that of the files of all sections, so that the next title need not name it again; where they have none, or
-    no file of this section is in it, the section's own.
+    no file of this section is in it, the section's own. A file that was changed is listed once, for what was read of
+    it, too.
     """
     files = [entry.subject for entry in entries]
     own = folder if any(file.startswith(folder) for file in files) else ""
     own = own or _folder(files)
-    lines = [_line(entry, _times(entry), name=entry.subject.removeprefix(own)) for entry in entries]
-    return _Section(title, lines, share, folder=own)
+    return _Section(
+        title, [_file_line(entry, own, (reads or {}).get(entry.subject)) for entry in entries], share, folder=own
+    )
+
+
+def _file_line(entry: FactEntry, folder: str, read: FactEntry | None) -> _Line:
+    """Return a file's line: with the newest use, and the first one, which most often shows all of it."""
+    first = entry.first if read is None else min(entry.first, read.first)
+    began = f", first @{first}" if first != entry.last else ""
+    name = _brief(entry.subject.removeprefix(folder), _LONGEST_SUBJECT)
+    text = f"{name}{_times(entry)} (@{entry.last}{began})"
+    return _Line(text, entry, () if read is None else (read,))
 
 
 def _heads(sections: Sequence[_Section]) -> Iterator[tuple[_Section, str]]:
