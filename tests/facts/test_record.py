@@ -108,7 +108,7 @@ def test_the_sections_come_in_order_with_short_addresses() -> None:
         "Failed, and not done since:\n- make test (exit 2) (@11)\n"
         "Failed calls of other tools:\n- WebFetch: 502 (@14)\n"
         "Asked by the user:\n- Never push. (@17)\n- fix it (@3)\n"
-        "Files written:\n- a.py x2 (@6)\n- b.py (@4)\n"
+        "Files written:\n- a.py x2 (@6, first @2)\n- b.py (@4)\n"
         "Files deleted:\n- c.py (@7)\n"
         "Files read:\n- d.py (@15)\n"
         "Named again:\n- ENT-241 (@1)\n"
@@ -205,6 +205,34 @@ def test_the_folder_of_most_files_is_named_once() -> None:
     assert text == "Files written (in /home/me/project/src/):\n- a.py (@3)\n- b.py (@2)\n- /other/x (@1)"
 
 
+def test_the_folder_of_all_files_is_named_above_the_first_of_them_alone() -> None:
+    """The other sections refer to it; a path outside of it is whole."""
+    text = shown(
+        fact("file_written", "/home/me/project/src/a.py", 3),
+        fact("file_deleted", "/other/x", 4),
+        fact("file_read", "/home/me/project/src/b.py", 2),
+        fact("file_read", "/home/me/project/src/c.py", 1),
+    )
+    assert text == (
+        "Files written (in /home/me/project/src/):\n- a.py (@3)\nFiles deleted:\n- /other/x (@4)\n"
+        "Files read (there too):\n- b.py (@2)\n- c.py (@1)"
+    )
+
+
+def test_a_file_that_was_read_and_changed_is_listed_once_with_its_first_use() -> None:
+    """The first reading most often shows all of it; the newest change shows a part."""
+    text = shown(
+        fact("file_read", "a.py", 2),
+        fact("file_written", "a.py", 4),
+        fact("file_read", "b.py", 5),
+        fact("file_read", "a.py", 6),
+        fact("file_written", "a.py", 8),
+        fact("file_read", "b.py", 9),
+        fact("file_written", "c.py", 10),
+    )
+    assert text == ("Files written:\n- c.py (@10)\n- a.py x2 (@8, first @2)\nFiles read:\n- b.py x2 (@9, first @5)")
+
+
 def test_a_relative_path_is_never_taken_for_one_in_the_folder() -> None:
     """With one among them every path is whole."""
     text = shown(
@@ -271,7 +299,7 @@ def test_the_shown_record_keeps_its_cap_and_claims_nothing_that_is_not_so(facts:
     lines = text.splitlines()
     folders = [line for line in lines if " (in /" in line]
     assert folders or all(line in whole for line in lines if line.startswith("- "))
-    assert {int(version) for version in re.findall(r"\(@(\d+)\)", text)} <= {each.version for each in facts}
+    assert {int(version) for version in re.findall(r"[( ]@(\d+)[,)]", text)} <= {each.version for each in facts}
     done = {each.subject for each in facts if each.kind == "file_written" and not each.failed}
     if text:
         section = re.search(r"^Files written[^\n]*:\n((?:- [^\n]*\n?)+)", text, re.MULTILINE)

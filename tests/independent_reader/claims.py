@@ -62,6 +62,7 @@ class Known:
         for entry in record.entries:
             if entry.section in FILES:
                 yield from self._file(entry, FILES[entry.section], at[entry.address])
+                yield from self._first(entry, FILES[entry.section], at[entry.first or entry.address])
             elif entry.section == OPEN:
                 yield from self._failure(entry, at[entry.address])
             elif entry.section == RAN:
@@ -83,6 +84,18 @@ class Known:
             yield f"{name} is listed {told} times under {entry.section.lower()}; it was {len(done)} times"
         elif done[-1].call != call:
             yield f"{entry.address} is not where {name} was last"
+
+    def _first(self, entry: Entry, kind: Kind, call: Named) -> Iterator[str]:
+        """Check that nothing was done with a file before its first use; of a changed one, what was read of it counts."""
+        uses = self._uses(entry, kind)
+        if uses and uses[0].call != call:
+            yield f"{entry.first or entry.address} is not where {entry.said} was first"
+
+    def _uses(self, entry: Entry, kind: Kind) -> list[Act]:
+        said = _FILE.fullmatch(entry.said)
+        name = _whole(entry, said["name"]) if said else ""
+        kinds = {kind, "file_read"} if kind == "file_written" else {kind}
+        return [act for act in self.covered if act.kind in kinds and not act.failed and _shows(name, act)]
 
     def _failure(self, entry: Entry, call: Named) -> Iterator[str]:
         """Check that what is called open failed there, and that the same did not succeed since, nor in the range."""
@@ -115,6 +128,8 @@ class Known:
     def _counts(self, record: Record) -> Iterator[str]:
         """Check that what is shown and what is counted of the rest are together what was done."""
         shown = {kind: sum(e.section == title for e in record.entries) for title, kind in FILES.items()}
+        changed = [self._uses(e, "file_written") for e in record.entries if FILES.get(e.section) == "file_written"]
+        shown["file_read"] += sum(any(act.kind == "file_read" for act in uses) for uses in changed)
         for kind, left in record.left.items():
             asked = kind in {"command", "search"}  # was run, or searched for, also where it failed
             done = {act.subject for act in self.covered if act.kind == kind and (asked or not act.failed)}

@@ -180,7 +180,8 @@ class _Playing:
         known = Known(done, [act for act in done if self.answered[act.call] in compaction.covers])
         record = parsed(text)
         self.played.claims += len(record.entries)
-        paths = {e.address: (await self.timeline.read(e.address)).path for e in record.entries if e.address}
+        addresses = [address for e in record.entries for address in (e.address, e.first) if address]
+        paths = {address: (await self.timeline.read(address)).path for address in addresses}
         at = {address: self.calls.by_path[path] for address, path in paths.items() if path in self.calls.by_path}
         self.played.wrong += [f"{where}: {line}" for line in known.denied(record, at)]
 

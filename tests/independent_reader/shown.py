@@ -18,8 +18,8 @@ ADDRESS: Final = re.compile(rf"(?<![\w@./:~-])(?:{PLAYED})?@\d+\b(?![\w@/-]|\.\d
 """A short address by itself, or across conversations: no part of a name such as ``pi-ai@0.23.2`` or ``checkout@4``."""
 PATH: Final = re.compile(r"(?<![\w/.-])(?:ar|bl|fi|su|tc):turn_\d+\.[\w%~.-]*[\w%~](?![\w%~]|[\w%~.-]*…)")
 """A block's path: its family, the turn, and the rest; not one of which only the beginning had room."""
-_ENTRY: Final = re.compile(r"- (?P<said>.*?)(?: \((?P<address>@\d+)\))?", re.DOTALL)
-_TITLE: Final = re.compile(r"(?P<title>.*?)(?: \(in (?P<folder>.+)\))?:")
+_ENTRY: Final = re.compile(r"- (?P<said>.*?)(?: \((?P<address>@\d+)(?:, first (?P<first>@\d+))?\))?", re.DOTALL)
+_TITLE: Final = re.compile(r"(?P<title>.*?)(?: \((?:in (?P<folder>.+)|(?P<too>there too))\))?:")
 _LEFT: Final = re.compile(r"Not shown: (?P<counts>.*)\. Full record: (?P<path>\S+)")
 
 
@@ -32,12 +32,14 @@ class Entry:
         folder: of the files of the section, where they share one.
         said: what it says, without its address.
         address: of the block to read; empty where the line is a path.
+        first: of a file, the address of its first use; empty where that is the only one.
     """
 
     section: str
     folder: str
     said: str
     address: str
+    first: str = ""
 
 
 @dataclass
@@ -64,12 +66,12 @@ def parsed(text: str) -> Record:
     record, section, folder = Record(), "", ""
     for line in text.splitlines():
         if line.startswith("- ") and (entry := _ENTRY.fullmatch(line)):
-            record.entries.append(Entry(section, folder, entry["said"], entry["address"] or ""))
+            record.entries.append(Entry(section, folder, entry["said"], entry["address"] or "", entry["first"] or ""))
         elif left := _LEFT.fullmatch(line):
             record.full = left["path"]
             record.left = dict(_counts(left["counts"]))
         elif title := _TITLE.fullmatch(line):
-            section, folder = title["title"], title["folder"] or ""
+            section, folder = title["title"], folder if title["too"] else title["folder"] or ""
         else:
             raise ValueError(f"no line of a record: {line!r}")
     return record

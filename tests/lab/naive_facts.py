@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.lab.naive_search import Doc, doc_of, first_hits, naive_queries, text_of
@@ -22,7 +24,9 @@ _ENDED: Final = (
 )
 _ENDINGS: Final = frozenset(_ENDED.split())
 _CHARACTERS: Final = 8_000
-"""Of a block, what the first answer of the recall tool holds: 2,000 tokens of four characters."""
+"""Of a short block, what the first answer of the recall tool holds: 2,000 tokens of four characters."""
+_HALF: Final = _CHARACTERS // 2
+"""Of a long block: of its beginning, and of the names in the rest."""
 _PRINTED: Final = re.compile(r"(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+|(?<![\w@/.])@\d+")
 
 
@@ -131,9 +135,25 @@ def _reached(fact: str, context: Any, known: Mapping[str, Any]) -> tuple[bool, b
     lines = [line for entry in entries for text in _texts(entry) for line in text.split("\n")]
     names = {name for line in lines if line.strip("- `") not in known for name in _PRINTED.findall(line)}
     read = [known[name] for name in names if name in known]
-    without = any(fact in text[:_CHARACTERS] for block in read for text in _texts(block))
+    without = any(fact in _first_answer(text) for block in read for text in _texts(block))
     summary = any(block.type == "conv.range.summary" for block in read)
     return without, without or (summary and any(fact in text for text in _said(known)))
+
+
+@cache
+def _first_answer(text: str) -> str:
+    """Return the beginning of a text, and of a long one names of the rest, of each piece as many as of any other."""
+    if len(text) <= _CHARACTERS:
+        return text
+    answer = text[:_HALF]
+    pieces = [sorted(_facts(text[at : at + _CHARACTERS])) for at in range(_HALF, len(text), _CHARACTERS)]
+    for turn in zip_longest(*pieces):
+        for name in turn:
+            if name is not None and not name.isdigit() and name not in answer:
+                answer += f" {name}"
+        if len(answer) > _CHARACTERS:
+            break
+    return answer
 
 
 def _said(known: Mapping[str, Any]) -> Iterator[str]:

@@ -179,8 +179,14 @@ async def test_a_path_in_a_list_of_paths_does_not_lead_to_a_fact() -> None:
 
 async def test_what_lies_behind_the_first_answer_of_the_recall_tool_does_not_count() -> None:
     """One read is one answer: the far tail of a giant block is further away."""
-    of = lost("a line of the long output\n" * 900)
+    of = lost("".join(f"line_{number}_of the_long_output_{number}\n" for number in range(900)))
     assert await last(of, f"The output of make marker: {await path_of(of)}") == (1, 0, 0)
+
+
+async def test_a_name_in_the_outline_of_a_long_block_is_one_read_away() -> None:
+    """The first answer of the recall tool begins with the names that lie behind it, where they have room."""
+    of = lost("a line of the long output\n" * 900)
+    assert await last(of, f"The output of make marker: {await path_of(of)}") == (1, 0, 1)
 
 
 @pytest.mark.parametrize("how", ["redacted", "omitted"])

@@ -2,8 +2,9 @@
 
 The model may call the tool wrongly in any way and learns only from the answer; so an error is plain text, and for an
 unknown path it lists the nearest paths. Long content comes in pieces, counted in characters: content may have no line
-breaks, and models count tokens differently. Pictures come as pictures, in a block that each wire sends in its own way:
-inside the result, or, if a result can only be text, as the user's next message.
+breaks, and models count tokens differently. The first piece comes behind an outline of the others. Pictures come as
+pictures, in a block that each wire sends in its own way: inside the result, or, if a result can only be text, as the
+user's next message.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
+from timeline.agent.recall_outline import MOST_PIECES, SCANNED, outline, unescaped
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
 from timeline.events.addresses import parse_address
@@ -63,8 +65,11 @@ _STRICT: Final = frozenset({"openai_chat", "openai_responses"})
 """Wires whose strict mode requires every property; a property that is not used is null there."""
 _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
 """Characters that may surround a path in a model's text."""
+_EXACT: Final = "Exact record of what it newly covers:"
 _FRAME_TOKENS: Final = 80
 """Most tokens of the lines before and after the content."""
+_LONGEST_TOKEN: Final = 16
+"""Characters of a token, but for runs of blanks or of one sign: so much is counted of what does not fit."""
 _MEDIA: Final = frozenset(
     {"image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio"}
 )
@@ -220,13 +225,42 @@ class RecallTool:
         if asked.offset >= len(content):
             told = f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
             return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content), str(address))
-        piece = self._piece(content, asked, self._counter.count(head))
+        spent = self._counter.count(head)
+        piece = self._piece(content, asked, spent)
+        further = ""
+        if not asked.offset and asked.limit is None and len(piece) < len(content):
+            further = self._further_on(block, content, len(piece), spent)
+            piece = self._piece(content, asked, spent + self._counter.count(further))
         end = asked.offset + len(piece)
-        told = f"{head}\n{piece}"
+        told = f"{head}\n{further}{piece}"
         if asked.offset > 0 or end < len(content):
             rest = f"go on with offset {end}" if end < len(content) else "that is the end"
             told += f"\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
         return Recalled(told, "found", block.path, asked.offset, end, len(content), str(address))
+
+    def _further_on(self, block: Block, content: str, begin: int, spent: int) -> str:
+        """Return the outline of a content that is longer than its first answer; empty where it has no names.
+
+        It takes at most half of the answer, and no more than what does not fit.
+        """
+        half = (self.max_tokens - spent - _FRAME_TOKENS) // 2
+        room = min(half, self._counter.count(content[begin : begin + half * _LONGEST_TOKEN]))
+        if room <= 0:
+            return ""
+        names = self._names_behind(block, content, spent, room, room)
+        if (used := self._counter.count(names)) < room:  # so much more of the beginning is shown
+            names = self._names_behind(block, content, spent, room, used)
+        return names
+
+    def _names_behind(self, block: Block, content: str, spent: int, room: int, used: int) -> str:
+        """Return the outline of what does not fit beside an outline of ``used`` tokens, in at most ``room``."""
+        text = content[:SCANNED]
+        offsets = [len(self._piece(text, _Asked("", 0, None), spent + used))]
+        while offsets[-1] < len(text) and len(offsets) <= MOST_PIECES:
+            offsets.append(offsets[-1] + len(self._piece(text, _Asked("", offsets[-1], None), spent)))
+        if offsets[-1] == len(text) < len(content):
+            offsets.pop()  # of the whole content, that piece may end elsewhere
+        return outline(_named_text(block, text), len(content), offsets, room, self._counter)
 
     def _piece(self, content: str, asked: _Asked, spent: int) -> str:
         """Return the longest piece that fits; if a line ends in the piece's second half, stop there."""
@@ -330,13 +364,23 @@ def content_of(block: Block, note: PartText) -> str:
         if record := block.meta.get(RECORD_KEY):
             parts.append(f"Full record of everything that it covers:\n{record}")
         covered = {key: block.meta[key] for key in ("covered_turn_ids", "compaction_digest") if key in block.meta}
-        parts.append(f"Exact record of what it newly covers:\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
+        parts.append(f"{_EXACT}\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
     elif block.data is not None and not isinstance(block, Reasoning):
         data: Any = content_parts(block.data) if block.text else block.data
         parts.append(compact_json(_readable(data, note)) if data else "")
     if cut := block.meta.get(CUT_CALLS):
         parts.append(f"[cut off in the middle of these calls, which were never run: {compact_json(cut)}]")
     return "\n\n".join(part for part in parts if part)
+
+
+def _named_text(block: Block, content: str) -> str:
+    """Return the part of a content in which names are looked for, every character in its place.
+
+    That is not the exact record of a summary: what it names is in the full record before it, and the rest are ids.
+    """
+    if isinstance(block, ToolCall):
+        return unescaped(content)
+    return content.partition(f"\n\n{_EXACT}")[0] if isinstance(block, RangeSummary) else content
 
 
 def _unshown(part: Part) -> str:

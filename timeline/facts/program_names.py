@@ -17,7 +17,7 @@ _PATH: Final = re.compile(r"[\w.@~+%-]*/[\w./@~+%-]*")
 """Folders and files are facts of their own."""
 _NAME: Final = re.compile(r"(?<![\w$])[A-Za-z_$][A-Za-z0-9_$]{3,}(?![\w$])")
 _JOINED: Final = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
-_SUFFIX: Final = re.compile(
+FILE_SUFFIX: Final = re.compile(
     r"\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|log|md|php|py|pyi|rb|rs|sh|sql|svg"
     r"|swift|toml|ts|tsx|txt|xml|yaml|yml)\b"
 )
@@ -33,5 +33,5 @@ def program_names(text: str) -> Iterator[str]:
         text = _PATH.sub(" ", text)
     for found in _NAME.finditer(text):
         name = found[0]
-        if len(name) <= _LONGEST and _JOINED.search(name) is not None and _SUFFIX.match(text, found.end()) is None:
+        if len(name) <= _LONGEST and _JOINED.search(name) is not None and FILE_SUFFIX.match(text, found.end()) is None:
             yield name

@@ -193,12 +193,16 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Section:
-    """A titled list of lines: how many are taken in each round, and how many are taken so far."""
+    """A titled list of lines: how many are taken in each round, and how many are taken so far.
+
+    ``folder`` is left out of the names in its lines.
+    """
 
     title: str
     lines: Sequence[_Line]
     share: int = 1
     taken: int = 0
+    folder: str = ""
 
     @property
     def chosen(self) -> Sequence[_Line]:
@@ -315,14 +319,19 @@ def _sections(
     record: FactRecord, open_calls: Iterable[str], pins: Iterable[str], most_tokens: int
 ) -> Iterator[_Section]:
     most = most_tokens // 4  # a line has some tokens
+    folder = _folder([entry.subject for kind in _BY_USE for entry in record.done.get(kind, ())[:most]])
     failures = [_Line(_failure(entry), entry) for entry in record.open_failures[:most]]
     yield _Section("Failed, and not done since", failures, share=2)
     yield _Section("Failed calls of other tools", [_Line(_failure(entry), entry) for entry in record.errors[:most]])
     asked = record.done.get("request", ())[:most]
     yield _Section("Asked by the user", [_line(entry) for entry in asked], share=2)
-    yield _files("Files written", record.done.get("file_written", ())[:most], share=4)
-    yield _files("Files deleted", record.done.get("file_deleted", ())[:most], share=2)
-    yield _files("Files read", record.done.get("file_read", ())[:most], share=3)
+    reads = {entry.subject: entry for entry in record.done.get("file_read", ())}
+    written = record.done.get("file_written", ())[:most]
+    yield _files("Files written", written, folder, share=4, reads=reads)
+    yield _files("Files deleted", record.done.get("file_deleted", ())[:most], folder, share=2)
+    changed = {entry.subject for entry in written}
+    only_read = [e for e in record.done.get("file_read", ())[:most] if e.subject not in changed]
+    yield _files("Files read", only_read, folder, share=3)
     yield _Section("Named again", _names(record.done.get("identifier", ())[:most]), share=2)
     failing = {(entry.kind, entry.subject) for entry in record.open_failures}
     ran = (e for e in record.done.get("command", ()) if (e.kind, e.subject) not in failing)
@@ -331,11 +340,45 @@ def _sections(
     yield _Section("Pinned", [_Line(path) for path in pins])
 
 
-def _files(title: str, entries: Sequence[FactEntry], share: int = 1) -> _Section:
-    """Return a section of files; a folder that most are in is named once, in the title."""
-    folder = _folder([entry.subject for entry in entries])
-    lines = [_line(entry, _times(entry), name=entry.subject.removeprefix(folder)) for entry in entries]
-    return _Section(f"{title} (in {folder})" if folder else title, lines, share)
+def _files(
+    title: str, entries: Sequence[FactEntry], folder: str, *, share: int, reads: Mapping[str, FactEntry] | None = None
+) -> _Section:
+    """Return a section of files; a folder that most are in is named once, in the title.
+
+    It is that of the files of all sections, so that the next title need not name it again; where they have none, or
+    no file of this section is in it, the section's own. A file that was changed is listed once, for what was read of
+    it, too.
+    """
+    files = [entry.subject for entry in entries]
+    own = folder if any(file.startswith(folder) for file in files) else ""
+    own = own or _folder(files)
+    return _Section(
+        title, [_file_line(entry, own, (reads or {}).get(entry.subject)) for entry in entries], share, folder=own
+    )
+
+
+def _file_line(entry: FactEntry, folder: str, read: FactEntry | None) -> _Line:
+    """Return a file's line: with the newest use, and the first one, which most often shows all of it."""
+    first = entry.first if read is None else min(entry.first, read.first)
+    began = f", first @{first}" if first != entry.last else ""
+    name = _brief(entry.subject.removeprefix(folder), _LONGEST_SUBJECT)
+    text = f"{name}{_times(entry)} (@{entry.last}{began})"
+    return _Line(text, entry, () if read is None else (read,))
+
+
+def _heads(sections: Sequence[_Section]) -> Iterator[tuple[_Section, str]]:
+    """Yield the sections of which lines are taken, each with its title; a folder is named by the first that has it."""
+    folder = ""
+    for section in sections:
+        if not section.taken:
+            continue
+        if not section.folder:
+            yield section, f"{section.title}:"
+        elif section.folder == folder:
+            yield section, f"{section.title} (there too):"
+        else:
+            folder = section.folder
+            yield section, f"{section.title} (in {folder}):"
 
 
 def _names(entries: Sequence[FactEntry]) -> list[_Line]:
@@ -403,8 +446,7 @@ def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) 
     while waiting:
         for section in tuple(waiting):
             for line in section.lines[section.taken : section.taken + section.share]:
-                head = "" if section.taken else f"{section.title}:\n"
-                cost = counter.count(f"{head}- {line.text}\n")
+                cost = counter.count(f"{_head(section, sections)}- {line.text}\n")
                 if cost > room:
                     waiting.remove(section)
                     break
@@ -415,11 +457,18 @@ def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) 
                     waiting.remove(section)
 
 
+def _head(section: _Section, sections: Sequence[_Section]) -> str:
+    """Return the title that the next line of a section brings along; empty if it is there already."""
+    if section.taken:
+        return ""
+    named = any(other.taken and other.folder == section.folder for other in sections)
+    return f"{section.title} (in {section.folder}):\n" if section.folder and not named else f"{section.title}:\n"
+
+
 def _text(sections: Sequence[_Section], record: FactRecord, address: str) -> str:
     lines: list[str] = []
-    for section in sections:
-        if section.taken:
-            lines += [f"{section.title}:", *(f"- {line.text}" for line in section.chosen)]
+    for section, head in _heads(sections):
+        lines += [head, *(f"- {line.text}" for line in section.chosen)]
     rest = _rest(record, sections, address)
     return "\n".join([*lines, rest] if rest else lines)
 
