@@ -251,6 +251,7 @@ async def test_an_oversize_newest_result_is_previewed() -> None:
     assert words(5_000) == (await timeline.read("tc:turn_1.big.result")).text
 
 
+@pytest.mark.shows("002-4")
 async def test_any_other_error_goes_on_to_the_caller() -> None:
     """On the first call and on the second one."""
     timeline = await filled()

@@ -1,0 +1,236 @@
+"""What the published designs say in passing: savings and costs, drawings beside the rules, what a loop relies on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.providers.script import Answer
+from tests.providers.server import FakeProvider
+from tests.providers.summarizing import SUMMARIZERS
+from tests.scenes import AT, COUNTER, Mute, Scribe, answer, exchange, opened, prompt, turn, words
+from timeline import Timeline, policies
+from timeline.blocks import CustomBlock, UserPrompt
+from timeline.lab.prices import packaged_prices
+from timeline.lifecycle import CompactionStartEvent, recorded
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import CallableSummarizer
+
+if TYPE_CHECKING:
+    from timeline import Policy
+    from timeline.blocks import Block
+    from timeline.ports import Summary, SummaryRequest
+
+BULLETS: Final = "- satu\n- dua\n- tiga"
+
+
+async def talking(policy: Policy, *blocks: Block, **options: Any) -> Timeline:
+    """Return a conversation of these blocks."""
+    timeline = await opened(MemoryStore(), policy=policy, **{"summarizer": Scribe(), **options})
+    await timeline.append(*blocks)
+    return timeline
+
+
+def said(number: int, tokens: int) -> list[Block]:
+    """Return so many messages of so many tokens, user and assistant in turn."""
+    return [answer(tokens) if position % 2 else prompt(tokens) for position in range(number)]
+
+
+# Seed 000
+
+
+@pytest.mark.shows("000-39")
+async def test_the_memory_digest_is_in_view_under_a_policy_that_never_compacts() -> None:
+    """It depends on no compaction: an application may have it alone, with the heading that it sets."""
+    policy = policies.none(memory_digest={"heading": "MEMORY DIGEST (keputusan tersimpan per tahap):"})
+    timeline = await talking(policy)
+    await timeline.enter_stage("gagasan", "Gagasan")
+    await timeline.append(*turn())
+    await timeline.approve_stage(decision="keputusan Gagasan")
+    context = await timeline.render()
+    [digest] = context.neutral.ephemeral
+    assert digest.text == "MEMORY DIGEST (keputusan tersimpan per tahap):\n- Gagasan: keputusan Gagasan"
+    assert digest.text in str(context.to_openai_chat()["messages"][-1]["content"])
+
+
+@pytest.mark.shows("000-57")
+@pytest.mark.parametrize(("messages", "freed"), [(12, 5_000), (18, 8_000)])
+async def test_a_stage_that_is_collapsed_frees_some_thousand_characters(messages: int, freed: int) -> None:
+    """Its 12 to 18 messages of 500 characters less the line that names it: between 5,000 and 10,000 characters."""
+    timeline = await talking(policies.priority_chain(max_tokens=20_000, stage_data=None), summarizer=Mute())
+    for name in ("Gagasan", "Topik", "Outline", "Abstrak"):
+        await timeline.enter_stage(name.lower(), name)
+        await timeline.append(*said(messages, 125))
+        await timeline.approve_stage(decision="d")
+    await timeline.enter_stage("hasil", "Hasil")
+    before = (await timeline.render(record=False)).account.total
+    await timeline.append(prompt(20), answer(17_001 - before - 40), prompt(20))
+    context = await timeline.render()
+    [summary] = context.window.summaries
+    assert summary.block.text.startswith("[The messages of these stages are out of view: Gagasan. ")
+    assert freed <= 4 * (17_001 - context.account.total) <= 10_000
+
+
+@pytest.mark.shows("000-58")
+@pytest.mark.parametrize(("tokens", "written", "dollars"), [(50, 50, 0.0005), (100, 125, 0.0010)])
+async def test_a_summary_of_twenty_messages_costs_a_fraction_of_a_cent(
+    tokens: int, written: int, dollars: float
+) -> None:
+    """1,000 to 2,000 tokens of messages, some 300 of instructions, 50 to 125 of answer, at Gemini Flash's prices."""
+    prompts: list[str] = []
+
+    async def ask(text: str) -> str:
+        prompts.append(text)
+        return BULLETS
+
+    policy = policies.priority_chain(max_tokens=100 * tokens)
+    timeline = await talking(policy, *said(90, tokens), summarizer=CallableSummarizer(ask))
+    await timeline.render()
+    [asked] = prompts
+    question = COUNTER.count(asked)
+    assert 20 * tokens < question < 20 * tokens + 320
+    price = packaged_prices().price_of("gemini-2.5-flash")
+    assert price.money(price.units(uncached=question, output=written)) == pytest.approx(dollars, abs=0.00005)
+
+
+# Seed 001
+
+ENGLISH: Final = (
+    "The agent reads the file, changes two lines and runs the tests again. All of them pass, so it asks for the rest.",
+    "When the connection is lost the client waits a moment and tries again; it tells the user how to go on by hand.",
+    "A card that was forgotten comes back on the same day, and one that was easy is shown again after a week.",
+)
+"""Plain English of several kinds."""
+
+
+@pytest.mark.shows("001-71")
+@pytest.mark.parametrize("vocabulary", ["o200k_base", "cl100k_base"])
+async def test_english_is_estimated_within_a_quarter_of_what_a_tokenizer_counts(vocabulary: str) -> None:
+    """Above it here; the exact counter is a setting of the same policy."""
+    for text in ENGLISH:
+        estimated, exact = [
+            (await (await talking(policy, UserPrompt(text=text))).render()).account.messages - 2
+            for policy in (policies.keep_last(), policies.keep_last(counter=vocabulary))
+        ]
+        assert exact <= estimated <= 1.25 * exact
+
+
+@pytest.mark.shows("001-70")
+async def test_the_hook_makes_no_copy_of_the_messages_that_stay_as_they_are() -> None:
+    """Below the threshold each message in the list that comes back is the very object that was given."""
+    timeline = await talking(policies.keep_last())
+    given = [{"role": "assistant" if number % 2 else "user", "content": f"message {number}"} for number in range(11)]
+    sent = (await timeline.step_hook("openai_chat").prepare_step(messages=given))["messages"]
+    assert len(sent) == len(given)
+    assert all(one is other for one, other in zip(sent, given, strict=True))
+
+
+@pytest.mark.shows("001-11")
+async def test_a_loop_of_fifty_steps_is_compacted_whenever_a_step_is_due() -> None:
+    """The design's `maxSteps`: how many steps there are is the loop's affair; each gets messages below the line."""
+    policy = policies.keep_last(max_tokens=36_000)  # due from 20,000 tokens on
+    timeline = await talking(policy)
+    hook = timeline.step_hook("openai_chat")
+    messages: list[Any] = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": "Build it."}]
+    for step in range(50):
+        messages = (await hook.prepare_step(messages=messages))["messages"]
+        assert sum(len(str(message["content"])) for message in messages) / 4 < 20_000
+        made = {"id": f"c{step}", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+        reply = {"role": "assistant", "content": None, "tool_calls": [made]}
+        told = {"role": "tool", "tool_call_id": f"c{step}", "content": "out " * 1_500}
+        messages = [*messages, reply, told]
+    assert timeline.window.rounds == 4
+    calls = [item.block.call_id for item in timeline.window.items if item.block.type == "react.tool.call"]
+    assert calls[-1] == "c48"
+
+
+# Seed 003
+
+
+@pytest.mark.shows("003-20", "003-33")
+@pytest.mark.parametrize(("share", "kept"), [(0.4, 3), (0.3, 3), (0.2, 1)])
+async def test_the_pair_in_the_drawing_of_nine_messages_is_never_divided(share: float, kept: int) -> None:
+    """The newest two of nine would begin with a result, so its call stays with it; the newest three begin there."""
+    blocks = [
+        *[prompt(500), *exchange("a", 500), prompt(500), answer(500)],
+        *[prompt(500), *exchange("b", 500), answer(500)],
+    ]
+    timeline = await talking(policies.keep_ratio(share=share), *blocks)
+    await timeline.compact()
+    types = [entry.type for entry in (await timeline.render()).neutral.entries[2:]]
+    assert types == ["react.tool.call", "react.tool.result", "assistant.completion"][-kept:]
+
+
+@pytest.mark.shows("003-34")
+@pytest.mark.parametrize("wire", list(SUMMARIZERS))
+async def test_the_text_of_the_models_answer_is_the_summary(wire: str) -> None:
+    """Its text parts alone: what it thought before it answered is no part of it."""
+    with FakeProvider(Answer("We refactored the parser.", thought="Let me see.")) as provider:
+        timeline = await talking(policies.keep_ratio(), *said(10, 1_000), summarizer=SUMMARIZERS[wire](provider))
+        await timeline.compact()
+    assert timeline.window.summaries[0].block.text == "[COMPACT SUMMARY]\nWe refactored the parser."
+
+
+# Seed 004
+
+
+@pytest.mark.shows("004-145")
+async def test_clearing_outputs_alone_frees_more_than_half() -> None:
+    """Where old outputs are most of a conversation: no model is asked, and every call stays."""
+    policy = policies.prune_then_summarize(model="openai/gpt-4o", counter="chars4")
+    scribe = Scribe()
+    timeline = await talking(policy, summarizer=scribe)
+    for number in range(24):
+        await timeline.append(prompt(), *exchange(f"c{number}", 4_650), answer(50))
+    context = await timeline.render()
+    assert context.preparation.tokens.after_prune < 0.5 * context.preparation.tokens.before
+    assert (context.preparation.was_compacted, scribe.asked) == (False, [])
+    assert [entry.type for entry in context.neutral.entries].count("react.tool.call") == 24
+
+
+@pytest.mark.shows("004-146")
+async def test_a_part_of_a_kind_of_its_own_is_sent_and_counts() -> None:
+    """An application's block of 100 tokens; the design counts 0 for a part that it does not know."""
+    note = CustomBlock(type="my.note", author="planner", text=words(100))
+    timeline = await talking(policies.prune_then_summarize(counter="chars4"), UserPrompt(text="abcd"), note)
+    context = await timeline.render()
+    assert context.account.by_category["other"] == 100 + 4
+    assert words(100).strip() in str(context.to_openai_chat()["messages"])
+
+
+@pytest.mark.shows("004-148")
+@pytest.mark.parametrize(("changed", "cached"), [("You help.", True), ("You help!", False)])
+async def test_a_single_character_of_the_system_prompt_is_a_cache_miss(changed: str, *, cached: bool) -> None:
+    """With the same character everything in front of what is new is read; with another one nothing is."""
+    timeline = await talking(policies.prune_then_summarize(counter="chars4"), *turn(2_000, asked=2_000))
+    await timeline.render(system="You help.")
+    await timeline.append(*turn(50))
+    context = await timeline.render(system=changed)
+    reused: Any = (await timeline.diff()).dump()["reuse"]
+    assert reused["cached"] + reused["processed"] == context.account.sent
+    assert (reused["cached"] > 4_000) is cached
+    assert (reused["cached"] == 0) is not cached
+
+
+@pytest.mark.shows("004-76", "004-104", "004-106", "R-004-28")
+async def test_while_a_summary_is_written_every_handle_knows_it_and_since_when() -> None:
+    """The state of another handle says so until the compaction is done; the stream has the moment it began."""
+    store = MemoryStore()
+    seen: list[tuple[bool, int]] = []
+
+    class Looking(Scribe):
+        async def summarize(self, request: SummaryRequest) -> Summary:
+            state = (await Timeline.open(store, "c")).compaction_state(now=AT)
+            seen.append((state.compacting, state.count))
+            [start] = [event async for event in recorded(store, "c") if isinstance(event, CompactionStartEvent)]
+            assert start.at == AT
+            return await super().summarize(request)
+
+    policy = policies.prune_then_summarize(counter="chars4", keep_turns=1)
+    timeline = await opened(store, policy=policy, summarizer=Looking())
+    await timeline.append(*turn(900), *turn(900), *turn())
+    await timeline.compact(now=AT)
+    after = (await Timeline.open(store, "c")).compaction_state(now=AT)
+    assert seen == [(True, 0)]
+    assert (after.compacting, after.count) == (False, 1)
