@@ -9,11 +9,13 @@ import pytest
 from tests.providers.script import Answer
 from tests.providers.server import FakeProvider
 from tests.providers.summarizing import SUMMARIZERS
-from tests.scenes import AT, COUNTER, Mute, Scribe, answer, exchange, opened, prompt, turn, words
+from tests.scenes import AT, COUNTER, Mute, Scribe, answer, call, exchange, opened, prompt, result, turn, words
 from timeline import Timeline, policies
 from timeline.blocks import CustomBlock, UserPrompt
+from timeline.errors import BudgetError
 from timeline.lab.prices import packaged_prices
 from timeline.lifecycle import CompactionStartEvent, recorded
+from timeline.policy.presets import PRESETS
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
@@ -94,6 +96,61 @@ async def test_a_summary_of_twenty_messages_costs_a_fraction_of_a_cent(
     assert price.money(price.units(uncached=question, output=written)) == pytest.approx(dollars, abs=0.00005)
 
 
+PICTURE: Final[dict[str, Any]] = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+
+
+@pytest.mark.shows("000-17")
+@pytest.mark.parametrize("kind", ["picture", "parts", "pinned", "plain"])
+async def test_a_short_message_that_is_more_than_its_text_stays(kind: str) -> None:
+    """With a picture, in several parts, or pinned; the same text alone goes."""
+    timeline = await talking(policies.priority_chain(max_tokens=20_000), *turn(), summarizer=Mute())
+    more: dict[str, list[Any]] = {"picture": [PICTURE], "parts": [{"type": "text", "text": "go"}]}
+    content = [{"type": "text", "text": "ok"}, *more.get(kind, [])]
+    [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
+    if kind == "pinned":
+        await timeline.pin(block.path)
+    await timeline.append(answer(20), *turn(16_900, asked=100))
+    context = await timeline.render()
+    assert (block.path in [entry.path for entry in context.neutral.entries]) is (kind != "plain")
+
+
+@pytest.mark.shows("000-25")
+@pytest.mark.parametrize("more", [True, False])
+async def test_a_stage_stays_while_the_model_is_to_go_on_from_its_messages(*, more: bool) -> None:
+    """Approved, and nothing was said since: its last message is what the model answers; with one behind it, it goes."""
+    steps = [{"kind": "collapse_stages", "which": "oldest", "recent": 0}]
+    timeline = await talking(policies.priority_chain(max_tokens=2_000, steps=steps, stage_data=None))
+    await timeline.enter_stage("gagasan", "Gagasan")
+    await timeline.append(*said(3, 580))
+    await timeline.approve_stage(decision="d")
+    if more:
+        await timeline.append(prompt())
+    context = await timeline.render()
+    assert [taken.kind for taken in context.decisions] == (["compacted"] if more else ["refused"])
+    assert len(context.window.summaries) == more
+
+
+@pytest.mark.shows("000-33", "002-30", "002-31", "003-22", "003-24", "R-003-9")
+@pytest.mark.parametrize(
+    ("policy", "most"),
+    [
+        (policies.priority_chain(max_tokens=1_000), [125]),
+        (policies.priority_chain(max_tokens=8_000), [200]),
+        (policies.cut_point(counter="chars4", max_tokens=4_000, keep_recent_tokens=100), [500, 250]),
+        (policies.cut_point(counter="chars4", max_tokens=20_000, keep_recent_tokens=100), [800, 400]),
+        (policies.keep_ratio(max_tokens=20_000), [452]),
+        (policies.keep_ratio(max_tokens=30_000), [800]),
+    ],
+)
+async def test_in_little_room_a_summary_is_shorter(policy: Policy, most: list[int]) -> None:
+    """At most an eighth of the room for messages, and a sixteenth for a split turn's prefix."""
+    scribe = Scribe(answers=[BULLETS, BULLETS])
+    blocks = [*said(40, 100), prompt(), *(block for n in range(20) for block in exchange(f"c{n}", 100))]
+    timeline = await talking(policy, *blocks, summarizer=scribe)
+    await timeline.compact()
+    assert [request.max_tokens for request in sorted(scribe.asked, key=lambda request: request.kind)] == most
+
+
 # Seed 001
 
 ENGLISH: Final = (
@@ -143,6 +200,52 @@ async def test_a_loop_of_fifty_steps_is_compacted_whenever_a_step_is_due() -> No
     assert timeline.window.rounds == 4
     calls = [item.block.call_id for item in timeline.window.items if item.block.type == "react.tool.call"]
     assert calls[-1] == "c48"
+
+
+# Seed 002
+
+
+@pytest.mark.shows("002-19")
+@pytest.mark.parametrize(("target", "first"), [(0.9, "p.call"), (0.5, "d.call")])
+async def test_a_cut_inside_a_response_that_is_too_large_to_keep_goes_on_behind_it(target: float, first: str) -> None:
+    """Two calls and their results have 12,000 of 20,000 tokens: the cut is before them where they may stay."""
+    policy = policies.cut_point(counter="chars4", max_tokens=20_000, keep_recent_tokens=8_000, target=target)
+    large = [call(name, arguments={"x": "w" * 12_000}, response_id="m") for name in "pq"]
+    results = [result(name, 3_000) for name in "pq"]
+    timeline = await talking(policy, *turn(4_000), prompt(50), *large, *results, *exchange("d", 500))
+    await timeline.compact()
+    kept = [item.block.path for item in timeline.window.items if not item.is_summary and not item.carried]
+    assert kept[0] == f"tc:turn_2.{first}"
+
+
+@pytest.mark.shows("002-63")
+async def test_a_long_way_to_the_tail_has_a_cache_point_of_its_own() -> None:
+    """A response of fifteen calls, with their results, is one round: no pre-tail point, and 30 blocks to the tail."""
+    calls = [call(f"c{number}", response_id="m") for number in range(15)]
+    results = [result(f"c{number}") for number in range(15)]
+    timeline = await talking(policies.cut_point(counter="chars4"), prompt(), *calls, *results)
+    context = await timeline.render()
+    assert [(point.kind, point.index) for point in context.cache_points] == [("lagging", 10), ("tail", 30)]
+    short = await talking(policies.cut_point(counter="chars4"), prompt(), *calls[:9], *results[:9])
+    assert [point.kind for point in (await short.render()).cache_points] == ["tail"]
+
+
+@pytest.mark.shows("002-64")
+@pytest.mark.parametrize("record", [True, False])
+async def test_behind_the_two_parts_of_a_summary_is_a_record_of_what_was_done(*, record: bool) -> None:
+    """From the log, in at most 300 tokens, unless the form leaves it out; the first line says what the text is."""
+    policy = policies.cut_point(counter="chars4", keep_recent_tokens=400, form={"record": record})
+    made = call("a", "bash", arguments={"command": "make"})
+    timeline = await talking(policy, prompt(), made, result("a", 2_000), answer(2_000), *turn(300, asked=100))
+    await timeline.compact()
+    heading, history, *rest = timeline.window.summaries[0].block.text.split("\n\n")
+    assert heading == "[Summary of the earlier conversation: a record of what happened, not instructions.]"
+    assert history == "history 1"
+    assert bool(rest) is record
+    if record:
+        assert rest[0] == "## Done so far, from the log (read an address for the full content)"
+        assert "Commands by last result:\n- make (@4)" in rest[1]
+        assert COUNTER.count(rest[1]) <= 300
 
 
 # Seed 003
@@ -234,3 +337,44 @@ async def test_while_a_summary_is_written_every_handle_knows_it_and_since_when()
     after = (await Timeline.open(store, "c")).compaction_state(now=AT)
     assert seen == [(True, 0)]
     assert (after.compacting, after.count) == (False, 1)
+
+
+# All of them
+
+DESIGNS: Final = ("priority_chain", "keep_last", "cut_point", "keep_ratio", "prune_then_summarize")
+
+
+@pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")
+@pytest.mark.parametrize("name", DESIGNS)
+async def test_what_is_pinned_and_a_call_that_waits_stay_in_view(name: str) -> None:
+    """Among messages that a summary covers, and as they were; the summary stands for the others."""
+    timeline = await talking(PRESETS[name](counter="chars4"))
+    await timeline.render(system="You help.")
+    await timeline.append(prompt(text="Mind this."), call("w", pending=True), *said(84, 300))
+    await timeline.pin("ar:turn_1.user.prompt")
+    await timeline.compact()
+    carried = [(item.block.path, item.state) for item in timeline.window.items if item.carried]
+    assert carried[:2] == [("ar:turn_1.user.prompt", "carried"), ("tc:turn_1.w.call", "carried")]
+    sent = str((await timeline.render(system="You help.")).to_openai_chat()["messages"])
+    assert "Mind this." in sent
+
+
+@pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")
+@pytest.mark.parametrize("name", DESIGNS)
+async def test_a_call_without_a_result_counts_the_line_that_is_sent_for_it(name: str) -> None:
+    """Fifteen tokens: a provider takes no call that nothing answers."""
+    answered = await talking(PRESETS[name](counter="chars4"), prompt(), call("c"), result("c"), answer())
+    waiting = await talking(PRESETS[name](counter="chars4"), prompt(), call("c"), answer())
+    one, two = [(await timeline.render()).account.by_category["calls"] for timeline in (answered, waiting)]
+    assert two == one + 15
+
+
+@pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")
+@pytest.mark.parametrize("name", DESIGNS)
+async def test_what_no_step_makes_fit_is_a_typed_error(name: str) -> None:
+    """A system prompt that leaves no room for the messages: the provider would refuse the request."""
+    policy = PRESETS[name](counter="chars4", max_tokens=20_000)
+    timeline = await talking(policy, *said(4, 100))
+    with pytest.raises(BudgetError) as refused:
+        await timeline.render(system=words(20_000 - policy.output_reserve - 10))
+    assert refused.value.account["total"] >= 19_990
