@@ -11,10 +11,10 @@ from tests.providers.server import FakeProvider
 from tests.providers.summarizing import SUMMARIZERS
 from tests.scenes import AT, COUNTER, Mute, Scribe, answer, call, exchange, opened, prompt, result, turn, words
 from timeline import Timeline, policies
-from timeline.blocks import CustomBlock, UserPrompt
-from timeline.errors import BudgetError
+from timeline.blocks import Attachment, CustomBlock, TurnHeader, UserPrompt
+from timeline.errors import BudgetError, CompactionRefused
 from timeline.lab.prices import packaged_prices
-from timeline.lifecycle import CompactionStartEvent, recorded
+from timeline.lifecycle import CompactionStartEvent, ContextUsageEvent, recorded
 from timeline.policy.presets import PRESETS
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
@@ -202,6 +202,19 @@ async def test_a_loop_of_fifty_steps_is_compacted_whenever_a_step_is_due() -> No
     assert calls[-1] == "c48"
 
 
+@pytest.mark.shows("001-17", "R-001-15")
+async def test_what_the_user_says_under_the_heading_of_a_summary_is_no_summary() -> None:
+    """The design knows its own by the assistant's role as well: this one is summarised as a message."""
+    scribe = Scribe()
+    timeline = await talking(policies.keep_last(messages=2), summarizer=scribe)
+    await timeline.render(system="You help.")
+    told = "## Session Summary (Round 2)\n\n### Original Task\nBuild it"
+    await timeline.append(UserPrompt(text=told), *said(7, 500)[1:])
+    await timeline.compact()
+    [request] = scribe.asked
+    assert (request.previous, request.compaction_number, request.blocks[0].text) == (None, 1, told)
+
+
 # Seed 002
 
 
@@ -275,7 +288,57 @@ async def test_the_text_of_the_models_answer_is_the_summary(wire: str) -> None:
     assert timeline.window.summaries[0].block.text == "[COMPACT SUMMARY]\nWe refactored the parser."
 
 
+@pytest.mark.shows("000-38", "003-23", "R-003-9")
+async def test_a_notice_counts_messages_and_not_their_parts(caplog: pytest.LogCaptureFixture) -> None:
+    """A response of a text and three calls is one, each result another; with two prompts they are six of nine."""
+    calls = [call(f"c{number}", response_id="m") for number in range(3)]
+    results = [result(f"c{number}", 500) for number in range(3)]
+    blocks = [prompt(text="Fix it."), answer(500, response_id="m"), *calls, *results, *said(4, 500)]
+    timeline = await talking(policies.keep_ratio(), *blocks, summarizer=Mute())
+    await timeline.compact()
+    assert timeline.window.summaries[0].block.text.startswith(
+        "[COMPACT SUMMARY]\n[Context truncated. Earlier conversation contained 6 messages about: Fix it.; abc "
+    )
+    [line] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "out of service. A notice takes the messages' place" in line
+    assert timeline.window.summaries[0].written_by.fallback_reason == "No summary: out of service"
+
+
 # Seed 004
+
+
+@pytest.mark.shows("004-126")
+async def test_a_context_that_is_sent_above_its_line_shows_100_per_cent() -> None:
+    """After an undo it leaves too little for the answer, and fits: no indicator shows more than the whole."""
+    timeline = await talking(policies.prune_then_summarize(counter="chars4"), *(turn(2_900) * 4))
+    await timeline.compact()
+    await timeline.undo_compaction()
+    await timeline.append(prompt(1_000))
+    context = await timeline.render()
+    assert context.account.total > context.account.limit
+    [usage] = [event async for event in recorded(timeline._store, "c") if isinstance(event, ContextUsageEvent)]
+    assert (usage.percent_used, context.account.percent_used, usage.is_critical) == (100.0, 100.0, True)
+
+
+@pytest.mark.shows("004-42", "R-004-10")
+async def test_a_turn_is_one_user_message_with_all_that_belongs_to_it() -> None:
+    """A header, a prompt and a file of the user's begin a turn once: the outputs of the newest two stay."""
+    policy = policies.prune_then_summarize(counter="chars4", protect=0, minimum=1)
+    timeline = await talking(policy)
+    for number in range(3):
+        opening = [TurnHeader(text="Turn"), prompt(), Attachment(text="a file")]
+        await timeline.append(*opening, *exchange(f"c{number}", 500), answer())
+    await timeline.end_run()
+    assert [item.block.call_id for item in timeline.window.items if item.state == "hidden"] == ["c0"]
+
+
+@pytest.mark.shows("004-73", "R-004-19")
+async def test_fewer_turns_than_are_kept_are_all_recent() -> None:
+    """What the assistant said before the first prompt, too: going back ends at the beginning."""
+    timeline = await talking(policies.prune_then_summarize(counter="chars4"), answer(900), *turn(900, asked=900))
+    with pytest.raises(CompactionRefused, match="nothing_to_cover"):
+        await timeline.compact()
+    assert len(timeline.window.items) == 3
 
 
 @pytest.mark.shows("004-145")

@@ -809,6 +809,7 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
         ("conv.range.summary", after(9), 60 + 27),
     ]
     assert two.payload.covers.summaries == (one.version,)
+    assert [request.previous for request in scribe.asked] == [None, "abcd" * 50]
     assert one.payload.covered_blocks == 4
     question, told = (await timeline.render()).neutral.entries[:2]
     assert (question.role, question.text, question.type) == ("user", QUESTION, "conv.range.summary")
