@@ -12,9 +12,9 @@ from tests.providers.summarizing import SUMMARIZERS
 from tests.scenes import AT, COUNTER, Mute, Scribe, answer, call, exchange, opened, prompt, result, turn, words
 from timeline import Timeline, policies
 from timeline.blocks import Attachment, CustomBlock, TurnHeader, UserPrompt
-from timeline.errors import BudgetError, CompactionRefused
+from timeline.errors import BudgetError, CompactionRefused, ContextOverflow
 from timeline.lab.prices import packaged_prices
-from timeline.lifecycle import CompactionStartEvent, ContextUsageEvent, recorded
+from timeline.lifecycle import CompactionErrorEvent, CompactionStartEvent, ContextUsageEvent, recorded
 from timeline.policy.presets import PRESETS
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
@@ -231,6 +231,23 @@ async def test_a_cut_inside_a_response_that_is_too_large_to_keep_goes_on_behind_
     assert kept[0] == f"tc:turn_2.{first}"
 
 
+@pytest.mark.shows("002-48", "002-49")
+async def test_the_digest_shortens_what_is_elsewhere_in_full() -> None:
+    """Two of three paths beside the number of hits, and 60 characters of what was shown for a hidden block."""
+    policy = policies.cut_point(counter="chars4", keep_recent_tokens=400)
+    found = result("g", text="Found 3 files\nsrc/a.py\nsrc/b.py\nsrc/c.py")
+    made = call("g", "Grep", arguments={"pattern": "x"})
+    timeline = await talking(policy, prompt(), made, found, *exchange("h", 900), *turn(3_000), *turn(300, asked=100))
+    await timeline.hide("tc:turn_1.h.result", text="r" * 61)
+    await timeline.compact()
+    summary = timeline.window.summaries[0].block.path
+    digest: Any = (await timeline.read(summary)).meta["compaction_digest"]
+    [search], [hidden] = digest["searches"], digest["hidden"]
+    assert (search["hits"], search["hit_paths"]) == (3, ["src/a.py", "src/b.py"])
+    assert hidden == {"path": "tc:turn_1.h.result", "replacement": "r" * 60 + "\N{HORIZONTAL ELLIPSIS}"}
+    assert (await timeline.read("tc:turn_1.g.result")).text.endswith("src/c.py")
+
+
 @pytest.mark.shows("002-63")
 async def test_a_long_way_to_the_tail_has_a_cache_point_of_its_own() -> None:
     """A response of fifteen calls, with their results, is one round: no pre-tail point, and 30 blocks to the tail."""
@@ -339,6 +356,21 @@ async def test_fewer_turns_than_are_kept_are_all_recent() -> None:
     with pytest.raises(CompactionRefused, match="nothing_to_cover"):
         await timeline.compact()
     assert len(timeline.window.items) == 3
+
+
+@pytest.mark.shows("004-123")
+@pytest.mark.parametrize("fails", [True, False])
+async def test_above_the_limit_a_failing_model_is_asked_again_and_no_new_session_suggested(*, fails: bool) -> None:
+    """It may answer the next time; only where nothing is left to summarise a new session helps."""
+    policy = policies.prune_then_summarize(counter="chars4", on_failure="unchanged")
+    old = turn(6_000) * 3 if fails else turn(18_000)
+    timeline = await talking(policy, *old, summarizer=Mute())
+    with pytest.raises(ContextOverflow):
+        await timeline.render()
+    [error] = [event async for event in recorded(timeline._store, "c") if isinstance(event, CompactionErrorEvent)]
+    assert (error.reason, error.can_retry, error.suggest_new_session) == (
+        ("summarizer", True, False) if fails else ("nothing_to_cover", False, True)
+    )
 
 
 @pytest.mark.shows("004-145")
