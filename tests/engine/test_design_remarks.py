@@ -12,7 +12,7 @@ from tests.providers.summarizing import SUMMARIZERS
 from tests.scenes import AT, COUNTER, Mute, Scribe, answer, call, exchange, opened, prompt, result, turn, words
 from timeline import Timeline, policies
 from timeline.blocks import Attachment, CustomBlock, TurnHeader, UserPrompt
-from timeline.errors import BudgetError, CompactionRefused, ContextOverflow
+from timeline.errors import BudgetError, CompactionInProgress, CompactionRefused, ContextOverflow
 from timeline.lab.prices import packaged_prices
 from timeline.lifecycle import CompactionErrorEvent, CompactionStartEvent, ContextUsageEvent, recorded
 from timeline.policy.presets import PRESETS
@@ -295,6 +295,17 @@ async def test_the_pair_in_the_drawing_of_nine_messages_is_never_divided(share: 
     assert types == ["react.tool.call", "react.tool.result", "assistant.completion"][-kept:]
 
 
+@pytest.mark.shows("003-20")
+async def test_results_of_parallel_calls_stay_with_the_response_that_made_them() -> None:
+    """Of nine messages three are kept, which begin with the second of three results: all five of them stay."""
+    calls = [call(f"c{number}", response_id="m") for number in range(3)]
+    results = [result(f"c{number}", 500) for number in range(3)]
+    timeline = await talking(policies.keep_ratio(), *said(4, 500), *calls, *results, answer(500))
+    await timeline.compact()
+    types = [entry.type for entry in (await timeline.render()).neutral.entries[2:]]
+    assert types == ["react.tool.call"] * 3 + ["react.tool.result"] * 3 + ["assistant.completion"]
+
+
 @pytest.mark.shows("003-34")
 @pytest.mark.parametrize("wire", list(SUMMARIZERS))
 async def test_the_text_of_the_models_answer_is_the_summary(wire: str) -> None:
@@ -337,6 +348,23 @@ async def test_a_context_that_is_sent_above_its_line_shows_100_per_cent() -> Non
     assert (usage.percent_used, context.account.percent_used, usage.is_critical) == (100.0, 100.0, True)
 
 
+@pytest.mark.shows("004-50", "R-004-10")
+@pytest.mark.parametrize(("behind", "cleared"), [(300, []), (400, ["new"])])
+async def test_only_outputs_behind_the_last_summary_make_a_prune_worth_it(behind: int, cleared: list[str]) -> None:
+    """350 tokens are demanded; the 900 before the summary of a stage do not count."""
+    timeline = await talking(policies.priority_chain(), prompt(), *exchange("old", 900), answer(), summarizer=Mute())
+    await timeline.enter_stage("a")
+    await timeline.append(*turn(900), *turn(900))
+    await timeline.approve_stage(decision="d")
+    await timeline.enter_stage("b")
+    await timeline.append(prompt(), *exchange("new", behind), answer(), *turn())
+    await timeline.compact()
+    policy = policies.prune_then_summarize(counter="chars4", protect=100, minimum=250, keep_turns=1)
+    await timeline.use_policy(policy)
+    await timeline.end_run()
+    assert [item.block.call_id for item in timeline.window.items if item.state == "hidden"] == cleared
+
+
 @pytest.mark.shows("004-42", "R-004-10")
 async def test_a_turn_is_one_user_message_with_all_that_belongs_to_it() -> None:
     """A header, a prompt and a file of the user's begin a turn once: the outputs of the newest two stay."""
@@ -356,6 +384,31 @@ async def test_fewer_turns_than_are_kept_are_all_recent() -> None:
     with pytest.raises(CompactionRefused, match="nothing_to_cover"):
         await timeline.compact()
     assert len(timeline.window.items) == 3
+
+
+@pytest.mark.shows("004-110")
+async def test_while_a_summary_is_written_the_conversation_goes_on() -> None:
+    """Another handle appends and renders; its own compaction is refused with the reason."""
+    store = MemoryStore()
+    sent: list[str] = []
+    policy = policies.prune_then_summarize(counter="chars4", keep_turns=1)
+
+    class Busy(Scribe):
+        async def summarize(self, request: SummaryRequest) -> Summary:
+            other = await opened(store, policy=policy, summarizer=Scribe())
+            await other.append(prompt(text="And now?"))
+            sent.append((await other.render(now=AT)).neutral.entries[-1].text)
+            with pytest.raises(CompactionInProgress, match="being optimized, please wait"):
+                await other.compact(wait=False, now=AT)
+            return await super().summarize(request)
+
+    timeline = await opened(store, policy=policy, summarizer=Busy())
+    await timeline.append(*turn(900), *turn(900), *turn())
+    await timeline.compact(now=AT)
+    assert sent == ["And now?"]
+    assert [item.block.type for item in timeline.window.items] == [
+        *("conv.range.summary", "user.prompt", "assistant.completion", "user.prompt"),
+    ]
 
 
 @pytest.mark.shows("004-123")
