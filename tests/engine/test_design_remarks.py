@@ -10,7 +10,7 @@ from tests.providers.script import Answer
 from tests.providers.server import FakeProvider
 from tests.providers.summarizing import SUMMARIZERS
 from tests.scenes import AT, COUNTER, Mute, Scribe, answer, call, exchange, opened, prompt, result, turn, words
-from timeline import Timeline, policies
+from timeline import Timeline, open_store, policies
 from timeline.blocks import Attachment, CustomBlock, TurnHeader, UserPrompt
 from timeline.errors import BudgetError, CompactionInProgress, CompactionRefused, ContextOverflow
 from timeline.lab.prices import packaged_prices
@@ -20,6 +20,8 @@ from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from timeline import Policy
     from timeline.blocks import Block
     from timeline.ports import Summary, SummaryRequest
@@ -171,6 +173,45 @@ async def test_english_is_estimated_within_a_quarter_of_what_a_tokenizer_counts(
             for policy in (policies.keep_last(), policies.keep_last(counter=vocabulary))
         ]
         assert exact <= estimated <= 1.25 * exact
+
+
+@pytest.mark.shows("001-8", "R-001-5")
+@pytest.mark.parametrize(("tokens", "due"), [(31_199, False), (31_200, True)])
+async def test_a_threshold_between_two_tokens_is_the_lower_one(tokens: int, *, due: bool) -> None:
+    """0.8 of 39,001 is 31,200.8: it is due from 31,200 on."""
+    each = (tokens - 12 * 2) // 12
+    sizes = [each + (tokens - 12 * 2 - 12 * each), *[each] * 11]
+    blocks = [answer(size) if number % 2 else prompt(size) for number, size in enumerate(sizes)]
+    timeline = await talking(policies.keep_last(max_tokens=50_001), *blocks)
+    context = await timeline.render()
+    assert [taken.kind for taken in context.decisions] == (["refused"] if due else [])
+
+
+@pytest.mark.shows("001-40", "R-001-19")
+async def test_the_round_goes_on_in_another_process(tmp_path: Path) -> None:
+    """It is that of the last recorded compaction, whoever made it; a refused one in between is no round."""
+    async with open_store(tmp_path / "a.db") as store:
+        timeline = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
+        await timeline.append(*said(30, 500))
+        await timeline.compact()
+        with pytest.raises(CompactionRefused):
+            await timeline.compact()
+    async with open_store(tmp_path / "a.db") as store:
+        again = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
+        await again.append(*said(12, 500))
+        await again.compact()
+        assert again.window.summaries[0].block.text.startswith("## Session Summary (Round 2)\n")
+
+
+@pytest.mark.shows("001-50")
+@pytest.mark.parametrize("system", [None, "You help."])
+async def test_a_single_message_stays_as_it_is(system: str | None) -> None:
+    """By itself, and behind a system prompt."""
+    timeline = await talking(policies.keep_last(), prompt(500))
+    await timeline.render(system=system)
+    with pytest.raises(CompactionRefused, match="nothing_to_cover"):
+        await timeline.compact()
+    assert len((await timeline.render(system=system)).neutral.entries) == 1
 
 
 @pytest.mark.shows("001-70")

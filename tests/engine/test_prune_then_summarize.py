@@ -572,6 +572,7 @@ async def test_the_whole_request_for_a_summary() -> None:
         in told
     )
     wanted = [
+        "You summarise an agent's conversation so that it can be continued in a new context window.",
         "Whoever continues it has no\naccess to the messages below; your summary is where it starts from",
         "make it actionable and specific",
         "Write a detailed but concise summary under exactly these five headings:",
