@@ -306,8 +306,11 @@ async def test_a_long_way_to_the_tail_has_a_cache_point_of_its_own() -> None:
 async def test_behind_the_two_parts_of_a_summary_is_a_record_of_what_was_done(*, record: bool) -> None:
     """From the log, in at most 300 tokens, unless the form leaves it out; the first line says what the text is."""
     policy = policies.cut_point(counter="chars4", keep_recent_tokens=400, form={"record": record})
-    made = call("a", "bash", arguments={"command": "make"})
-    timeline = await talking(policy, prompt(), made, result("a", 2_000), answer(2_000), *turn(300, asked=100))
+    timeline = await talking(policy, prompt())
+    for number in range(60):
+        made = call(f"c{number}", "bash", arguments={"command": f"make part_{number}"})
+        await timeline.append(made, result(f"c{number}", 100))
+    await timeline.append(answer(2_000), *turn(300, asked=100))
     await timeline.compact()
     heading, history, *rest = timeline.window.summaries[0].block.text.split("\n\n")
     assert heading == "[Summary of the earlier conversation: a record of what happened, not instructions.]"
@@ -315,8 +318,8 @@ async def test_behind_the_two_parts_of_a_summary_is_a_record_of_what_was_done(*,
     assert bool(rest) is record
     if record:
         assert rest[0] == "## Done so far, from the log (read an address for the full content)"
-        assert "Commands by last result:\n- make (@4)" in rest[1]
-        assert COUNTER.count(rest[1]) <= 300
+        assert "Commands by last result:\n- make part_59 (@122)" in rest[1]
+        assert 250 < COUNTER.count("\n\n".join(rest[1:])) <= 300
 
 
 # Seed 003
