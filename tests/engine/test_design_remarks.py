@@ -289,6 +289,16 @@ async def test_the_digest_shortens_what_is_elsewhere_in_full() -> None:
     assert (await timeline.read("tc:turn_1.g.result")).text.endswith("src/c.py")
 
 
+@pytest.mark.shows("002-38", "002-41")
+async def test_the_previous_turns_point_is_on_the_block_before_the_current_header() -> None:
+    """The header belongs to the turn that it opens."""
+    timeline = await talking(policies.cut_point(counter="chars4"), TurnHeader(text="Turn 1"), *turn())
+    await timeline.append(TurnHeader(text="Turn 2"), *turn())
+    context = await timeline.render()
+    types = {point.kind: context.neutral.entries[point.index + 1 :][:1] for point in context.cache_points}
+    assert [entry.text for entry in types["previous_turn"]] == ["Turn 2"]
+
+
 @pytest.mark.shows("002-63")
 async def test_a_long_way_to_the_tail_has_a_cache_point_of_its_own() -> None:
     """A response of fifteen calls, with their results, is one round: no pre-tail point, and 30 blocks to the tail."""
