@@ -226,6 +226,7 @@ async def test_signed_thoughts_are_hidden_with_their_round() -> None:
 # The notice
 
 
+@pytest.mark.shows("002-2")
 async def test_the_model_is_told_once_that_content_is_hidden() -> None:
     """With the first batch, behind everything: the prefix does not change for it."""
     store = MemoryStore()

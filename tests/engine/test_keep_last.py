@@ -607,15 +607,17 @@ async def test_a_model_is_asked_for_the_designs_sections() -> None:
     """Headings and columns in their order, 800 tokens, no code blocks, errors only where there were any."""
     [told] = await asked_of_a_model(UserPrompt(text=TASK))
     wanted = [
-        "Your summary replaces the messages below",
-        "Be thorough but concise",
+        "Your summary replaces the messages below, so keep everything\nthat is needed to go on with the task.",
+        "Be thorough but concise: what you leave out is out of the agent's sight.",
         "## Session Summary (Round 1)",
         "### Original Task\n[the user's original request, verbatim]",
         "### Completed Work\n| File/Component | Action | Description |\n|----------------|--------|-------------|\n",
-        "### Key Technical Decisions",
-        "### Current State\n- Working on: ",
-        "- Last completed: ",
-        "### Pending Work\n- [ ] ",
+        "[one row for each file touched, with what was done]",
+        "### Key Technical Decisions\n- [choices that affect future work; ",
+        "dependencies that were installed, patterns in use]",
+        "### Current State\n- Working on: [what is in progress]",
+        "- Last completed: [the most recent accomplishment]",
+        "### Pending Work\n- [ ] [each remaining item]",
         "### Errors & Resolutions\n- [error → resolution; leave this section out unless there were errors]",
         "- At most 800 tokens.",
         "- Tables and bullet points, for density.",
@@ -709,17 +711,23 @@ async def test_a_temperature_of_the_applications_own_goes_before_the_policys(wir
     assert {**asked.body, **asked.body.get("generationConfig", {})}["temperature"] == 0.0
 
 
-@pytest.mark.shows("001-68", "004-144")
+@pytest.mark.shows("001-68", "004-69", "004-144")
 @pytest.mark.parametrize("wire", list(SUMMARIZERS))
 @pytest.mark.parametrize(
-    ("policy", "beginning"),
+    ("policy", "beginning", "last"),
     [
-        (policies.keep_last(), "You summarise the history of a coding agent's conversation."),
-        (policies.prune_then_summarize(max_tokens=100_000), "You summarise an agent's conversation so that"),
+        (policies.keep_last(), "You summarise the history of a coding agent's conversation.", ""),
+        (
+            policies.prune_then_summarize(max_tokens=100_000),
+            "You summarise an agent's conversation so that",
+            "Provide the summary to continue from.",
+        ),
     ],
 )
-async def test_the_designs_instructions_are_the_system_prompt(wire: str, policy: Policy, beginning: str) -> None:
-    """And the messages are the one user prompt, whichever provider is asked."""
+async def test_the_designs_instructions_are_the_system_prompt(
+    wire: str, policy: Policy, beginning: str, last: str
+) -> None:
+    """And the messages are the one user prompt, whichever provider is asked; 004's ends by asking to go on from."""
     with FakeProvider("### Original Task\nBuild it") as provider:
         summarizer = SUMMARIZERS[wire](provider, window_tokens=200_000)
         timeline = await opened(MemoryStore(), policy=policy, summarizer=summarizer)
@@ -729,6 +737,7 @@ async def test_the_designs_instructions_are_the_system_prompt(wire: str, policy:
     assert (asked.system.startswith(beginning), TASK in asked.system) == (True, False)
     assert [role for role, _ in asked.said] == ["user"]
     assert (TASK in asked.text, beginning in asked.text) == (True, False)
+    assert asked.text.rstrip().endswith(last)
 
 
 @pytest.mark.shows("001-67", "004-68", "R-003-11")

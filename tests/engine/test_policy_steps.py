@@ -69,7 +69,7 @@ async def test_a_hide_without_tool_outputs_names_no_tools() -> None:
     assert not {"outputs", "tools"} & stripped.facts.keys()
 
 
-@pytest.mark.shows("003-1", "004-74")
+@pytest.mark.shows("003-1", "004-74", "004-80")
 async def test_every_render_draws_up_the_account_before_the_call() -> None:
     """Whether anything is due is known before a request goes out, not from the answer to it."""
     policy = policies.prune_then_summarize(max_tokens=6_000, counter="chars4", protect=0, minimum=100)

@@ -109,7 +109,7 @@ async def test_under_the_line_nothing_happens_but_the_digest() -> None:
     assert digest.startswith("MEMORY DIGEST (keputusan tersimpan per tahap):\n- Gagasan: keputusan Gagasan\n- Topik: ")
 
 
-@pytest.mark.shows("000-16", "000-47", "R-000-26")
+@pytest.mark.shows("000-16", "000-47", "000-56", "R-000-26")
 async def test_at_87_percent_the_short_messages_are_enough() -> None:
     """220 messages, 111,000 tokens: twelve short ones go, which leaves 108,500 (85 %), and all else stays."""
     timeline = await open_chain(208)
@@ -208,7 +208,7 @@ async def test_without_the_oldest_stage_it_is_87_5_percent() -> None:
     assert percent(context) == 87.5
 
 
-@pytest.mark.shows("000-16", "000-49", "000-51", "R-000-28")
+@pytest.mark.shows("000-16", "000-49", "000-51", "000-56", "R-000-28")
 async def test_a_chat_of_80_messages_at_86_percent_loses_the_short_ones() -> None:
     """It has no stages; six short messages go, 74 stay, at 84 %."""
     timeline = await open_chain(426)
@@ -219,7 +219,7 @@ async def test_a_chat_of_80_messages_at_86_percent_loses_the_short_ones() -> Non
     assert (said(context), percent(context)) == (74, 84.0)
 
 
-@pytest.mark.shows("000-23", "000-29", "000-33", "000-50", "000-51", "R-000-14", "R-000-29")
+@pytest.mark.shows("000-23", "000-29", "000-33", "000-50", "000-51", "000-56", "R-000-14", "R-000-29")
 async def test_a_chat_of_120_messages_at_91_percent_is_summarised_at_its_beginning() -> None:
     """Without six short messages it is 88 %; the oldest 20 become one summary of three lines: 82 %, and 94 stay."""
     scribe = Scribe(answers=["- satu\n- dua\n- tiga"])

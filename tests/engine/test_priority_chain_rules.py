@@ -197,8 +197,8 @@ async def test_short_messages_of_the_user_are_stripped(text: str, *, stays: bool
 
 @pytest.mark.shows("000-22", "R-000-8")
 async def test_the_words_that_are_never_chitchat_can_be_set() -> None:
-    """An application has commands of its own."""
-    steps = (StripChitchat(kept_words=("lanjut", "go on")),)
+    """An application has commands of its own, in whatever case it writes them."""
+    steps = (StripChitchat(kept_words=("Lanjut", "go ON")),)
     policy = policies.priority_chain(max_tokens=2_000, steps=steps)
     texts = ("lanjut", "stop", "please go on", "ok")
     talk = [block for text in texts for block in (UserPrompt(text=text), answer(5))]

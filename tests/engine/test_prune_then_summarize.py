@@ -572,24 +572,27 @@ async def test_the_whole_request_for_a_summary() -> None:
         in told
     )
     wanted = [
-        "Whoever continues it has no\naccess to the messages below",
+        "You summarise an agent's conversation so that it can be continued in a new context window.",
+        "Whoever continues it has no\naccess to the messages below; your summary is where it starts from",
+        "make it actionable and specific",
+        "Write a detailed but concise summary under exactly these five headings:",
         "## What Was Accomplished",
-        "each with its id, name or path",
+        "created, changed, written, configured or uploaded, each with its id, name or path",
         "## Current State",
-        "what the user is trying to achieve",
+        "What is being worked on now, what the user is trying to achieve, and what is only partly done.",
         "## User Preferences (Critical)",
-        "every explicit wish",
+        "Design, content and style choices; every explicit wish",
         "Rejected options: what the user said no to.",
         "## What Comes Next",
-        "unresolved questions",
+        "Remaining tasks of the user's original request, follow-ups, unresolved questions and decisions.",
         "## Technical Context",
-        "error states; tool calls that were in progress",
-        "no vague phrases",
-        "Stay under 2000 tokens",
+        "Relevant ids, names and values; error states; tool calls that were in progress.",
+        "use the actual names, ids and values, and no vague phrases",
+        "Stay under 2000 tokens while keeping all critical context.",
     ]
     places = [told.find(text) for text in wanted]
     assert (-1 in places, places) == (False, sorted(places))
-    assert told.endswith("Provide the summary to continue from.") or told.rstrip().endswith("continue from.")
+    assert told.rstrip().endswith("\n\nProvide the summary to continue from.")
 
 
 @pytest.mark.shows("004-96")
@@ -807,6 +810,7 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
         ("conv.range.summary", after(9), 60 + 27),
     ]
     assert two.payload.covers.summaries == (one.version,)
+    assert [request.previous for request in scribe.asked] == [None, "abcd" * 50]
     assert one.payload.covered_blocks == 4
     question, told = (await timeline.render()).neutral.entries[:2]
     assert (question.role, question.text, question.type) == ("user", QUESTION, "conv.range.summary")

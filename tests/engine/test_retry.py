@@ -214,6 +214,7 @@ async def test_injected_text_is_said_again_in_the_second_call() -> None:
     assert tails == [["Now.", "Careful."], ["Now.", "Careful."], []]
 
 
+@pytest.mark.shows("002-4")
 async def test_a_second_refusal_is_a_typed_error_with_the_figures() -> None:
     """Once a step and no more: what was sent, what was named and what was tried."""
     timeline, model = await filled(), Model(3_000)
@@ -251,6 +252,7 @@ async def test_an_oversize_newest_result_is_previewed() -> None:
     assert words(5_000) == (await timeline.read("tc:turn_1.big.result")).text
 
 
+@pytest.mark.shows("002-4")
 async def test_any_other_error_goes_on_to_the_caller() -> None:
     """On the first call and on the second one."""
     timeline = await filled()

@@ -290,6 +290,7 @@ def test_the_oldest_messages_are_those_of_the_current_stage(scope: Any, covered:
     assert [item.version for item in plan.covered] == covered
 
 
+@pytest.mark.shows("000-28")
 def test_between_two_stages_the_oldest_messages_belong_to_neither() -> None:
     """What is approved is left to the steps that know its decision."""
     fold = fold_of()

@@ -134,6 +134,7 @@ def test_the_heading_may_be_written_in_several_ways(heading: str, number: int) -
     assert requests(window_of(*told(f"{heading}\n\nWe built it."))).compaction_number == number
 
 
+@pytest.mark.shows("001-17")
 def test_a_heading_in_the_middle_of_a_conversation_is_no_earlier_summary() -> None:
     """Only at the beginning, and only where the design looks for it."""
     window = window_of(*turn(1_500), *told("## Session Summary (Round 2)\n\nWe built it."))

@@ -79,6 +79,7 @@ def test_no_beginning_of_a_name_stands_twice() -> None:
     assert len(starts) == len(set(starts))
 
 
+@pytest.mark.shows("004-39")
 @pytest.mark.parametrize(
     ("model", "context"),
     [

@@ -80,6 +80,7 @@ def _holds(raw: bytes) -> bool:
     return any(form in raw for form in (word, word.lower(), word.upper(), MARKER.encode("utf-16-le")))
 
 
+@pytest.mark.shows("004-147")
 async def test_a_word_of_the_removed_history_is_in_no_file_of_the_store(tmp_path: Path) -> None:
     """Neither in the database, nor in its log, nor among the words of its index: with the store open, and closed."""
     async with await SQLiteStore.open(tmp_path / "a.db") as store:

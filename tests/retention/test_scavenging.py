@@ -69,6 +69,7 @@ async def store() -> MemoryStore:
     return MemoryStore()
 
 
+@pytest.mark.shows("002-62")
 async def test_everything_is_kept_by_default(store: MemoryStore) -> None:
     """Neither a new store nor a new conversation lets anything go."""
     timeline = await worked(store)
@@ -128,6 +129,7 @@ async def test_a_conversation_that_is_being_compacted_stays_until_the_lease_is_o
     assert (await scavenge(store, clock=StoppedClock(until))).events > 0
 
 
+@pytest.mark.shows("002-62")
 async def test_the_window_and_the_next_render_are_the_same(store: MemoryStore) -> None:
     """Of a timeline that was open meanwhile, and of one that is opened afterwards; both go on."""
     timeline = await worked(store)
@@ -270,6 +272,7 @@ async def test_an_export_says_what_is_missing_and_is_not_imported(store: MemoryS
         await import_copy(MemoryStore(), copy)
 
 
+@pytest.mark.shows("004-147")
 async def test_an_event_that_goes_is_gone_for_every_reader_of_the_store(store: MemoryStore) -> None:
     """Conversations that keep everything are not touched."""
     await worked(store)

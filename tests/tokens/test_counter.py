@@ -181,6 +181,7 @@ def test_importing_the_package_loads_no_tokenizer() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.shows("004-37")
 def test_loading_uses_no_cache_folder_and_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """An encoding is built although tiktoken's own loader cannot be called."""
 

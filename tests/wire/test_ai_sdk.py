@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, settings
 
 from tests.depth import examples
@@ -100,6 +101,7 @@ def test_appending_entries_leaves_the_messages_before_as_they_were(entries: list
             assert old == new or INTERRUPTED in str(old)
 
 
+@pytest.mark.shows("004-117")
 def test_a_marker_stands_at_each_cache_point_and_on_the_instructions() -> None:
     """The ephemeral tail behind them has none; the instructions become a system message to carry theirs."""
     context = NeutralContext(

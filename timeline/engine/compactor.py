@@ -448,11 +448,13 @@ class _Compaction:
         try:
             parts, who = await request_summary(self.compactor.summarizer, requests, self.asked, self.pressure.clock)
         except SummarizerFailed as failure:
-            self._warn(f"{failure} (on_failure={policy.on_failure})")
             if policy.on_failure == "truncate":
+                why = f"No summary: {'; '.join(failure.problems)}"
+                self._warn(f"{why}. A notice takes the messages' place (on_failure=truncate)")
                 notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
-                who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure))
+                who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=why)
                 return notice, who.model_copy(update=self.asked.figures()), requests.compaction_number
+            self._warn(f"{failure} (on_failure={policy.on_failure})")
             await self._set_back("summarizer", str(failure), cause=failure.cause)
             raise
         if who.fallback_reason is not None:
