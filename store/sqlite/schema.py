@@ -203,8 +203,8 @@ class SearchProgressRow(Stored, table=True):
 class FactTableRow(Stored, table=True):
     """One fact; see `store.facts.FactRow` for the columns.
 
-    Time and path of its event are the event's own. The key's order is that of the log, so that an append writes the
-    rows behind all others. Nothing is declared as a foreign key, since an append would pay two look-ups for each row.
+    Time and path of its event are the event's own. The key's order is that of the log, so that new rows come behind
+    all others. Nothing is declared as a foreign key, which would cost two look-ups for each row.
     """
 
     __tablename__: ClassVar[Any] = "facts"
@@ -229,7 +229,7 @@ class FactTableRow(Stored, table=True):
 
 
 class FactProgressRow(Stored, table=True):
-    """How far texts are read for facts: one row once a query asked, with the number of the rules."""
+    """How far the log is read for facts: one row once a query asked, with the number of the rules."""
 
     __tablename__: ClassVar[Any] = "facts_progress"
     __table_args__: ClassVar[Any] = {"sqlite_strict": True}

@@ -269,22 +269,14 @@ def page_of_digests(given: frozenset[str]) -> str:
 # --- facts --------------------------------------------------------------------------------------------------------
 
 _RARE_WHERE_OF_E = RARE_WHERE.replace("type", "e.type")
-_INSERT_FACTS = (
-    "INSERT INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
-    " detail, path, source) VALUES "
+REPLACE_FACT: Final = (
+    "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
+    " detail, path, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_FACT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-INSERT_FACTS: Final = {rows: _INSERT_FACTS + ", ".join([_FACT_PARAMETERS] * rows) for rows in (50, 10, 1)}
-"""By number of rows, as `INSERT_EVENTS`."""
-REPLACE_FACT: Final = INSERT_FACTS[1].replace("INSERT", "INSERT OR REPLACE", 1)
 FACT: Final = (
     "f.position, f.number, f.conversation, f.kind, f.failed, f.status, f.version, f.call, f.subject, f.tool, f.detail,"
     " f.path, f.source"
 )
-OWN_CALLS: Final = (
-    f"SELECT path, version, payload FROM events INDEXED BY events_path WHERE conversation = ? AND path IN {_LISTED}"
-)
-"""In the order of the index: beside `json_each`, the look-ups would take half as long again."""
 CALLS_AT: Final = (
     f"{_LINEAGE_UP_TO}SELECT e.path, e.version, e.payload FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
@@ -305,11 +297,6 @@ REDACTIONS: Final = (
     f"{_LINEAGE_UP_TO}SELECT e.conversation, e.version, e.payload FROM events AS e INDEXED BY events_rare_within"
     f" WHERE {_IN_LINEAGE} AND e.type = 'block.redacted' AND {_RARE_WHERE_OF_E}"
 )
-OWN_REDACTIONS: Final = (
-    "SELECT conversation, version, payload FROM events INDEXED BY events_rare_within"
-    f" WHERE conversation = ? AND type = 'block.redacted' AND {RARE_WHERE}"
-)
-"""The same of a conversation that is no fork, in a quarter of the time."""
 FORGET_FACTS: Final = (
     "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
     " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ..failures import closed
 from .appending import append_all
-from .recent_calls import RecentCalls
 
 if TYPE_CHECKING:
     import sqlite3
@@ -67,7 +66,6 @@ class Writer:
         self._lock = Lock()
         self._stopping = False
         self._written = 0
-        self._recent = RecentCalls()
         self.opened: Future[str] = Future()
         """The store's name, once the connection is open; holds the error if it could not be opened."""
         self.stopped: Future[None] = Future()
@@ -166,7 +164,7 @@ class Writer:
     def _append_gathered(self, group: list[_Append], connection: sqlite3.Connection) -> Sequence[Appended | Exception]:
         """Append a group and, in the same transaction, what was queued while it waited for its turn."""
         self._gather(group)
-        return append_all(connection, [job.batch for job in group], self._recent)
+        return append_all(connection, [job.batch for job in group])
 
     def _do(self, held: Held, job: _Job) -> None:
         try:
