@@ -29,7 +29,10 @@ FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.
 
 _KEY_OF = "(SELECT key FROM conversations WHERE id = ?)"
 _INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
-EVENT = "e.position, e.version, e.event_id, e.type, e.schema_version, e.at, e.payload, e.checksum"
+PAYLOAD: Final = "CASE WHEN packed IS NULL THEN payload ELSE unpacked(packed) END"
+"""The payload of an event; each of the store's connections has the function. Rare events are never packed."""
+_PAYLOAD_OF_E = "CASE WHEN e.packed IS NULL THEN e.payload ELSE unpacked(e.packed) END"
+EVENT = f"e.position, e.version, e.event_id, e.type, e.schema_version, e.at, {_PAYLOAD_OF_E}, e.checksum"
 _THERE = " AND e.checksum <> ''"
 _LISTED = "(SELECT value FROM json_each(?))"
 
@@ -167,11 +170,11 @@ ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, che
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
 TO_REMOVE: Final = (
-    "SELECT position, version, payload FROM events WHERE conversation = ? AND version > ? AND version <= ?"
+    f"SELECT position, version, {PAYLOAD} FROM events WHERE conversation = ? AND version > ? AND version <= ?"
     f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
 )
 BLANK: Final = (
-    "UPDATE events SET payload = '', checksum = '', turn_id = NULL, tokens = NULL,"
+    "UPDATE events SET payload = '', packed = NULL, checksum = '', turn_id = NULL, tokens = NULL,"
     f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
 )
 """A rare event gets another type, so that the indexes of rare events find none that is not there."""
@@ -187,7 +190,9 @@ NEWEST_BASE: Final = (
     f"{_LINEAGE}SELECT b.body, b.checksum FROM lineage AS l CROSS JOIN bases AS b"
     " ON b.conversation = l.key AND b.version <= l.last AND b.version <= ? ORDER BY b.version DESC LIMIT 1"
 )
-NAMING_EVENTS: Final = "SELECT payload FROM events WHERE position > ? AND type <> 'block.appended' AND checksum <> ''"
+NAMING_EVENTS: Final = (
+    f"SELECT {PAYLOAD} FROM events WHERE position > ? AND type <> 'block.appended' AND checksum <> ''"
+)
 NAMING_SNAPSHOTS: Final = (
     "SELECT body FROM snapshots WHERE conversation > ? UNION ALL SELECT body FROM bases WHERE conversation > ?"
 )
@@ -198,6 +203,24 @@ SETTING: Final = "SELECT value FROM settings WHERE name = ?"
 SET: Final = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
 SET_ONCE: Final = "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)"
 UNSET: Final = "DELETE FROM settings WHERE name = ?"
+
+# --- packing ------------------------------------------------------------------------------------------------------
+
+PACKED_UNTIL: Final = "SELECT key, max(packed, base), window_start FROM conversations WHERE id = ?"
+SET_PACKED: Final = "UPDATE conversations SET packed = ? WHERE key = ?"
+_PACKED_COLUMNS = "position, conversation, version, event_id, type, schema_version, at, path, turn_id, tokens"
+TO_PACK: Final = (
+    f"SELECT {_PACKED_COLUMNS}, checksum, CAST(payload AS BLOB) FROM events"
+    " WHERE conversation = ? AND version > ? AND version < ?"
+    f" AND NOT ({RARE_WHERE}) AND packed IS NULL AND checksum <> '' AND length(payload) <= 8000000"
+    " ORDER BY version LIMIT ?"
+)
+"""Rare events are left: statements look into them, and the rows of compactions refer to theirs. So is a payload that
+would hold up the writer for a tenth of a second."""
+TAKE_OUT: Final = "DELETE FROM events WHERE position = ?"
+PUT_BACK: Final = (
+    f"INSERT INTO events ({_PACKED_COLUMNS}, checksum, payload, packed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)"
+)
 
 # --- digests ------------------------------------------------------------------------------------------------------
 
@@ -278,7 +301,7 @@ FACT: Final = (
     " f.path, f.source"
 )
 CALLS_AT: Final = (
-    f"{_LINEAGE_UP_TO}SELECT e.path, e.version, e.payload FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    f"{_LINEAGE_UP_TO}SELECT e.path, e.version, {_PAYLOAD_OF_E} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
 _IN_LINEAGE = (
@@ -288,9 +311,11 @@ _IN_LINEAGE = (
 """No join: beside a lineage, a condition on the event alone makes SQLite build a Bloom filter of the table; the
 plus sign keeps it from making an index of the few ancestors."""
 CALLS_OF_IDS: Final = (
-    f"{_LINEAGE_UP_TO}SELECT json_extract(e.payload, '$.block.call_id'), e.version, e.payload FROM events AS e"
-    f" WHERE {_IN_LINEAGE} AND e.type = 'block.appended' AND instr(e.payload, '\"type\":\"react.tool.call\"') > 0"
-    f" AND json_valid(e.payload) AND json_extract(e.payload, '$.block.call_id') IN {_LISTED}"
+    f"{_LINEAGE_UP_TO}, texts (version, payload) AS MATERIALIZED (SELECT e.version, {_PAYLOAD_OF_E} FROM events AS e"
+    f" WHERE {_IN_LINEAGE} AND e.type = 'block.appended'"
+    f' AND instr({_PAYLOAD_OF_E}, \'"type":"react.tool.call"\') > 0) '
+    "SELECT json_extract(t.payload, '$.block.call_id'), t.version, t.payload FROM texts AS t"
+    f" WHERE json_valid(t.payload) AND json_extract(t.payload, '$.block.call_id') IN {_LISTED}"
 )
 """Reads all calls of a conversation: only for results that no path leads to a call."""
 REDACTIONS: Final = (
@@ -305,12 +330,12 @@ FACTS_PROGRESS: Final = "SELECT position FROM facts_progress WHERE form = ?"
 FORGET_FACTS_PROGRESS: Final = "DELETE FROM facts_progress"
 SET_FACTS_PROGRESS: Final = "INSERT OR REPLACE INTO facts_progress (form, position) VALUES (?, ?)"
 EVENTS_OF_FACTS: Final = (
-    "SELECT position, conversation, version, at, coalesce(path, ''), payload, checksum FROM events"
+    f"SELECT position, conversation, version, at, coalesce(path, ''), {PAYLOAD}, checksum FROM events"
     " WHERE position > ? AND position <= ? AND type = 'block.appended' AND schema_version = 1"
     " ORDER BY position LIMIT ?"
 )
 EVENTS_OF_FACTS_WITHIN: Final = (
-    "SELECT position, conversation, version, at, coalesce(path, ''), payload, checksum FROM events NOT INDEXED"
+    f"SELECT position, conversation, version, at, coalesce(path, ''), {PAYLOAD}, checksum FROM events NOT INDEXED"
     " WHERE conversation = ? AND position > ? AND position <= ? AND type = 'block.appended' AND schema_version = 1"
     " ORDER BY position LIMIT ?"
 )
@@ -404,10 +429,10 @@ INDEX_TEXT: Final = "INSERT INTO search_index (rowid, words, humps, tags) VALUES
 UNINDEX_TEXT: Final = "INSERT INTO search_index (search_index, rowid, words, humps, tags) VALUES ('delete', ?, ?, ?, ?)"
 INDEXED: Final = "SELECT rowid FROM search_index WHERE rowid = ?"
 TO_INDEX: Final = (
-    "SELECT position, conversation, version, type, at, payload FROM events WHERE position > ? AND position <= ?"
+    f"SELECT position, conversation, version, type, at, {PAYLOAD} FROM events WHERE position > ? AND position <= ?"
     " AND type NOT IN ('context.rendered', 'model.called') AND checksum <> '' ORDER BY position LIMIT ?"
 )
-STORED_AT: Final = "SELECT position, payload FROM events WHERE conversation = ? AND version = ?"
+STORED_AT: Final = f"SELECT position, {PAYLOAD} FROM events WHERE conversation = ? AND version = ?"
 MERGE_INDEX: Final = "INSERT INTO search_index (search_index) VALUES ('optimize')"
 """Merge the index into one segment: until then, the words of a text that was taken out are still in the older ones."""
 REDACTED_SINCE: Final = (

@@ -18,8 +18,12 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from timeline.errors import StoreClosed
+
 from ..failures import closed
 from .appending import append_all
+from .holding import log
+from .packing import SLICE, pack_slice
 
 if TYPE_CHECKING:
     import sqlite3
@@ -159,7 +163,26 @@ class Writer:
             outcomes = [error] * len(group)
         else:
             self._written += sum(job.size for job in group) + _PER_COMMIT
+        # Before the answer: what its caller does next comes behind.
+        for job, outcome in zip(group, outcomes, strict=True):
+            if job.batch.snapshot is not None and not isinstance(outcome, BaseException):
+                self._pack(job.batch.conversation)
         _answer(group, outcomes)
+
+    def _pack(self, conversation: str) -> None:
+        """Queue the packing of a slice of what left a conversation's window, and behind it the next one.
+
+        Whatever keeps it from being done, the packing behind the next compaction goes on where it ended.
+        """
+
+        def go_on(slice_: Future[bool]) -> None:
+            if (error := slice_.exception()) is not None:
+                log.info("what left the window of %r is not packed: %s", conversation, error)
+            elif slice_.result():
+                self._pack(conversation)
+
+        with suppress(StoreClosed):
+            self.submit(partial(pack_slice, conversation=conversation), SLICE).add_done_callback(go_on)
 
     def _append_gathered(self, group: list[_Append], connection: sqlite3.Connection) -> Sequence[Appended | Exception]:
         """Append a group and, in the same transaction, what was queued while it waited for its turn."""

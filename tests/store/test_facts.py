@@ -28,6 +28,7 @@ from timeline.ports import Appended, Snapshot
 from timeline.store.facts import KINDS
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import facts as sqlite_facts
+from timeline.store.sqlite.connection import know_packed
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, compaction, event, fork
 from timeline.store.testing.facts import call, command, found, result
@@ -355,6 +356,7 @@ async def test_a_reader_that_may_not_write_reads_the_rest_from_the_log(tmp_path:
     for reached in (0, middle, expected[-1].position):
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
             if reached:
+                know_packed(connection)
                 sqlite_facts.catch_up(connection, reached)
         async with await SQLiteStore.open(file, readonly=True) as reader:
             assert (await reader.fact_reach()).position == reached
@@ -490,6 +492,7 @@ async def test_appends_are_served_while_a_query_catches_up(tmp_path: Path, monke
 CATCH_UP = """
 import asyncio, sys
 from timeline.store.sqlite import facts
+from timeline.store.sqlite.connection import know_packed
 from timeline.store.sqlite.store import SQLiteStore
 
 facts.MOST_EVENTS = 3
