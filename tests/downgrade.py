@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def _unpack(connection: sqlite3.Connection) -> None:
+def unpack(connection: sqlite3.Connection) -> None:
+    """Write every packed payload as plain text, as if it had never been packed."""
     connection.create_function("unpacked", 1, unpacked)
-    connection.execute("UPDATE events SET payload = unpacked(packed) WHERE packed IS NOT NULL")
+    connection.execute("UPDATE events SET payload = unpacked(packed), packed = NULL WHERE packed IS NOT NULL")
+
+
+def _unpack(connection: sqlite3.Connection) -> None:
+    unpack(connection)
     for table in ("events", "conversations"):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN packed")
 

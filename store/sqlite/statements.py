@@ -29,9 +29,9 @@ FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.
 
 _KEY_OF = "(SELECT key FROM conversations WHERE id = ?)"
 _INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
-PAYLOAD: Final = "CASE WHEN packed IS NULL THEN payload ELSE unpacked(packed) END"
+PAYLOAD: Final = "CASE WHEN packed IS NULL THEN payload ELSE payload || unpacked(packed) END"
 """The payload of an event; each of the store's connections has the function. Rare events are never packed."""
-_PAYLOAD_OF_E = "CASE WHEN e.packed IS NULL THEN e.payload ELSE unpacked(e.packed) END"
+_PAYLOAD_OF_E = "CASE WHEN e.packed IS NULL THEN e.payload ELSE e.payload || unpacked(e.packed) END"
 EVENT = f"e.position, e.version, e.event_id, e.type, e.schema_version, e.at, {_PAYLOAD_OF_E}, e.checksum"
 _THERE = " AND e.checksum <> ''"
 _LISTED = "(SELECT value FROM json_each(?))"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +25,6 @@ from timeline.store.testing.facts import command, found
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from timeline.events import Event
 
@@ -120,6 +121,47 @@ async def test_closing_leaves_later_slices_to_the_next_compaction(
         assert [e async for e in store.read("a", until=10)] == before
 
 
+PACK = """
+import asyncio, sys
+from timeline.ports import Snapshot
+from timeline.store.sqlite import packing
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import compaction
+
+packing.MOST_EVENTS = 3
+
+async def main():
+    store = await SQLiteStore.open(sys.argv[1])
+    await store.append("a", [compaction(1, 59)], snapshot=Snapshot(version=61, window_start=60))
+    print("compacted", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("after", [0.0, 0.005, 0.01, 0.02])
+async def test_a_process_that_is_killed_while_it_packs_loses_nothing(tmp_path: Path, after: float) -> None:
+    """Each event is read as it was, packed or not, and the next compaction packs the rest."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [block_event(f"p{n}", f"{n} {TEXT}") for n in range(1, 61)])
+        before = [e async for e in store.read("a")]
+    with subprocess.Popen([sys.executable, "-c", PACK, str(file)], stdout=subprocess.PIPE) as child:  # noqa: ASYNC220 - a test may wait for its child
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"compacted\n"
+        await asyncio.sleep(after)
+        child.kill()
+    async with await SQLiteStore.open(file, readonly=True) as reader:
+        assert [e async for e in reader.read("a", until=60)] == before
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [compaction(1, 60, round_=2)], snapshot=Snapshot(version=62, window_start=61))
+        await store.append("a", events(1))
+        assert [e async for e in store.read("a", until=60)] == before
+    assert _packed(file) == list(range(1, 61))
+    assert _asked(file, "PRAGMA integrity_check") == [("ok",)]
+
+
 async def test_appends_are_served_between_two_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many tasks that append while much is packed, none waits for the end of it."""
     file = tmp_path / "agent.db"
@@ -172,7 +214,8 @@ async def test_facts_and_searches_that_come_later_read_what_is_packed(tmp_path: 
         await store.append("a", [compaction(1, 5)], snapshot=Snapshot(version=7, window_start=6))
         await store.append("a", [*command("9", "other")[1:], event(BlockRedacted(version=2))])
         assert _packed(file) == [1, 2, 3, 4, 5]
-        assert [(f.subject, f.version) for f in await found(store, kind="command")] == [("make two", 5), ("make nine", 8)]
+        made = [(f.subject, f.version) for f in await found(store, kind="command")]
+        assert made == [("make two", 5), ("make nine", 8)]
         assert [hit.version async for hit in store.search("two")] == [4]
 
 
