@@ -23,6 +23,7 @@ from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrup
 from timeline.events import (
     BlockAppended,
     BlockRedacted,
+    BlocksHidden,
     CompactionCompleted,
     CompactionReverted,
     ConversationOpened,
@@ -100,6 +101,8 @@ class Batch(NamedTuple):
     """The source events of digest rows, each with its place in the append, from 0."""
     redacted: Sequence[tuple[int, int]]
     """The versions of blocks that the append redacts, each with the place of the event that does."""
+    shortens: bool
+    """Whether the append moves a window or hides blocks: old events are packed behind it."""
 
     @property
     def ids(self) -> list[str]:
@@ -152,6 +155,7 @@ def encode(
         fork,
         [(n, payload) for n, payload in others if type(payload) in _WITH_ROWS] if others else (),
         [(n, payload.version) for n, payload in others if type(payload) is BlockRedacted] if others else (),
+        snapshot is not None or any(type(payload) is BlocksHidden for _, payload in others),
     )
 
 

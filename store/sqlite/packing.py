@@ -1,8 +1,8 @@
-"""Pack what left a conversation's window, a slice at a time: the function that the writer thread runs behind an append.
+"""Pack a conversation's old events, a slice at a time: the function that the writer thread runs behind an append.
 
-An append packs nothing, since an agent waits for it. Behind one that moves a window, which a compaction's does, the
-writer packs the events before the window, between the other jobs of its queue. They are read seldom: an open timeline
-holds its window, and opening one reads it.
+An append packs nothing, since an agent waits for it. Behind one that compacts or hides, the writer packs what lies
+before the window, and what is older than the newest events, between the other jobs of its queue. Packed events are read
+seldom: an open timeline holds its window, of which the older part is mostly hidden.
 
 A slice deletes its rows and inserts them again under the same positions. Updated in place, they would leave their pages
 half empty; so SQLite fills pages and frees the others, which the next appends take.
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 SLICE: Final = 256 * 1024
 """Characters of payloads after which a slice ends: some 10 ms of the writer's time."""
 MOST_EVENTS: Final = 1_000
+LEAST_EVENTS: Final = 64
+"""Events that a packing waits for: each of its slices is a transaction."""
+NEWEST: Final = 256
+"""The newest events of a conversation, which are not packed as long as they are in its window."""
 _AT_ONCE: Final = 50
 """Rows that are deleted before they are inserted again: enough to fill whole pages."""
 
 
 def pack_slice(connection: sqlite3.Connection, conversation: str) -> bool:
-    """Pack a slice of a conversation's events before its window, in one transaction; return whether more are left.
+    """Pack a slice of a conversation's old events, in one transaction; return whether more are left.
 
     Raises:
         sqlite3.Error: the database failed; nothing was packed.
@@ -47,10 +51,13 @@ def _pack_slice(connection: sqlite3.Connection, conversation: str) -> bool:
     found = connection.execute(statements.PACKED_UNTIL, (conversation,)).fetchone()
     if found is None:
         return False
-    key, until, window_start = found
+    key, after, version, window_start = found
+    last = max(window_start - 1, version - NEWEST)
+    if last - after < LEAST_EVENTS:
+        return False
     rows: list[Row] = []
     size = 0
-    cursor = connection.execute(statements.TO_PACK, (key, until, window_start, MOST_EVENTS))
+    cursor = connection.execute(statements.TO_PACK, (key, after, last, MOST_EVENTS))
     for row in cursor:
         rows.append(row)
         size += len(row[-1])
@@ -63,5 +70,5 @@ def _pack_slice(connection: sqlite3.Connection, conversation: str) -> bool:
         part = smaller[start : start + _AT_ONCE]
         connection.executemany(statements.TAKE_OUT, [row[:1] for row in part])
         connection.executemany(statements.PUT_BACK, part)
-    connection.execute(statements.SET_PACKED, (rows[-1][2] if more else max(until, window_start - 1), key))
+    connection.execute(statements.SET_PACKED, (rows[-1][2] if more else last, key))
     return more

@@ -206,12 +206,12 @@ UNSET: Final = "DELETE FROM settings WHERE name = ?"
 
 # --- packing ------------------------------------------------------------------------------------------------------
 
-PACKED_UNTIL: Final = "SELECT key, max(packed, base), window_start FROM conversations WHERE id = ?"
+PACKED_UNTIL: Final = "SELECT key, max(packed, base), version, window_start FROM conversations WHERE id = ?"
 SET_PACKED: Final = "UPDATE conversations SET packed = ? WHERE key = ?"
 _PACKED_COLUMNS = "position, conversation, version, event_id, type, schema_version, at, path, turn_id, tokens"
 TO_PACK: Final = (
     f"SELECT {_PACKED_COLUMNS}, checksum, CAST(payload AS BLOB) FROM events"
-    " WHERE conversation = ? AND version > ? AND version < ?"
+    " WHERE conversation = ? AND version > ? AND version <= ?"
     f" AND NOT ({RARE_WHERE}) AND packed IS NULL AND checksum <> '' AND length(payload) <= 8000000"
     " ORDER BY version LIMIT ?"
 )

@@ -165,19 +165,19 @@ class Writer:
             self._written += sum(job.size for job in group) + _PER_COMMIT
         # Before the answer: what its caller does next comes behind.
         for job, outcome in zip(group, outcomes, strict=True):
-            if job.batch.snapshot is not None and not isinstance(outcome, BaseException):
+            if job.batch.shortens and not isinstance(outcome, BaseException):
                 self._pack(job.batch.conversation)
         _answer(group, outcomes)
 
     def _pack(self, conversation: str) -> None:
-        """Queue the packing of a slice of what left a conversation's window, and behind it the next one.
+        """Queue the packing of a slice of a conversation's old events, and behind it the next one.
 
-        Whatever keeps it from being done, the packing behind the next compaction goes on where it ended.
+        Whatever keeps it from being done, the next packing goes on where it ended.
         """
 
         def go_on(slice_: Future[bool]) -> None:
             if (error := slice_.exception()) is not None:
-                log.info("what left the window of %r is not packed: %s", conversation, error)
+                log.info("old events of %r are not packed: %s", conversation, error)
             elif slice_.result():
                 self._pack(conversation)
 

@@ -11,6 +11,7 @@ import pytest
 from timeline.errors import NotAStore, StoreCorrupt, StoreError
 from timeline.frozen import sha256_hex
 from timeline.ports import Snapshot
+from timeline.store.sqlite import packing
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
@@ -56,9 +57,12 @@ async def _the_fifth_is_damaged(store: SQLiteStore) -> None:
     assert await versions(store, "b") == [1, 2, 3]
 
 
-async def test_a_flipped_byte_in_a_packed_payload_is_reported_with_its_place(tmp_path: Path) -> None:
+async def test_a_flipped_byte_in_a_packed_payload_is_reported_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each of its bytes in turn: it damages that event alone, and no window; or it changes nothing that is read."""
     file = tmp_path / "agent.db"
+    monkeypatch.setattr(packing, "LEAST_EVENTS", 1)
     await _damaged(file, b"a value", b"a value")
     whole = file.read_bytes()
     with closing(sqlite3.connect(file)) as connection:

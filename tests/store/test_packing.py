@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.downgrade import before_packing
 from timeline.blocks import ToolCall
-from timeline.events import BlockAppended, BlockRedacted
+from timeline.events import BlockAppended, BlockRedacted, BlocksHidden, Replacement
 from timeline.ports import Snapshot
 from timeline.store.packing import packed, unpacked
 from timeline.store.sqlite import packing
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from timeline.events import Event
 
 TEXT = "def read(self) -> str:\n    return self.lines\n" * 20
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a packing wait for no more than one event."""
+    monkeypatch.setattr(packing, "LEAST_EVENTS", 1)
 
 
 def _asked(file: Path, statement: str) -> list[Any]:
@@ -93,14 +99,43 @@ async def test_packing_a_database_makes_it_smaller(tmp_path: Path) -> None:
     assert file.stat().st_size <= size
 
 
-async def test_an_append_without_a_snapshot_packs_nothing(tmp_path: Path) -> None:
+async def test_an_append_of_blocks_packs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent waits for it."""
     file = tmp_path / "agent.db"
+    monkeypatch.setattr(packing, "NEWEST", 5)
+    async with await SQLiteStore.open(file) as store:
+        for _ in range(10):
+            await store.append("a", [block_event(text=TEXT)])
+    assert _packed(file) == []
+
+
+async def test_behind_a_hide_all_but_the_newest_events_are_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy that hides for long, and compacts late, has a small database too."""
+    file = tmp_path / "agent.db"
+    monkeypatch.setattr(packing, "NEWEST", 5)
+    hidden = event(BlocksHidden(reason="pressure", blocks=(Replacement(version=1, text="hidden"),)))
     async with await SQLiteStore.open(file) as store:
         await store.append("a", [block_event(text=TEXT) for _ in range(10)])
-        await store.append("a", [compaction(1, 9)])
+        before = [e async for e in store.read("a")]
+        await store.append("a", [hidden])
         await store.append("a", events(1))
-    assert _packed(file) == []
+        assert _packed(file) == list(range(1, 7))
+        assert [e async for e in store.read("a", until=10)] == before
+
+
+async def test_a_packing_waits_for_enough_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its slices is a transaction of its own."""
+    file = tmp_path / "agent.db"
+    monkeypatch.setattr(packing, "LEAST_EVENTS", 10)
+    async with await SQLiteStore.open(file) as store:
+        await _compacted(store)
+        await store.append("a", events(1))
+        assert _packed(file) == []
+        await store.append("a", [compaction(1, 11, round_=2)], snapshot=Snapshot(version=13, window_start=12))
+        await store.append("a", events(1))
+        assert _packed(file) == list(range(1, 11))
 
 
 async def test_closing_leaves_later_slices_to_the_next_compaction(
@@ -112,7 +147,7 @@ async def test_closing_leaves_later_slices_to_the_next_compaction(
     async with await SQLiteStore.open(file) as store:
         before = await _compacted(store)
     assert _packed(file)[:2] == [1, 2]
-    monkeypatch.undo()
+    monkeypatch.setattr(packing, "MOST_EVENTS", 1_000)
     async with await SQLiteStore.open(file) as store:
         assert [e async for e in store.read("a", until=10)] == before
         await store.append("a", [compaction(1, 10, round_=2)], snapshot=Snapshot(version=12, window_start=10))
@@ -128,7 +163,7 @@ from timeline.store.sqlite import packing
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import compaction
 
-packing.MOST_EVENTS = 3
+packing.MOST_EVENTS, packing.LEAST_EVENTS = 3, 1
 
 async def main():
     store = await SQLiteStore.open(sys.argv[1])
@@ -195,13 +230,13 @@ async def test_scavenging_removes_what_is_packed(tmp_path: Path) -> None:
         await store.append("a", [compaction(1, 3)], snapshot=Snapshot(version=6, window_start=4))
         await store.append("a", events(1))
         assert _packed(file) == [1, 2, 3]
+        rehearsed = await store.rehearse(["a"])
         removal = await store.remove("a")
-        assert removal.events == 3
+        assert removal.events == rehearsed.removals["a"].events == 3
         assert removal.size > len(TEXT)
         assert _packed(file) == []
         assert [hit.version async for hit in store.search("unheard")] == []
         assert [fact.subject for fact in await found(store, kind="command")] == ["make one"]
-        assert await store.rehearse(["a"])
 
 
 async def test_facts_and_searches_that_come_later_read_what_is_packed(tmp_path: Path) -> None:
