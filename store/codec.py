@@ -22,6 +22,8 @@ from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock
 from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
 from timeline.events import (
     BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
     CompactionCompleted,
     CompactionReverted,
     ConversationOpened,
@@ -36,12 +38,9 @@ from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.frozen import PLAIN, canonical_json, is_flat, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
 
-from .facts import facts_of_batch
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from .facts import BatchFacts
 
 Row: TypeAlias = tuple[Any, ...]
 """``(position, version, event_id, type, schema_version, at, payload, checksum)`` as the database returns it."""
@@ -100,8 +99,10 @@ class Batch(NamedTuple):
     fork: ForkPoint | None
     compactions: Sequence[tuple[int, Payload]]
     """The source events of digest rows, each with its place in the append, from 0."""
-    facts: BatchFacts | None
-    """What the append makes known."""
+    redacted: Sequence[tuple[int, int]]
+    """The versions of blocks that the append redacts, each with the place of the event that does."""
+    shortens: bool
+    """Whether the append moves a window or hides blocks: old events are packed behind it."""
 
     @property
     def ids(self) -> list[str]:
@@ -153,7 +154,8 @@ def encode(
         parent,
         fork,
         [(n, payload) for n, payload in others if type(payload) in _WITH_ROWS] if others else (),
-        facts_of_batch(events),
+        [(n, payload.version) for n, payload in others if type(payload) is BlockRedacted] if others else (),
+        snapshot is not None or any(type(payload) is BlocksHidden for _, payload in others),
     )
 
 

@@ -1,4 +1,4 @@
-"""Facts as rows: what an append makes known, the shape of a row, and the conditions of a query.
+"""Facts as rows: the shape of a row, and the conditions of a query.
 
 The rules are here once, for every store: which call a result answers, what a redaction takes away, which blocks a
 compaction covers, and what a condition means. A database narrows by its indexes first; `FactFilter.matches` decides.
@@ -12,10 +12,8 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
-from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import InvalidFilter
-from timeline.events import BlockAppended, BlockRedacted
-from timeline.facts.extracting import ReadCall, facts_named, facts_of_read_call, read_call
+from timeline.facts.extracting import facts_named
 from timeline.facts.model import Fact
 from timeline.queries import FactKind, StoredFact
 
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from timeline.blocks import Block
-    from timeline.events import NewEvent
 
     from .globs import Glob
 
@@ -35,7 +32,7 @@ KINDS: Final[tuple[FactKind, ...]] = get_args(FactKind)
 """A kind's number in a row is its place here. Stored: only add at the end."""
 NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 NAMED: Final = frozenset({NUMBERS["url"], NUMBERS["identifier"]})
-"""The kinds that are caught up later: every text of the log has to be read for them."""
+"""The kinds that a text names; the others are what a result says was done."""
 BESIDE: Final = ".call"
 """The ``path`` of a row whose block is the call beside the event's own block, a result."""
 _RESULT: Final = ".result"
@@ -76,68 +73,9 @@ class FactRow(NamedTuple):
     source: int
 
 
-class Waiting(NamedTuple):
-    """A result whose call is not in its append; ``number`` is its place there.
-
-    ``call`` is the path that its call should have, empty for a path of an application's own. ``other`` is a call of
-    the append with the same id, and its place: the one that is answered if none has the path.
-    """
-
-    number: int
-    result: ToolResult
-    at: datetime
-    call: str
-    other: tuple[int, ReadCall] | None
-
-
-class BatchFacts(NamedTuple):
-    """What an append makes known, by places in the append instead of versions.
-
-    Attributes:
-        answered: the results whose calls are in the append too: the call's place, the result's, and the facts, whose
-            versions are places.
-        waiting: the results whose calls have to be looked up.
-        calls: the calls that have no result in the append, each with its place.
-        redacted: versions of blocks that the append redacts, each with the place of the event that does.
-    """
-
-    answered: Sequence[tuple[int, int, str, tuple[Fact, ...]]]
-    waiting: Sequence[Waiting]
-    calls: Sequence[tuple[int, ReadCall]]
-    redacted: Sequence[tuple[int, int]]
-
-
 def call_path(path: str) -> str | None:
     """Return the path of the call that the result at a path answers; None for a path of an application's own."""
     return path[: -len(_RESULT)] + BESIDE if path.endswith(_RESULT) else None
-
-
-def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
-    """Return what the results of an append make known, and what it redacts; None for nothing."""
-    calls: dict[str, tuple[int, ReadCall]] = {}
-    by_id: dict[str, tuple[int, ReadCall]] = {}
-    answered: list[tuple[int, int, str, tuple[Fact, ...]]] = []
-    waiting: list[Waiting] = []
-    redacted: list[tuple[int, int]] = []
-    for number, event in enumerate(events):
-        payload = event.payload
-        if type(payload) is BlockAppended:
-            block = payload.block
-            if type(block) is ToolCall:
-                calls[block.path] = by_id[block.call_id] = (number, read_call(block))
-            elif type(block) is ToolResult:
-                path = block.path
-                beside = path[: -len(_RESULT)] + BESIDE if path.endswith(_RESULT) else ""
-                call = calls.pop(beside, None) if beside else None
-                if call is None:
-                    waiting.append(_new(Waiting, (number, block, event.at, beside, by_id.get(block.call_id))))
-                elif facts := facts_of_read_call(call[1], call[0], block, number, event.at):
-                    answered.append((call[0], number, path, facts))
-        elif type(payload) is BlockRedacted:
-            redacted.append((number, payload.version))
-    if not (answered or waiting or calls or redacted):
-        return None
-    return BatchFacts(answered, waiting, [*calls.values()] if calls else (), redacted)
 
 
 def rows_of_facts(  # noqa: PLR0917 - the parts of a key

@@ -7,14 +7,35 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from timeline.store.migrations import create
+from timeline.store.packing import unpacked
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+def unpack(connection: sqlite3.Connection) -> None:
+    """Write every packed payload as plain text, as if it had never been packed."""
+    connection.create_function("unpacked", 1, unpacked)
+    connection.execute("UPDATE events SET payload = unpacked(packed), packed = NULL WHERE packed IS NOT NULL")
+
+
+def _unpack(connection: sqlite3.Connection) -> None:
+    unpack(connection)
+    for table in ("events", "conversations"):
+        connection.execute(f"ALTER TABLE {table} DROP COLUMN packed")
+
+
+def before_packing(file: Path) -> None:
+    """Make a store what the schema before packed payloads made of it."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        _unpack(connection)
+        connection.execute("DELETE FROM migrations WHERE number >= 8")
+
+
 def before_facts(file: Path) -> None:
     """Make a store what the schema before the facts made of it."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        _unpack(connection)
         for table in ("facts", "facts_progress"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("DELETE FROM migrations WHERE number >= 7")
@@ -23,6 +44,7 @@ def before_facts(file: Path) -> None:
 def before_digest_rows(file: Path) -> None:
     """Make a store what the schema before the digests' rows made of it."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        _unpack(connection)
         for table in (
             "facts",
             "facts_progress",

@@ -186,10 +186,9 @@ class FactRecord:
 class FactReach:
     """How far the index of facts reaches.
 
-    Facts of files, commands, searches and errors are there as soon as their result is; ``position`` is that of the last
-    event whose URLs, identifiers and requests are in the index too. What is behind it is caught up by the next query,
-    or scanned by a reader that may not write. ``head`` is the position of the last event, ``form`` the number of the
-    rules.
+    ``position`` is that of the last event whose facts are in it. What is behind it is caught up by the next query, or
+    read from the log by a store that may not write: an answer is complete either way. ``head`` is the position of the
+    last event, ``form`` the number of the rules.
     """
 
     position: int

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..codec import Batch, Row
-    from .recent_calls import RecentCalls
 
 
 _LARGE: Final = 1_000_000
@@ -75,7 +74,6 @@ def _row_handed_over(batch: Batch, log: SQLiteLog, number: int, version: int) ->
 def insert(
     connection: sqlite3.Connection,
     placed: Sequence[PlacedBatch],
-    recent: RecentCalls,
     row: Callable[[Batch, SQLiteLog, int, int], Row] = _row,
 ) -> list[Appended]:
     """Write batches in the open transaction; batches of one log come in the order of their versions.
@@ -83,7 +81,6 @@ def insert(
     Args:
         connection: has the transaction.
         placed: the batches.
-        recent: calls that were appended lately.
         row: makes the row of an event: of a batch, its log, the event's place in the batch and its version.
 
     Raises:
@@ -107,14 +104,11 @@ def insert(
     for batch, log, first, last in placed:
         position += last - first + 1
         appended.append(Appended(first, last, position))
-        if batch.facts is not None:
-            facts.write(connection, log, recent, first, position - last + first, batch.facts)
+        for number, version in batch.redacted:
+            if version < first + number:
+                facts.forget(connection, log.key, version)
         for number, payload in batch.compactions:
             digest_rows.write(connection, log.key, rows_of(first + number, batch.drafts[number].at, payload))
-    # Last: whoever rolls a failed insert back to a savepoint has none of its calls to forget.
-    for batch, log, first, _ in placed:
-        if batch.facts is not None and batch.facts.calls:
-            recent.written(log.key, first, batch.facts.calls)
     return appended
 
 
@@ -146,7 +140,7 @@ def append_nothing(connection: sqlite3.Connection, conversation: str) -> Appende
     return Appended(log.version + 1, log.version, log.last_position())
 
 
-def append(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) -> Appended:
+def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
     """Append a batch in a transaction of its own, or raise and leave nothing behind.
 
     ``BEGIN IMMEDIATE``: SQLite refuses a transaction that reads first and writes later at once, without waiting for the
@@ -159,19 +153,16 @@ def append(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) ->
     connection.execute("BEGIN IMMEDIATE")
     try:
         if any(len(draft.payload) > _LARGE for draft in batch.drafts):
-            appended = _append_large(connection, batch, recent)
+            appended = _append_large(connection, batch)
         else:
-            appended = _append(connection, batch, recent, _begin_again)
+            appended = _append(connection, batch, _begin_again)
         connection.execute("COMMIT")
-        recent.committed()
     finally:
-        _roll_back(connection, recent)
+        _roll_back(connection)
     return appended
 
 
-def append_all(
-    connection: sqlite3.Connection, batches: Sequence[Batch], recent: RecentCalls
-) -> list[Appended | Exception]:
+def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Appended | Exception]:
     """Append batches, in order, in one transaction; return the place of each, or the error that refused it.
 
     A refused batch leaves the others alone. Where the database itself fails to write one of them (a full disk, say),
@@ -181,40 +172,35 @@ def append_all(
         sqlite3.Error: the transaction could not be begun or committed; nothing was written.
     """
     if len(batches) < 2:
-        return [_alone(connection, batch, recent) for batch in batches]
+        return [_alone(connection, batch) for batch in batches]
     connection.execute("BEGIN IMMEDIATE")
     try:
         try:
-            outcomes = _at_once(connection, batches, recent) or [
-                _one_of_many(connection, batch, recent) for batch in batches
-            ]
+            outcomes = _at_once(connection, batches) or [_one_of_many(connection, batch) for batch in batches]
         except Exception:  # noqa: BLE001 - whose it is shows when each has a transaction of its own
-            _roll_back(connection, recent)
-            return [_alone(connection, batch, recent) for batch in batches]
+            _roll_back(connection)
+            return [_alone(connection, batch) for batch in batches]
         connection.execute("COMMIT")
-        recent.committed()
     finally:
-        _roll_back(connection, recent)
+        _roll_back(connection)
     return outcomes
 
 
-def _alone(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) -> Appended | Exception:
+def _alone(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:
     try:
-        return append(connection, batch, recent)
+        return append(connection, batch)
     except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the batch
         return error
 
 
-def _at_once(
-    connection: sqlite3.Connection, batches: Sequence[Batch], recent: RecentCalls
-) -> list[Appended | Exception] | None:
+def _at_once(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Appended | Exception] | None:
     """Write all batches as one, which costs a fraction; None where one of them needs a closer look."""
     placed = _at_the_ends(connection, batches)
     if placed is None:
         return None
     connection.execute("SAVEPOINT batch")
     try:
-        outcomes: list[Appended | Exception] = [*insert(connection, placed, recent)]
+        outcomes: list[Appended | Exception] = [*insert(connection, placed)]
     except sqlite3.IntegrityError:
         connection.execute("ROLLBACK TO batch")
         return None
@@ -242,11 +228,11 @@ def _at_the_ends(connection: sqlite3.Connection, batches: Sequence[Batch]) -> li
     return placed
 
 
-def _one_of_many(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) -> Appended | Exception:
+def _one_of_many(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:
     """Append one batch of several, or roll it back alone."""
     connection.execute("SAVEPOINT batch")
     try:
-        outcome: Appended | Exception = _append(connection, batch, recent, _back_to_savepoint)
+        outcome: Appended | Exception = _append(connection, batch, _back_to_savepoint)
     except TimelineError as refusal:
         outcome = refusal
     connection.execute("RELEASE batch")
@@ -267,7 +253,7 @@ def _place(connection: sqlite3.Connection, batch: Batch) -> PlacedBatch | Append
     return PlacedBatch(batch, log, log.version + 1, log.version + len(batch.drafts))
 
 
-def _append_large(connection: sqlite3.Connection, batch: Batch, recent: RecentCalls) -> Appended:
+def _append_large(connection: sqlite3.Connection, batch: Batch) -> Appended:
     """Append a batch with a large payload, in the transaction of this batch alone.
 
     What is known is looked up first: the payloads are gone afterwards, and nothing could be tried again.
@@ -277,21 +263,20 @@ def _append_large(connection: sqlite3.Connection, batch: Batch, recent: RecentCa
         return placed
     if known := append_rules.collision(batch, placed.log):
         return known
-    (appended,) = insert(connection, [placed], recent, _row_handed_over)
+    (appended,) = insert(connection, [placed], _row_handed_over)
     return appended
 
 
 def _append(
     connection: sqlite3.Connection,
     batch: Batch,
-    recent: RecentCalls,
     undo: Callable[[sqlite3.Connection], None],
 ) -> Appended:
     placed = _place(connection, batch)
     if isinstance(placed, Appended):
         return placed
     try:
-        (appended,) = insert(connection, [placed], recent)
+        (appended,) = insert(connection, [placed])
     except sqlite3.IntegrityError:
         # Insert first: the unique indexes find known ids and paths, so that an append pays for no look-up of its own.
         # Only a refused one is looked up, after its rows are rolled back.
@@ -312,8 +297,7 @@ def _back_to_savepoint(connection: sqlite3.Connection) -> None:
     connection.execute("ROLLBACK TO batch")
 
 
-def _roll_back(connection: sqlite3.Connection, recent: RecentCalls) -> None:
-    recent.rolled_back()
+def _roll_back(connection: sqlite3.Connection) -> None:
     # Only inside a transaction: a full disk rolls back by itself, and a commit leaves nothing to roll back.
     if connection.in_transaction:
         connection.execute("ROLLBACK")

@@ -18,6 +18,7 @@ from weakref import WeakSet
 from timeline.errors import ForkedProcess
 from timeline.ports import leave_to_parent
 
+from ..packing import unpacked
 from .identity import found_node
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Connection(sqlite3.Connection):
         self.node: Node | None = None
         with _OPENING:  # A fork waits here: it must know every open connection.
             super().__init__(*args, **kwargs)
+            know_packed(self)
             ((_, _, path),) = self.execute("PRAGMA database_list")
             self.node = found_node(path)
             _OPEN.add(self)
@@ -41,6 +43,11 @@ class Connection(sqlite3.Connection):
         """Close it; a second call does nothing."""
         super().close()
         _OPEN.discard(self)
+
+
+def know_packed(connection: sqlite3.Connection) -> None:
+    """Give a connection the function that statements read packed payloads with."""
+    connection.create_function("unpacked", 1, unpacked, deterministic=True)
 
 
 def check_not_inherited(file: Path) -> None:

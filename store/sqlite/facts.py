@@ -1,8 +1,9 @@
-"""Facts of a SQLite store: rows written with the result that makes them known, and the queries over them.
+"""Facts of a SQLite store: rows that queries catch up from the log, and the queries over them.
 
-What an append makes known is written in its transaction. URLs, identifiers and requests, and what results of earlier
-versions of this library say, are caught up by queries, a slice at a time, between which the writer serves its queue. A
-reader that may not write reads the part that the index has not reached from the log.
+An append writes none: an agent waits for it, and nobody may ever ask. A query, a compaction or a removal brings the
+rows up to the head first, a slice at a time, between which the writer serves its queue. A reader that may not write
+reads the part that the rows have not reached from the log. Earlier releases wrote some of the rows with the append;
+those are taken as they are.
 
 Making facts of stored events asks the database for calls and redactions. The writer and the readers have different
 connections, so `facts_of_page` is a generator of questions, which both answer.
@@ -23,7 +24,7 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import ConversationNotFound, StoreCorrupt
 from timeline.events import BlockAppended
 from timeline.events.encoding import decode_payload
-from timeline.facts.extracting import BY_USER, FORM, facts_of_read_call, facts_of_result, read_call
+from timeline.facts.extracting import BY_USER, FORM, facts_of_result
 from timeline.facts.record import merged, record_from
 from timeline.queries import FactEntry
 
@@ -45,7 +46,6 @@ from ..facts import (
 )
 from ..search.scanning import redacted_version
 from . import statements
-from .inserting import insert_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -53,14 +53,10 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Covers
-    from timeline.facts.extracting import ReadCall
     from timeline.facts.tool_use import Call
     from timeline.queries import FactRecord, StoredFact
 
     from ..codec import Row
-    from ..facts import BatchFacts, Waiting
-    from .log_head import SQLiteLog
-    from .recent_calls import RecentCalls
 
 T = TypeVar("T")
 Asking: TypeAlias = Generator[tuple[str, tuple[Any, ...]], "list[Row]", T]
@@ -75,86 +71,6 @@ _LAST: Final = 2**63 - 1
 
 
 # --- the writer ---------------------------------------------------------------------------------------------------
-
-
-def write(  # noqa: PLR0917 - an append's place
-    connection: sqlite3.Connection, log: SQLiteLog, recent: RecentCalls, first: int, position: int, facts: BatchFacts
-) -> None:
-    """Write what an append makes known; its events are written before.
-
-    Args:
-        connection: has the append's transaction.
-        log: the log's head.
-        recent: calls that were appended lately.
-        first: version of the append's first event.
-        position: position of that event.
-        facts: what the append makes known, by places in the append.
-    """
-    key = log.key
-    rows: list[FactRow] = []
-    for call, number, path, said in facts.answered:
-        rows += rows_of_facts(said, key, position + number, path, first + call, first)
-    if facts.waiting:
-        rows += _answered(connection, log, recent, first, position, facts.waiting)
-    insert_rows(connection, statements.INSERT_FACTS, [*chain.from_iterable(rows)])
-    for number, version in facts.redacted:
-        if version < first + number:
-            forget(connection, key, version)
-
-
-def _answered(  # noqa: PLR0917 - an append's place
-    connection: sqlite3.Connection,
-    log: SQLiteLog,
-    recent: RecentCalls,
-    first: int,
-    position: int,
-    waiting: Sequence[Waiting],
-) -> list[FactRow]:
-    """Return the rows of results whose calls are not in their append at the path beside them."""
-    calls = _calls_at(connection, log, recent, [each.call for each in waiting if each.call])
-    rows: list[FactRow] = []
-    for number, result, at, path, other in waiting:
-        if other is None and path not in calls:
-            continue
-        version = first + number
-        call_version, call = calls.get(path, (version, None))
-        if call_version >= version and other is not None:
-            call_version, call = first + other[0], other[1]
-        if call is not None and call_version < version:
-            said = facts_of_read_call(call, call_version, result, version, at)
-            rows += rows_of_facts(said, log.key, position + number, result.path, call_version)
-    return rows
-
-
-def _calls_at(
-    connection: sqlite3.Connection, log: SQLiteLog, recent: RecentCalls, paths: Sequence[str]
-) -> dict[str, tuple[int, ReadCall | None]]:
-    """Return the blocks at these paths, with their versions; None for what is no call, or no longer."""
-    calls: dict[str, tuple[int, ReadCall | None]] = {}
-    unknown: list[str] = []
-    for path in paths:
-        if (call := recent.take(log.key, log.first_version, path)) is not None:
-            calls[path] = call
-        else:
-            unknown.append(path)
-    if unknown:
-        wanted = json.dumps(unknown)
-        if log.base:
-            found = connection.execute(statements.CALLS_AT, (_LAST, log.key, wanted)).fetchall()
-        else:
-            found = connection.execute(statements.OWN_CALLS, (log.key, wanted)).fetchall()
-        for path, version, text in found:
-            stored = _call(text)
-            calls[path] = (version, None if stored is None else read_call(stored))
-    if calls:
-        # Always asked of the database: another process may have redacted a call that is remembered here.
-        if log.base:
-            rows = connection.execute(statements.REDACTIONS, (_LAST, log.key)).fetchall()
-        else:
-            rows = connection.execute(statements.OWN_REDACTIONS, (log.key,)).fetchall()
-        redacted = _redacted(rows) if rows else ()
-        calls = {p: (v, None if v in redacted else call) for p, (v, call) in calls.items()} if redacted else calls
-    return calls
 
 
 def forget(connection: sqlite3.Connection, key: int, version: int) -> None:

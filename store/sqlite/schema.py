@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from sqlalchemy import Index, Text, UniqueConstraint, text
+from sqlalchemy import Index, LargeBinary, Text, UniqueConstraint, text
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import registry
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -47,6 +47,8 @@ class ConversationRow(Stored, table=True):
     """The last version that a fork shares with its parent; its own begin behind it. 0 for other conversations."""
     first_version: int = Field(default=1, sa_column_kwargs={"server_default": text("1")})
     """All events from this version on are there; some before it were scavenged."""
+    packed: int = Field(default=0, sa_column_kwargs={"server_default": text("0")})
+    """Its own events up to this version are packed, where that makes them smaller."""
 
 
 class EventRow(Stored, table=True):
@@ -56,7 +58,8 @@ class EventRow(Stored, table=True):
     planning a window open no payload. AUTOINCREMENT, because SQLite would give a plain rowid again once the newest row
     is gone.
 
-    A scavenged event keeps its row, with an empty payload and checksum, and neither turn nor tokens.
+    ``payload`` is empty where ``packed`` holds it, which `store.packing.unpacked` reads. A scavenged event keeps its
+    row, with an empty payload and checksum, and neither turn nor tokens.
     """
 
     __tablename__: ClassVar[Any] = "events"
@@ -82,6 +85,7 @@ class EventRow(Stored, table=True):
     tokens: int | None = None
     payload: str = Field(sa_type=Text)
     checksum: str = Field(sa_type=Text)
+    packed: bytes | None = Field(default=None, sa_type=LargeBinary)
 
 
 class SnapshotRow(Stored, table=True):
@@ -203,8 +207,8 @@ class SearchProgressRow(Stored, table=True):
 class FactTableRow(Stored, table=True):
     """One fact; see `store.facts.FactRow` for the columns.
 
-    Time and path of its event are the event's own. The key's order is that of the log, so that an append writes the
-    rows behind all others. Nothing is declared as a foreign key, since an append would pay two look-ups for each row.
+    Time and path of its event are the event's own. The key's order is that of the log, so that new rows come behind
+    all others. Nothing is declared as a foreign key, which would cost two look-ups for each row.
     """
 
     __tablename__: ClassVar[Any] = "facts"
@@ -229,7 +233,7 @@ class FactTableRow(Stored, table=True):
 
 
 class FactProgressRow(Stored, table=True):
-    """How far texts are read for facts: one row once a query asked, with the number of the rules."""
+    """How far the log is read for facts: one row once a query asked, with the number of the rules."""
 
     __tablename__: ClassVar[Any] = "facts_progress"
     __table_args__: ClassVar[Any] = {"sqlite_strict": True}

@@ -29,7 +29,10 @@ FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.
 
 _KEY_OF = "(SELECT key FROM conversations WHERE id = ?)"
 _INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
-EVENT = "e.position, e.version, e.event_id, e.type, e.schema_version, e.at, e.payload, e.checksum"
+PAYLOAD: Final = "CASE WHEN packed IS NULL THEN payload ELSE payload || unpacked(packed) END"
+"""The payload of an event; each of the store's connections has the function. Rare events are never packed."""
+_PAYLOAD_OF_E = "CASE WHEN e.packed IS NULL THEN e.payload ELSE e.payload || unpacked(e.packed) END"
+EVENT = f"e.position, e.version, e.event_id, e.type, e.schema_version, e.at, {_PAYLOAD_OF_E}, e.checksum"
 _THERE = " AND e.checksum <> ''"
 _LISTED = "(SELECT value FROM json_each(?))"
 
@@ -167,11 +170,11 @@ ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, che
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
 TO_REMOVE: Final = (
-    "SELECT position, version, payload FROM events WHERE conversation = ? AND version > ? AND version <= ?"
+    f"SELECT position, version, {PAYLOAD} FROM events WHERE conversation = ? AND version > ? AND version <= ?"
     f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
 )
 BLANK: Final = (
-    "UPDATE events SET payload = '', checksum = '', turn_id = NULL, tokens = NULL,"
+    "UPDATE events SET payload = '', packed = NULL, checksum = '', turn_id = NULL, tokens = NULL,"
     f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
 )
 """A rare event gets another type, so that the indexes of rare events find none that is not there."""
@@ -187,7 +190,9 @@ NEWEST_BASE: Final = (
     f"{_LINEAGE}SELECT b.body, b.checksum FROM lineage AS l CROSS JOIN bases AS b"
     " ON b.conversation = l.key AND b.version <= l.last AND b.version <= ? ORDER BY b.version DESC LIMIT 1"
 )
-NAMING_EVENTS: Final = "SELECT payload FROM events WHERE position > ? AND type <> 'block.appended' AND checksum <> ''"
+NAMING_EVENTS: Final = (
+    f"SELECT {PAYLOAD} FROM events WHERE position > ? AND type <> 'block.appended' AND checksum <> ''"
+)
 NAMING_SNAPSHOTS: Final = (
     "SELECT body FROM snapshots WHERE conversation > ? UNION ALL SELECT body FROM bases WHERE conversation > ?"
 )
@@ -198,6 +203,24 @@ SETTING: Final = "SELECT value FROM settings WHERE name = ?"
 SET: Final = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
 SET_ONCE: Final = "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)"
 UNSET: Final = "DELETE FROM settings WHERE name = ?"
+
+# --- packing ------------------------------------------------------------------------------------------------------
+
+PACKED_UNTIL: Final = "SELECT key, max(packed, base), version, window_start FROM conversations WHERE id = ?"
+SET_PACKED: Final = "UPDATE conversations SET packed = ? WHERE key = ?"
+_PACKED_COLUMNS = "position, conversation, version, event_id, type, schema_version, at, path, turn_id, tokens"
+TO_PACK: Final = (
+    f"SELECT {_PACKED_COLUMNS}, checksum, CAST(payload AS BLOB) FROM events"
+    " WHERE conversation = ? AND version > ? AND version <= ?"
+    f" AND NOT ({RARE_WHERE}) AND packed IS NULL AND checksum <> '' AND length(payload) <= 8000000"
+    " ORDER BY version LIMIT ?"
+)
+"""Rare events are left: statements look into them, and the rows of compactions refer to theirs. So is a payload that
+would hold up the writer for a tenth of a second."""
+TAKE_OUT: Final = "DELETE FROM events WHERE position = ?"
+PUT_BACK: Final = (
+    f"INSERT INTO events ({_PACKED_COLUMNS}, checksum, payload, packed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)"
+)
 
 # --- digests ------------------------------------------------------------------------------------------------------
 
@@ -269,24 +292,16 @@ def page_of_digests(given: frozenset[str]) -> str:
 # --- facts --------------------------------------------------------------------------------------------------------
 
 _RARE_WHERE_OF_E = RARE_WHERE.replace("type", "e.type")
-_INSERT_FACTS = (
-    "INSERT INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
-    " detail, path, source) VALUES "
+REPLACE_FACT: Final = (
+    "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
+    " detail, path, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_FACT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-INSERT_FACTS: Final = {rows: _INSERT_FACTS + ", ".join([_FACT_PARAMETERS] * rows) for rows in (50, 10, 1)}
-"""By number of rows, as `INSERT_EVENTS`."""
-REPLACE_FACT: Final = INSERT_FACTS[1].replace("INSERT", "INSERT OR REPLACE", 1)
 FACT: Final = (
     "f.position, f.number, f.conversation, f.kind, f.failed, f.status, f.version, f.call, f.subject, f.tool, f.detail,"
     " f.path, f.source"
 )
-OWN_CALLS: Final = (
-    f"SELECT path, version, payload FROM events INDEXED BY events_path WHERE conversation = ? AND path IN {_LISTED}"
-)
-"""In the order of the index: beside `json_each`, the look-ups would take half as long again."""
 CALLS_AT: Final = (
-    f"{_LINEAGE_UP_TO}SELECT e.path, e.version, e.payload FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    f"{_LINEAGE_UP_TO}SELECT e.path, e.version, {_PAYLOAD_OF_E} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
 _IN_LINEAGE = (
@@ -296,20 +311,17 @@ _IN_LINEAGE = (
 """No join: beside a lineage, a condition on the event alone makes SQLite build a Bloom filter of the table; the
 plus sign keeps it from making an index of the few ancestors."""
 CALLS_OF_IDS: Final = (
-    f"{_LINEAGE_UP_TO}SELECT json_extract(e.payload, '$.block.call_id'), e.version, e.payload FROM events AS e"
-    f" WHERE {_IN_LINEAGE} AND e.type = 'block.appended' AND instr(e.payload, '\"type\":\"react.tool.call\"') > 0"
-    f" AND json_valid(e.payload) AND json_extract(e.payload, '$.block.call_id') IN {_LISTED}"
+    f"{_LINEAGE_UP_TO}, texts (version, payload) AS MATERIALIZED (SELECT e.version, {_PAYLOAD_OF_E} FROM events AS e"
+    f" WHERE {_IN_LINEAGE} AND e.type = 'block.appended'"
+    f' AND instr({_PAYLOAD_OF_E}, \'"type":"react.tool.call"\') > 0) '
+    "SELECT json_extract(t.payload, '$.block.call_id'), t.version, t.payload FROM texts AS t"
+    f" WHERE json_valid(t.payload) AND json_extract(t.payload, '$.block.call_id') IN {_LISTED}"
 )
 """Reads all calls of a conversation: only for results that no path leads to a call."""
 REDACTIONS: Final = (
     f"{_LINEAGE_UP_TO}SELECT e.conversation, e.version, e.payload FROM events AS e INDEXED BY events_rare_within"
     f" WHERE {_IN_LINEAGE} AND e.type = 'block.redacted' AND {_RARE_WHERE_OF_E}"
 )
-OWN_REDACTIONS: Final = (
-    "SELECT conversation, version, payload FROM events INDEXED BY events_rare_within"
-    f" WHERE conversation = ? AND type = 'block.redacted' AND {RARE_WHERE}"
-)
-"""The same of a conversation that is no fork, in a quarter of the time."""
 FORGET_FACTS: Final = (
     "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
     " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"
@@ -318,12 +330,12 @@ FACTS_PROGRESS: Final = "SELECT position FROM facts_progress WHERE form = ?"
 FORGET_FACTS_PROGRESS: Final = "DELETE FROM facts_progress"
 SET_FACTS_PROGRESS: Final = "INSERT OR REPLACE INTO facts_progress (form, position) VALUES (?, ?)"
 EVENTS_OF_FACTS: Final = (
-    "SELECT position, conversation, version, at, coalesce(path, ''), payload, checksum FROM events"
+    f"SELECT position, conversation, version, at, coalesce(path, ''), {PAYLOAD}, checksum FROM events"
     " WHERE position > ? AND position <= ? AND type = 'block.appended' AND schema_version = 1"
     " ORDER BY position LIMIT ?"
 )
 EVENTS_OF_FACTS_WITHIN: Final = (
-    "SELECT position, conversation, version, at, coalesce(path, ''), payload, checksum FROM events NOT INDEXED"
+    f"SELECT position, conversation, version, at, coalesce(path, ''), {PAYLOAD}, checksum FROM events NOT INDEXED"
     " WHERE conversation = ? AND position > ? AND position <= ? AND type = 'block.appended' AND schema_version = 1"
     " ORDER BY position LIMIT ?"
 )
@@ -417,10 +429,10 @@ INDEX_TEXT: Final = "INSERT INTO search_index (rowid, words, humps, tags) VALUES
 UNINDEX_TEXT: Final = "INSERT INTO search_index (search_index, rowid, words, humps, tags) VALUES ('delete', ?, ?, ?, ?)"
 INDEXED: Final = "SELECT rowid FROM search_index WHERE rowid = ?"
 TO_INDEX: Final = (
-    "SELECT position, conversation, version, type, at, payload FROM events WHERE position > ? AND position <= ?"
+    f"SELECT position, conversation, version, type, at, {PAYLOAD} FROM events WHERE position > ? AND position <= ?"
     " AND type NOT IN ('context.rendered', 'model.called') AND checksum <> '' ORDER BY position LIMIT ?"
 )
-STORED_AT: Final = "SELECT position, payload FROM events WHERE conversation = ? AND version = ?"
+STORED_AT: Final = f"SELECT position, {PAYLOAD} FROM events WHERE conversation = ? AND version = ?"
 MERGE_INDEX: Final = "INSERT INTO search_index (search_index) VALUES ('optimize')"
 """Merge the index into one segment: until then, the words of a text that was taken out are still in the older ones."""
 REDACTED_SINCE: Final = (

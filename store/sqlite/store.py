@@ -35,7 +35,7 @@ from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only,
 from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
-from .connection import check_not_inherited
+from .connection import check_not_inherited, know_packed
 from .facts import SLICE as FACTS_SLICE
 from .facts import SQLiteFacts
 from .facts import catch_up as catch_up_facts
@@ -385,6 +385,7 @@ class SQLiteStore(QueryMixin):
 
     async def _rehearsed(self, conversations: Collection[str]) -> Rehearsal:
         copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        know_packed(copy)
 
         def rehearse_and_close() -> Rehearsal:
             with closing(copy):

@@ -18,9 +18,12 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from timeline.errors import StoreClosed
+
 from ..failures import closed
 from .appending import append_all
-from .recent_calls import RecentCalls
+from .holding import log
+from .packing import SLICE, pack_slice
 
 if TYPE_CHECKING:
     import sqlite3
@@ -67,7 +70,6 @@ class Writer:
         self._lock = Lock()
         self._stopping = False
         self._written = 0
-        self._recent = RecentCalls()
         self.opened: Future[str] = Future()
         """The store's name, once the connection is open; holds the error if it could not be opened."""
         self.stopped: Future[None] = Future()
@@ -161,12 +163,31 @@ class Writer:
             outcomes = [error] * len(group)
         else:
             self._written += sum(job.size for job in group) + _PER_COMMIT
+        # Before the answer: what its caller does next comes behind.
+        for job, outcome in zip(group, outcomes, strict=True):
+            if job.batch.shortens and not isinstance(outcome, BaseException):
+                self._pack(job.batch.conversation)
         _answer(group, outcomes)
+
+    def _pack(self, conversation: str) -> None:
+        """Queue the packing of a slice of a conversation's old events, and behind it the next one.
+
+        Whatever keeps it from being done, the next packing goes on where it ended.
+        """
+
+        def go_on(slice_: Future[bool]) -> None:
+            if (error := slice_.exception()) is not None:
+                log.info("old events of %r are not packed: %s", conversation, error)
+            elif slice_.result():
+                self._pack(conversation)
+
+        with suppress(StoreClosed):
+            self.submit(partial(pack_slice, conversation=conversation), SLICE).add_done_callback(go_on)
 
     def _append_gathered(self, group: list[_Append], connection: sqlite3.Connection) -> Sequence[Appended | Exception]:
         """Append a group and, in the same transaction, what was queued while it waited for its turn."""
         self._gather(group)
-        return append_all(connection, [job.batch for job in group], self._recent)
+        return append_all(connection, [job.batch for job in group])
 
     def _do(self, held: Held, job: _Job) -> None:
         try:

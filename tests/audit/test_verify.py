@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from tests.downgrade import unpack
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn
 from timeline.audit.verify import VerifyReport, verify
 from timeline.blocks import RangeSummary
@@ -341,6 +342,7 @@ def tamper(path: Path, *statements: str) -> None:
     """Change a store's file with SQLite alone."""
     connection = sqlite3.connect(path)
     with connection:
+        unpack(connection)
         for statement in statements:
             assert connection.execute(statement).rowcount == 1
     connection.close()

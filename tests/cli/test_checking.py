@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from tests.downgrade import unpack
 from timeline.audit.verify import VerifyReport
 from timeline.cli.checking import INVARIANTS
 from timeline.cli.exits import Exit
@@ -48,6 +49,7 @@ def test_a_flipped_byte_is_found_and_the_exit_code_tells(
 ) -> None:
     """An event that was changed behind the library's back breaks the verification, of this conversation and of all."""
     with closing(sqlite3.connect(db)) as connection, connection:
+        unpack(connection)
         connection.execute("UPDATE events SET payload = replace(payload, 'part 1', 'part 9') WHERE version = 2")
     done = run("verify", simulated["id"], "--json")
     assert done.code == Exit.NOT_SO

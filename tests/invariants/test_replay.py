@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
+from tests.downgrade import unpack
 from tests.invariants.playing import AT, run, search
 from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step, small
 from tests.invariants.watched import Watched
@@ -53,6 +54,7 @@ def _tampered(steps: list[Step], change: Callable[[sqlite3.Connection, RenderedC
             reject()
         assert run(_verified(file)).ok
         with closing(sqlite3.connect(file)) as database:
+            unpack(database)
             change(database, context)
             database.commit()
         return run(_verified(file))

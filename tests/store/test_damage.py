@@ -11,6 +11,7 @@ import pytest
 from timeline.errors import NotAStore, StoreCorrupt, StoreError
 from timeline.frozen import sha256_hex
 from timeline.ports import Snapshot
+from timeline.store.sqlite import packing
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
@@ -21,12 +22,17 @@ if TYPE_CHECKING:
 MARK = "a sentence that is easy to find"
 
 
-async def _damaged(file: Path, old: bytes, new: bytes) -> None:
-    """Make a store with ten events, the fifth of which holds the mark, and change bytes in its file."""
+async def _damaged(file: Path, old: bytes, new: bytes, *, window_start: int = 8) -> None:
+    """Make a store with ten events, the fifth of which holds the mark, and change bytes in its file.
+
+    What lies before the window is packed.
+    """
     async with await SQLiteStore.open(file) as store:
         await store.append("a", [*events(4), block_event("p5", MARK), *events(5)])
         await store.append("b", events(3), values={sha256_hex("a value"): "a value"})
-        await store.append("a", events(1), snapshot=Snapshot(version=11, window_start=8, state={"x": "a state"}))
+        await store.append(
+            "a", events(1), snapshot=Snapshot(version=11, window_start=window_start, state={"x": "a state"})
+        )
     content = file.read_bytes()
     assert content.count(old) == 1
     file.write_bytes(content.replace(old, new))
@@ -35,15 +41,44 @@ async def _damaged(file: Path, old: bytes, new: bytes) -> None:
 @pytest.mark.parametrize("new", [MARK.upper().encode(), b"\xff" * len(MARK), b"\x00" * len(MARK)])
 async def test_a_flipped_byte_in_a_payload_is_reported_with_its_place(tmp_path: Path, new: bytes) -> None:
     """Whatever the bytes become, the event is named by conversation, version and position; the others still read."""
-    await _damaged(tmp_path / "agent.db", MARK.encode(), new)
+    await _damaged(tmp_path / "agent.db", MARK.encode(), new, window_start=4)
     async with await SQLiteStore.open(tmp_path / "agent.db") as store:
-        for read in (versions(store, "a"), store.find("a", "p5"), store.read_versions("a", [4, 5])):
-            with pytest.raises(StoreCorrupt, match=r"agent\.db: event 5 of conversation 'a' \(position 5\)"):
-                await read
-        assert [e.version async for e in store.read("a", until=4)] == [1, 2, 3, 4]
-        assert [e.version async for e in store.read("a", after=5)] == [6, 7, 8, 9, 10, 11]
-        assert [e.version for e in (await store.load_window("a")).events] == [8, 9, 10, 11]
-        assert await versions(store, "b") == [1, 2, 3]
+        await _the_fifth_is_damaged(store)
+        with pytest.raises(StoreCorrupt, match="event 5"):
+            await store.load_window("a")
+
+
+async def _the_fifth_is_damaged(store: SQLiteStore) -> None:
+    for read in (versions(store, "a"), store.find("a", "p5"), store.read_versions("a", [4, 5])):
+        with pytest.raises(StoreCorrupt, match=r"agent\.db: event 5 of conversation 'a' \(position 5\)"):
+            await read
+    assert [e.version async for e in store.read("a", until=4)] == [1, 2, 3, 4]
+    assert [e.version async for e in store.read("a", after=5)] == [6, 7, 8, 9, 10, 11]
+    assert await versions(store, "b") == [1, 2, 3]
+
+
+async def test_a_flipped_byte_in_a_packed_payload_is_reported_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its bytes in turn: it damages that event alone, and no window; or it changes nothing that is read."""
+    file = tmp_path / "agent.db"
+    monkeypatch.setattr(packing, "LEAST_EVENTS", 1)
+    await _damaged(file, b"a value", b"a value")
+    whole = file.read_bytes()
+    with closing(sqlite3.connect(file)) as connection:
+        (body,) = connection.execute("SELECT packed FROM events WHERE conversation = 1 AND version = 5").fetchone()
+    start, harmless = whole.index(body), []
+    for place in range(len(body)):
+        file.write_bytes(whole[: start + place] + bytes([body[place] ^ 0x55]) + whole[start + place + 1 :])
+        async with await SQLiteStore.open(file, readonly=True) as store:
+            assert [e.version for e in (await store.load_window("a")).events] == [8, 9, 10, 11]
+            try:
+                (read,) = await store.read_versions("a", [5])
+                assert read.payload == block_event("p5", MARK).payload
+                harmless.append(place)
+            except StoreCorrupt:
+                await _the_fifth_is_damaged(store)
+    assert len(harmless) <= 1  # the bits behind the end
 
 
 async def test_a_flipped_byte_in_a_value_or_a_snapshot_is_reported(tmp_path: Path) -> None:
@@ -60,7 +95,7 @@ async def test_a_flipped_byte_in_a_value_or_a_snapshot_is_reported(tmp_path: Pat
 
 async def test_a_window_with_a_hole_is_not_handed_out(tmp_path: Path) -> None:
     """An event that vanished from the window is noticed: versions have no gaps."""
-    await _damaged(tmp_path / "agent.db", MARK.encode(), MARK.encode())
+    await _damaged(tmp_path / "agent.db", b"a value", b"a value")
     with closing(sqlite3.connect(tmp_path / "agent.db")) as connection:
         connection.execute("DELETE FROM events WHERE version = 9")
         connection.commit()
@@ -82,7 +117,7 @@ async def test_a_damaged_header_is_not_taken_for_a_store(tmp_path: Path) -> None
 async def test_a_store_that_lost_its_tables_says_so(tmp_path: Path) -> None:
     """A file with our mark and without our tables is damaged, not new."""
     file = tmp_path / "agent.db"
-    await _damaged(file, MARK.encode(), MARK.encode())
+    await _damaged(file, b"a value", b"a value")
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("DELETE FROM migrations")
         connection.commit()

@@ -28,6 +28,7 @@ from timeline.ports import Appended, Snapshot
 from timeline.store.facts import KINDS
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import facts as sqlite_facts
+from timeline.store.sqlite.connection import know_packed
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, compaction, event, fork
 from timeline.store.testing.facts import call, command, found, result
@@ -355,6 +356,7 @@ async def test_a_reader_that_may_not_write_reads_the_rest_from_the_log(tmp_path:
     for reached in (0, middle, expected[-1].position):
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
             if reached:
+                know_packed(connection)
                 sqlite_facts.catch_up(connection, reached)
         async with await SQLiteStore.open(file, readonly=True) as reader:
             assert (await reader.fact_reach()).position == reached
@@ -433,14 +435,33 @@ async def test_a_damaged_event_gives_no_facts_and_stops_no_query(tmp_path: Path)
         assert [f.subject for f in await found(store, kind="command")] == ["go test ./p0", "go test ./p1"]
 
 
-async def test_an_append_of_many_results_writes_all_their_facts(tmp_path: Path) -> None:
-    """Their rows are there with the results, before any query asks."""
+async def test_an_append_writes_no_facts_and_a_query_behind_it_has_them_all(tmp_path: Path) -> None:
+    """The store that appended, one beside it and one that may only read answer alike; a store that writes adds rows."""
     file = tmp_path / "agent.db"
-    async with await SQLiteStore.open(file) as store:
-        done = [each for number in range(50) for each in command(f"{number}", f"make {number}")]
-        await store.append("a", done)
+    subjects = [f"make {number}" for number in range(50)]
+    async with await SQLiteStore.open(file) as store, await SQLiteStore.open(file, readonly=True) as reader:
+        await store.append("a", [each for number in range(50) for each in command(f"{number}", f"make {number}")])
+        assert _asked(file, "SELECT 1 FROM facts") == []
+        assert [f.subject for f in await found(reader)] == subjects
+        assert _asked(file, "SELECT 1 FROM facts") == []
+        async with await SQLiteStore.open(file) as beside:
+            assert [f.subject for f in await found(beside)] == subjects
         assert len(_asked(file, "SELECT 1 FROM facts")) == 50
-        assert [f.subject for f in await found(store)] == [f"make {number}" for number in range(50)]
+        assert [f.subject for f in await found(store)] == subjects
+
+
+async def test_rows_that_an_earlier_release_wrote_with_its_appends_stay_as_they_are(tmp_path: Path) -> None:
+    """Behind the mark of what is caught up they are known: a query adds what they lack, and none twice."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file)
+    _asked(file, "DELETE FROM facts WHERE number < 0")
+    _asked(file, "UPDATE facts SET detail = 'as written'")
+    _asked(file, "UPDATE facts_progress SET position = 0")
+    async with await SQLiteStore.open(file) as store:
+        facts = await found(store)
+    assert [(f.subject, f.position) for f in facts] == [(f.subject, f.position) for f in expected]
+    written = {"command", "file_read"}
+    assert {f.detail for f in facts if f.kind in written} == {"as written"}
 
 
 async def test_appends_are_served_while_a_query_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,6 +492,7 @@ async def test_appends_are_served_while_a_query_catches_up(tmp_path: Path, monke
 CATCH_UP = """
 import asyncio, sys
 from timeline.store.sqlite import facts
+from timeline.store.sqlite.connection import know_packed
 from timeline.store.sqlite.store import SQLiteStore
 
 facts.MOST_EVENTS = 3
@@ -513,4 +535,5 @@ async def test_results_with_paths_of_an_application_answer_the_call_of_their_id(
     results = [ToolResult(call_id=each, text="done") for each in ("one", "two")]
     async with await SQLiteStore.open(file) as store:
         await store.append("a", [event(BlockAppended(block=b, tokens=1, counter="c")) for b in (*calls, *results)])
+        assert len(await found(store)) == 2
         assert _asked(file, "SELECT subject, version, call FROM facts") == [("make one", 3, 1), ("make two", 4, 2)]

@@ -12,7 +12,6 @@ from timeline.store.codec import encode
 from timeline.store.sqlite import statements
 from timeline.store.sqlite.appending import append
 from timeline.store.sqlite.files import connect_writer
-from timeline.store.sqlite.recent_calls import RecentCalls
 from timeline.store.sqlite.search import catch_up
 from timeline.store.testing import compaction, events
 
@@ -67,7 +66,7 @@ def connection(
     connection.execute("PRAGMA synchronous = OFF")
     for number in range(200):
         batch = [*events(2), compaction(1, 1, digest=WORK), *events(500 if number == 0 else 2)]
-        append(connection, encode(f"c{number}", batch, Expected.ANY, {}, None), RecentCalls())
+        append(connection, encode(f"c{number}", batch, Expected.ANY, {}, None))
     catch_up(connection, 10**6)
     if request.param == "analysed":
         connection.execute("ANALYZE")

@@ -7,7 +7,7 @@ form is made again.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.facts.model import Fact
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.facts.model import FactKind
-    from timeline.facts.tool_use import Call, ToolUse, UseKind
+    from timeline.facts.tool_use import Call, UseKind
 
 FORM: Final = 3
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
@@ -39,7 +39,7 @@ _KINDS: Final[dict[UseKind, FactKind]] = {
     "search": "search",
 }
 _new: Final = tuple.__new__
-"""Makes a fact in a third of the time that its constructor takes: an append makes one for each of its results."""
+"""Makes a fact in a third of the time that its constructor takes: a query may make those of a whole log."""
 _FIRST_WORDS: Final = 200
 _HEAD: Final = 2_000
 _TAIL: Final = 200
@@ -58,28 +58,8 @@ _HITS: Final = re.compile(
 )
 
 
-class ReadCall(NamedTuple):
-    """A call with its uses, which is all that the facts of its result need of it; a store keeps it for the result."""
-
-    path: str
-    name: str
-    uses: tuple[ToolUse, ...]
-
-
-def read_call(call: Call) -> ReadCall:
-    """Read the uses of a call."""
-    return _new(ReadCall, (call.path, call.name, tool_uses(call)))
-
-
 def facts_of_result(
     call: Call, call_version: int, result: ToolResult, result_version: int, at: datetime
-) -> tuple[Fact, ...]:
-    """Return what a call did, by its result; see `facts_of_read_call`."""
-    return facts_of_read_call(read_call(call), call_version, result, result_version, at)
-
-
-def facts_of_read_call(
-    call: ReadCall, call_version: int, result: ToolResult, result_version: int, at: datetime
 ) -> tuple[Fact, ...]:
     """Return what a call did, by its result: files, commands, searches, and the error of a call that failed.
 
@@ -98,7 +78,7 @@ def facts_of_read_call(
         status, failed = None, True
     facts: list[Fact] = []
     ran = False
-    for kind, subjects in call.uses:
+    for kind, subjects in tool_uses(call):
         if kind == "command":
             ran = True
             status = status_in(result.text) if status is None else status
