@@ -18,6 +18,7 @@ from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -140,6 +141,12 @@ class Pruned(Frozen):
     """Seconds from the compaction's start to this event, by a monotonic clock; None where that was not measured."""
 
 
+ABANDONED: Final = "abandoned"
+"""Reason of omitting what a framework's history went back behind."""
+DISOWNED: Final = frozenset({ABANDONED, "rejected"})
+"""Reasons of omissions of which neither the model nor a summarizer learns: for the agent it never happened."""
+
+
 class BlocksHidden(Payload):
     """Hide blocks from here on: they are shown as their replacement, or omitted."""
 
@@ -193,6 +200,16 @@ class Covers(Frozen):
     def __contains__(self, version: int) -> bool:
         """Return whether a version lies in one of the ranges or is a superseded summary."""
         return version in self.summaries or any(first <= version <= last for first, last in self.ranges)
+
+    def without(self, versions: Collection[int]) -> Covers:
+        """Return the same ranges, parted around some versions."""
+        ranges: list[tuple[int, int]] = []
+        for first, last in self.ranges:
+            for version in sorted(v for v in versions if first <= v <= last):
+                ranges += [(first, version - 1)] if first < version else []
+                first = version + 1  # noqa: PLW2901 - the rest of the range
+            ranges += [(first, last)] if first <= last else []
+        return Covers(ranges=tuple(ranges), summaries=self.summaries)
 
 
 class SummaryParts(Frozen):

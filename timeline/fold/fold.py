@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from timeline.blocks import Reasoning, StageDigest
 from timeline.errors import InvalidBlock
 from timeline.events import (
+    ABANDONED,
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
@@ -302,6 +303,9 @@ class Fold:
             return item._replace(omitted=omitted, replacement=shown, revealed=False, hide=why, changed_at=version)
 
         self._change(replacements, hide)
+        if payload.reason == ABANDONED:
+            shown = next((item for item in reversed(self._items) if not item.omitted), None)
+            self._turns.go_back("" if shown is None else shown.block.turn_id, replacements)
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items. A covered or unknown version is skipped: the decision came too late for it."""

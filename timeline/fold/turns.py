@@ -23,7 +23,7 @@ from timeline.blocks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from timeline.blocks import Block
 
@@ -117,6 +117,17 @@ class Turns:
             return 0, None
         version, response, _ = waiting.pop(0)
         return response, version
+
+    def go_back(self, turn_id: str, gone: Collection[int]) -> None:
+        """Go on in an earlier turn; the versions behind it were abandoned, and their calls get no result any more.
+
+        Numbers of turns and responses are not given again.
+        """
+        if turn_id != self.turn_id:
+            self.turn_id, self.fresh, self.used = turn_id, False, {}
+        self.response_id, self.running = None, False
+        left = {id_: [call for call in calls if call[0] not in gone] for id_, calls in self.calls.items()}
+        self.calls = {id_: calls for id_, calls in left.items() if calls}
 
     def path_for(self, block: Block, turn_id: str, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
         """Return the first free path for a block that `advance` has just applied.

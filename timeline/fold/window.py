@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, ToolResult
-from timeline.events import Covers
+from timeline.events import DISOWNED, Covers
 from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
 
@@ -119,6 +119,11 @@ class Item(NamedTuple):
     def unsent(self) -> bool:
         """Whether nothing of it is shown at its place, and it is part of no message."""
         return self.omitted or self.in_tail
+
+    @property
+    def disowned(self) -> bool:
+        """Whether it was abandoned or rejected: for the agent it never happened."""
+        return self.omitted and self.hide is not None and self.hide.reason in DISOWNED
 
     @property
     def is_summary(self) -> bool:
@@ -315,9 +320,10 @@ class Window:
         return Covers(ranges=_parted(taken[0].place, last, apart), summaries=tuple(sorted({*live, *earlier})))
 
     def unanswered(self) -> tuple[Item, ...]:
-        """Return the calls that no live result answers, oldest first."""
+        """Return the calls that no live result answers, oldest first; an omitted call waits for none."""
         answered = {i.answers for i in self.items if i.answers is not None}
-        return tuple(i for i in self.items if isinstance(i.block, ToolCall) and i.version not in answered)
+        calls = (i for i in self.items if isinstance(i.block, ToolCall) and not i.omitted)
+        return tuple(call for call in calls if call.version not in answered)
 
     def open_calls(self) -> tuple[Item, ...]:
         """Return the calls that may still get a result: of the newest response, or marked pending."""

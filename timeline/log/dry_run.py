@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from timeline.blocks import UserPrompt
 from timeline.events import CompactionCompleted, appended_block
 from timeline.facts.of_items import WindowFacts
-from timeline.facts.record import MOST_ENTRIES, record_of
-from timeline.log.history import asked_of, first_prompt
+from timeline.facts.record import record_of
+from timeline.log.history import asked_of, done_in, first_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -113,7 +113,7 @@ class DryRunLog(FoldedLog):
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record that the store has: a dry run appends decisions, which make no facts."""
-        return await self._store.fact_record(self._fold.conversation, covers=covers, most=MOST_ENTRIES)
+        return await done_in(self._store, self._fold.conversation, covers)
 
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the store's prompts ask for."""

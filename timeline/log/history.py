@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.errors import CompactionCovered, HistoryUnavailable, UndoUnavailable
-from timeline.events import CompactionCompleted, CompactionReverted, Covers, appended_block
+from timeline.events import (
+    DISOWNED,
+    BlocksHidden,
+    BlocksRevealed,
+    CompactionCompleted,
+    CompactionReverted,
+    Covers,
+    appended_block,
+)
 from timeline.facts.model import Fact
-from timeline.facts.record import record_of
+from timeline.facts.record import MOST_ENTRIES, record_of
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import counts_calls, restore
 
@@ -52,19 +60,38 @@ async def first_prompt(store: EventStore, conversation: str) -> str | None:
     It is read each time, not kept: the beginning of a log is quick to read, and a redaction there takes effect at once.
     Where it was scavenged there is none: a later prompt is not the task, and the summaries say what that was.
     """
+    disowned = await disowned_versions(store, conversation)
     async for event in store.read(conversation, types=["block.appended"], page=_BEGINNING):
         block = appended_block(event.payload)
-        if type(block) is UserPrompt and block.text.strip():
+        if type(block) is UserPrompt and block.text.strip() and event.version not in disowned:
             return block.text if await _is_whole(store, conversation, event.version) else None
     return None
 
 
 async def asked_of(store: EventStore, conversation: str, covers: Covers) -> FactRecord:
     """Return the record of what the prompts of these versions ask for: a part of `EventStore.fact_record`."""
-    found = [fact async for fact in store.facts(conversation=conversation, kind="request") if fact.version in covers]
+    seen = covers.without(await disowned_versions(store, conversation))
+    found = [fact async for fact in store.facts(conversation=conversation, kind="request") if fact.version in seen]
     return record_of(
         Fact(fact.kind, fact.subject, fact.path, fact.version, fact.at, detail=fact.detail) for fact in found
     )
+
+
+async def done_in(store: EventStore, conversation: str, covers: Covers, *, most: int = MOST_ENTRIES) -> FactRecord:
+    """Return the record of these versions, without what was disowned: a summary is read by the model."""
+    seen = covers.without(await disowned_versions(store, conversation))
+    return await store.fact_record(conversation, covers=seen, most=most)
+
+
+async def disowned_versions(store: EventStore, conversation: str) -> set[int]:
+    """Return the versions of the blocks that never happened for the agent: abandoned, or rejected."""
+    versions: set[int] = set()
+    async for event in store.read(conversation, types=["blocks.hidden", "blocks.revealed"]):
+        if isinstance(event.payload, BlocksHidden) and event.payload.reason in DISOWNED:
+            versions.update(block.version for block in event.payload.blocks)
+        elif isinstance(event.payload, BlocksRevealed):
+            versions.difference_update(event.payload.versions)
+    return versions
 
 
 async def _is_whole(store: EventStore, conversation: str, until: int) -> bool:
@@ -205,6 +232,18 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
     if fold.version != version:  # its newest events were lost
         raise HistoryUnavailable(conversation, version, 1, fold.version)
     return fold
+
+
+def compactions_over(standing: Mapping[int, Covers], versions: Collection[int]) -> list[int]:
+    """Return the versions of the compactions in force that cover any of these blocks, and of the later ones over them.
+
+    The newest comes first; ``standing`` is from `standing_compactions`.
+    """
+    chain: set[int] = set()
+    for version, covers in standing.items():
+        if chain.intersection(covers.summaries) or any(block in covers for block in versions):
+            chain.add(version)
+    return sorted(chain, reverse=True)
 
 
 async def standing_compactions(store: EventStore, conversation: str) -> dict[int, Covers]:
