@@ -11,11 +11,12 @@ from pydantic_ai import ModelMessagesTypeAdapter
 
 from tests.integrations import test_langchain as langchain
 from tests.integrations import test_pydantic_ai as pydantic_ai
-from tests.integrations.working import all_fine, blocks_in, compactions_in, small, working
+from tests.integrations.working import ROUNDS, all_fine, blocks_in, compactions_in, small, working
 from tests.providers import Answer, Asked, Call, FakeProvider
 from timeline import Timeline
 from timeline.integrations.langchain import TimelineMiddleware
 from timeline.store.memory import MemoryStore
+from timeline.summarizers import CallableSummarizer
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -270,3 +271,46 @@ async def test_a_history_that_the_application_trims_is_whole_in_the_log_and_noth
     assert isinstance(said[-1], AIMessage)
     assert [text for _, text in provider.asked[-1].said][::2] == ["one", "two", "three", "four"]
     assert {*(await states(store)).values()} == {"visible"}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_no_summary_and_no_summarizer_learns_of_what_was_abandoned(*, whole: bool) -> None:
+    """Neither by its words, nor as the task, nor in the record of what was done; a person still finds all of it.
+
+    The branch is left by its first message, or with a question and an answer kept in front.
+    """
+    store, shown = MemoryStore(), list[str]()
+    work = working(ROUNDS)
+    begun = 0 if whole else 1
+    secret = Answer(calls=(Call("bash", {"command": "make SECRET_FILE.py"}, "s1"),))
+
+    def answer(asked: Asked) -> Answer | str:
+        if asked.number < begun:
+            return "Hello."
+        if asked.number == begun:
+            return secret
+        return "SECRET done." if asked.number == begun + 1 else work(asked)
+
+    async def summarizer(prompt: str) -> str:
+        shown.append(prompt)
+        return "Work was done."
+
+    with FakeProvider(answer, limit=4_500) as provider:
+        middleware = TimelineMiddleware(store, policy=small(), summarizer=CallableSummarizer(summarizer))
+        agent = langchain.agent_of(provider, middleware, checkpointer=InMemorySaver())
+        if not whole:
+            await agent.ainvoke(human("Hello."), THREAD)
+        await agent.ainvoke(human("Write SECRET_FILE.py, and never say SECRET again."), THREAD)
+        states_ = [state async for state in agent.aget_state_history(THREAD)]
+        root = states_[-1] if whole else next(s for s in states_ if len(s.values["messages"]) == 2 and not s.next)
+        await agent.ainvoke(human("Fix it."), root.config)
+        opened = await Timeline.open(store, "c1", create=False)
+        assert await fine(store, provider)
+    assert opened.window.summaries
+    assert shown
+    assert not any("SECRET" in told for told in shown)
+    assert not any("SECRET" in asked.text for asked in provider.asked[begun + 2 :])
+    read = await opened.read(opened.window.summaries[-1].block.path)
+    assert "SECRET" not in str(read)
+    assert any("SECRET" in str(block) for block in await blocks_in(store, "c1"))
+    assert [fact async for fact in store.facts(conversation="c1", kind="command") if "SECRET" in fact.subject]

@@ -7,7 +7,7 @@ the first and the newest, still ends where the log does.
 
 A message is known by the id that its framework gave it, if that id is in the log; else by its whole content and its
 place, which is right behind the message before it. The words alone are not enough: a question that is asked again
-earlier is not the later one. All of this is a pure function of the two sequences.
+earlier is not the later one. All of this is a pure function of the two sequences, which `ListFollower` carries out.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ class _Comparison:
         self._whole = whole
         self._matched: dict[int, int] = {}
         """By position in the list: the position in the log."""
+        self._ids_last = False
+        """Whether the log has any id of the list; one that knows no others may have been given anew to old messages."""
 
     def divergence(self) -> Divergence:
         self._match_ids()
@@ -106,6 +108,7 @@ class _Comparison:
             if ahead:
                 behind = next((own_place for own_place in ahead if self._known[own_place].shown), ahead[0])
                 self._matched[number] = behind
+        self._ids_last = bool(self._matched)
 
     def _match_between(self) -> None:
         """Match the rest in front of the last known message by content and order, each gap for itself."""
@@ -147,7 +150,7 @@ class _Comparison:
                 follows, tail = self._placed_elsewhere(start, left, tail)
         self._matched |= follows
         behind = max(follows.values(), default=-1)
-        others = [place for place in left if place > behind and place not in tail]
+        others = [place for place in left if place > behind and not self._known[place].owned]
         self._matched |= self._in_order(range(start + len(follows), len(self._given)), others)
         return tail
 
@@ -169,7 +172,7 @@ class _Comparison:
         """Match the longest beginning that ends where the log does: what lies in between was trimmed, not left."""
         end = max(n for n, place in enumerate(left) if self._known[place].owned)
         for stop in range(len(self._given), start, -1):
-            if self._is(left[end], stop - 1) and (found := self._backwards(start, stop, left[: end + 1])):
+            if self._may_be(left[end], stop - 1) and (found := self._backwards(start, stop, left[: end + 1])):
                 return found
         return {}
 
@@ -178,7 +181,7 @@ class _Comparison:
         found: dict[int, int] = {}
         at = len(places)
         for number in reversed(range(start, stop)):
-            at = next((n for n in reversed(range(at)) if self._is(places[n], number)), -1)
+            at = next((n for n in reversed(range(at)) if self._may_be(places[n], number)), -1)
             if at < 0:
                 return {}
             found[number] = places[at]
@@ -206,6 +209,11 @@ class _Comparison:
 
     def _is(self, place: int, number: int) -> bool:
         return self._known[place].key == self._given[number].key
+
+    def _may_be(self, place: int, number: int) -> bool:
+        """Return whether two blocks may be the same although something lies in between: ids that last say no."""
+        one, other = self._known[place].id, self._given[number].id
+        return self._is(place, number) and (not self._ids_last or not one or not other or one == other)
 
     def _with_whole_responses(self, tail: Sequence[int]) -> Divergence:
         """Abandon responses as a whole; what the list still has of one is appended anew, to be answered anew."""
