@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, ToolResult
-from timeline.events import Covers
+from timeline.events import DISOWNED, Covers
 from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
 
@@ -114,6 +114,11 @@ class Item(NamedTuple):
     def in_tail(self) -> bool:
         """Whether it is a stage digest that is shown in the uncached tail, as long as it is the newest one."""
         return type(self.block) is StageDigest and IN_TAIL in self.block.meta
+
+    @property
+    def disowned(self) -> bool:
+        """Whether it never happened, for the agent: its framework rejected it, or left the branch that it was in."""
+        return self.omitted and self.hide is not None and self.hide.reason in DISOWNED
 
     @property
     def unsent(self) -> bool:

@@ -14,12 +14,11 @@ import anyio
 from timeline.blocks import stem
 from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
 from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
-from timeline.facts.record import MOST_ENTRIES
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
-from timeline.log.history import asked_of, first_prompt, fold_history, load_fold
+from timeline.log.history import asked_of, first_prompt, fold_history, load_fold, record_within
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
 from timeline.ports import Expected, Home
@@ -156,7 +155,7 @@ class StoredLog:
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record that the store has of the blocks of these versions."""
-        return await self._store.fact_record(self._fold.conversation, covers=covers, most=MOST_ENTRIES)
+        return await record_within(self._store, self._fold.conversation, covers)
 
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the store's prompts ask for."""

@@ -244,7 +244,7 @@ def _task(window: Window, items: Sequence[Item]) -> str | None:
     """Return the newest prompt among items, else the newest prompt that is live."""
     for source in (items, window.items):
         for item in reversed(source):
-            if isinstance(item.block, UserPrompt):
+            if isinstance(item.block, UserPrompt) and not item.disowned:
                 return item.block.text
     return None
 
