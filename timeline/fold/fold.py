@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from timeline.blocks import Reasoning, StageDigest
 from timeline.errors import InvalidBlock
 from timeline.events import (
+    DISOWNED,
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
@@ -302,6 +303,8 @@ class Fold:
             return item._replace(omitted=omitted, replacement=shown, revealed=False, hide=why, changed_at=version)
 
         self._change(replacements, hide)
+        if omitted and payload.reason in DISOWNED:
+            self._turns.disown(replacements)
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items. A covered or unknown version is skipped: the decision came too late for it."""

@@ -55,7 +55,9 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
 
 
 async def first_prompt(store: EventStore, conversation: str) -> str | None:
-    """Return the text of a log's first prompt that the agent still knows, covered or not: the original task, for summaries (001, [keep_last]).
+    """Return the text of a log's first prompt, covered or not: the original task, for summaries (001, [keep_last]).
+
+    A prompt that never happened for the agent is none.
 
     It is read each time, not kept: the beginning of a log is quick to read, and a redaction there takes effect at once.
     Where it was scavenged there is none: a later prompt is not the task, and the summaries say what that was.
@@ -83,13 +85,15 @@ async def disowned_versions(store: EventStore, conversation: str) -> set[int]:
     return versions
 
 
-async def record_within(store: EventStore, conversation: str, covers: Covers) -> FactRecord:
+async def record_within(
+    store: EventStore, conversation: str, covers: Covers, *, most: int = MOST_ENTRIES
+) -> FactRecord:
     """Return the record of what was done and named in these versions; what never happened for the agent is not in it.
 
     It is shown in a summary, which the model reads.
     """
     covers = covers.without(await disowned_versions(store, conversation))
-    return await store.fact_record(conversation, covers=covers, most=MOST_ENTRIES)
+    return await store.fact_record(conversation, covers=covers, most=most)
 
 
 async def asked_of(store: EventStore, conversation: str, covers: Covers) -> FactRecord:
