@@ -18,7 +18,7 @@ from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterable
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -141,10 +141,12 @@ class Pruned(Frozen):
     """Seconds from the compaction's start to this event, by a monotonic clock; None where that was not measured."""
 
 
+REJECTED: Final = "rejected"
+"""Reason of an omission: a reply that the framework of an agent did not accept."""
 ABANDONED: Final = "abandoned"
-"""Reason of omitting what a framework's history went back behind."""
-DISOWNED: Final = frozenset({ABANDONED, "rejected"})
-"""Reasons of omissions of which neither the model nor a summarizer learns: for the agent it never happened."""
+"""Reason of an omission: a tail that the history of an agent's framework left."""
+DISOWNED: Final = frozenset({REJECTED, ABANDONED})
+"""Reasons of omissions of what never happened, for the agent: people see it, no model and no summary does."""
 
 
 class BlocksHidden(Payload):
@@ -201,15 +203,19 @@ class Covers(Frozen):
         """Return whether a version lies in one of the ranges or is a superseded summary."""
         return version in self.summaries or any(first <= version <= last for first, last in self.ranges)
 
-    def without(self, versions: Collection[int]) -> Covers:
-        """Return the same ranges, parted around some versions."""
-        ranges: list[tuple[int, int]] = []
-        for first, last in self.ranges:
-            for version in sorted(v for v in versions if first <= v <= last):
-                ranges += [(first, version - 1)] if first < version else []
-                first = version + 1  # noqa: PLW2901 - the rest of the range
-            ranges += [(first, last)] if first <= last else []
-        return Covers(ranges=tuple(ranges), summaries=self.summaries)
+    def without(self, versions: Iterable[int]) -> Covers:
+        """Return these versions without others."""
+        left = list(self.ranges)
+        for version in versions:
+            left = [part for first, last in left for part in _divided(first, last, version)]
+        return self.model_copy(update={"ranges": tuple(left)})
+
+
+def _divided(first: int, last: int, version: int) -> list[tuple[int, int]]:
+    """Return what is left of a range without a version of it, if that is one of it."""
+    if not first <= version <= last:
+        return [(first, last)]
+    return [(a, b) for a, b in ((first, version - 1), (version + 1, last)) if a <= b]
 
 
 class SummaryParts(Frozen):

@@ -118,16 +118,14 @@ class Turns:
         version, response, _ = waiting.pop(0)
         return response, version
 
-    def go_back(self, turn_id: str, gone: Collection[int]) -> None:
-        """Go on in an earlier turn; the versions behind it were abandoned, and their calls get no result any more.
+    def disown(self, versions: Collection[int]) -> None:
+        """Forget calls that never happened, for the agent: no later result answers them.
 
-        Numbers of turns and responses are not given again.
+        What the model says next is another response.
         """
-        if turn_id != self.turn_id:
-            self.turn_id, self.fresh, self.used = turn_id, False, {}
-        self.response_id, self.running = None, False
-        left = {id_: [call for call in calls if call[0] not in gone] for id_, calls in self.calls.items()}
+        left = {id_: [call for call in calls if call[0] not in versions] for id_, calls in self.calls.items()}
         self.calls = {id_: calls for id_, calls in left.items() if calls}
+        self.running = False
 
     def path_for(self, block: Block, turn_id: str, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
         """Return the first free path for a block that `advance` has just applied.

@@ -116,6 +116,11 @@ class Item(NamedTuple):
         return type(self.block) is StageDigest and IN_TAIL in self.block.meta
 
     @property
+    def disowned(self) -> bool:
+        """Whether it never happened, for the agent: its framework rejected it, or left the branch that it was in."""
+        return self.omitted and self.hide is not None and self.hide.reason in DISOWNED
+
+    @property
     def unsent(self) -> bool:
         """Whether nothing of it is shown at its place, and it is part of no message."""
         return self.omitted or self.in_tail
@@ -322,8 +327,8 @@ class Window:
     def unanswered(self) -> tuple[Item, ...]:
         """Return the calls that no live result answers, oldest first; an omitted call waits for none."""
         answered = {i.answers for i in self.items if i.answers is not None}
-        calls = (i for i in self.items if isinstance(i.block, ToolCall) and not i.omitted)
-        return tuple(call for call in calls if call.version not in answered)
+        calls = (i for i in self.items if isinstance(i.block, ToolCall) and not i.disowned)
+        return tuple(i for i in calls if i.version not in answered)
 
     def open_calls(self) -> tuple[Item, ...]:
         """Return the calls that may still get a result: of the newest response, or marked pending."""
@@ -340,7 +345,7 @@ class Window:
         A wire sends a response and its results together. A block that is appended before they are complete is sent
         behind them, and each further block of the response would move it.
         """
-        newest = self.items[-1] if self.items else None
+        newest = next((item for item in reversed(self.items) if not item.disowned), None)
         if newest is not None and newest.answers is None and (newest.response or newest.block.author == "assistant"):
             return True
         return any(call.response == self.response for call in self.unanswered())

@@ -19,15 +19,7 @@ from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
-from timeline.log.history import (
-    asked_of,
-    compactions_over,
-    done_in,
-    first_prompt,
-    fold_history,
-    load_fold,
-    standing_compactions,
-)
+from timeline.log.history import asked_of, first_prompt, fold_history, load_fold, record_within
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
 from timeline.ports import Expected, Home
@@ -168,7 +160,7 @@ class StoredLog:
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record that the store has of the blocks of these versions."""
-        return await done_in(self._store, self._fold.conversation, covers)
+        return await record_within(self._store, self._fold.conversation, covers)
 
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the store's prompts ask for."""
