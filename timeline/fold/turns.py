@@ -127,6 +127,12 @@ class Turns:
         self.calls = {id_: calls for id_, calls in left.items() if calls}
         self.running = False
 
+    def go_back(self, turn_id: str) -> None:
+        """Go on in an earlier turn, in another response than the newest; numbers are not given again."""
+        if turn_id != self.turn_id:
+            self.turn_id, self.fresh, self.used = turn_id, False, {}
+        self.response_id, self.running = None, False
+
     def path_for(self, block: Block, turn_id: str, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
         """Return the first free path for a block that `advance` has just applied.
 

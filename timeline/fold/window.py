@@ -126,11 +126,6 @@ class Item(NamedTuple):
         return self.omitted or self.in_tail
 
     @property
-    def disowned(self) -> bool:
-        """Whether it was abandoned or rejected: for the agent it never happened."""
-        return self.omitted and self.hide is not None and self.hide.reason in DISOWNED
-
-    @property
     def is_summary(self) -> bool:
         """Whether it is a range summary."""
         return isinstance(self.block, RangeSummary)

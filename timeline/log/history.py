@@ -105,23 +105,6 @@ async def asked_of(store: EventStore, conversation: str, covers: Covers) -> Fact
     )
 
 
-async def done_in(store: EventStore, conversation: str, covers: Covers, *, most: int = MOST_ENTRIES) -> FactRecord:
-    """Return the record of these versions, without what was disowned: a summary is read by the model."""
-    seen = covers.without(await disowned_versions(store, conversation))
-    return await store.fact_record(conversation, covers=seen, most=most)
-
-
-async def disowned_versions(store: EventStore, conversation: str) -> set[int]:
-    """Return the versions of the blocks that never happened for the agent: abandoned, or rejected."""
-    versions: set[int] = set()
-    async for event in store.read(conversation, types=["blocks.hidden", "blocks.revealed"]):
-        if isinstance(event.payload, BlocksHidden) and event.payload.reason in DISOWNED:
-            versions.update(block.version for block in event.payload.blocks)
-        elif isinstance(event.payload, BlocksRevealed):
-            versions.difference_update(event.payload.versions)
-    return versions
-
-
 async def _is_whole(store: EventStore, conversation: str, until: int) -> bool:
     """Return whether no event up to a version was scavenged."""
     if (await store.info(conversation)).first_version == 1:

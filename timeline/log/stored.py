@@ -19,7 +19,15 @@ from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
-from timeline.log.history import asked_of, first_prompt, fold_history, load_fold, record_within
+from timeline.log.history import (
+    asked_of,
+    compactions_over,
+    first_prompt,
+    fold_history,
+    load_fold,
+    record_within,
+    standing_compactions,
+)
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
 from timeline.ports import Expected, Home

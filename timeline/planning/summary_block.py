@@ -113,7 +113,7 @@ def compaction_event(
         least_progress=plan.least_progress,
         written_by=written_by,
         none_due=none_due,
-        digest=build_digest([item for item in plan.covered if not item.disowned]),
+        digest=build_digest(plan.covered),
         unsaid=unsaid(record, one_line((kept, text)), words),
         **covered_figures(superseded(window, plan), plan.covered),
     )
