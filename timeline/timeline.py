@@ -1369,7 +1369,7 @@ class Timeline(TimelineView):
     async def reveal(self, path: str, *, now: datetime | None = None) -> None:
         """Show a hidden block again; no render hides it any more.
 
-        ``path`` is its path or its address.
+        An abandoned block comes back with all that was abandoned together with it. ``path`` is its path or its address.
 
         Raises:
             BlockNotFound: the conversation has no such block.

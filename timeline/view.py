@@ -15,6 +15,7 @@ from timeline.facts.full_record import MOST, RECORD_KEY, full_record
 from timeline.fold.window import tombstone
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
+from timeline.log.history import record_within
 from timeline.projection.notebook import window_html
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class TimelineView:
                 return address, tombstone(block, erased.payload.reason)
         if isinstance(block, RangeSummary) and isinstance(event.payload, CompactionCompleted):
             covers = event.payload.covers
-            record = await self._store.fact_record(found.conversation, covers=covers, most=MOST)
+            record = await record_within(self._store, found.conversation, covers, most=MOST)
             told = {"compaction_digest": event.payload.digest.dump(), RECORD_KEY: full_record(record)}
             return address, block.model_copy(update={"meta": {**block.meta, **told}})
         return address, block

@@ -46,11 +46,11 @@ def content_keys(blocks: Iterable[Block]) -> Iterator[str]:
             cut, response = [], block.response_id
         if not isinstance(block, AssistantCompletion) or block.text:
             yield content_key(block)
-        cut += _cut_calls(block)
+        cut += cut_calls(block)
     yield from map(content_key, cut)
 
 
-def _cut_calls(block: Block) -> list[Block]:
+def cut_calls(block: Block) -> list[Block]:
     """Return the calls that an interrupted response was cut off in; its messages have them at the end."""
     return [
         ToolCall.model_validate({**call, "name": call.get("name") or "unknown"})

@@ -8,24 +8,30 @@ back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from timeline.agent.deduplication import content_keys, from_where_a_log_begins, new_messages
+from timeline.agent.deduplication import content_key, from_where_a_log_begins
+from timeline.agent.divergence import Given, divergence
+from timeline.agent.log_blocks import FRAMEWORK_ID, LogBlocks
+from timeline.agent.messages import placed_in_turns
 from timeline.agent.recording import append_in_turns
 from timeline.checks import given
-from timeline.events import appended_block
+from timeline.errors import InvalidArgument
+from timeline.log.protocol import Departure
 from timeline.ports import Home
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
+    from timeline.fold.turns import Turns
     from timeline.fold.window import Window
+    from timeline.log.protocol import Draft
 
 
 class ListFollower:
@@ -33,42 +39,90 @@ class ListFollower:
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._blocks: list[Block] = []
+        self._log = LogBlocks()
         self._version = 0
         self._is_whole = True
         """Whether the log is read from its first event on; False where the beginning was scavenged."""
         self._home = Home(f"the list follower of conversation {conversation.id!r}")
         self._lock = anyio.Lock()
 
-    async def take(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
+    async def take(
+        self,
+        messages: Sequence[Sequence[Block]],
+        *,
+        ids: Sequence[str] | None = None,
+        whole: bool = False,
+        now: datetime | None = None,
+    ) -> list[Block]:
         """Append the blocks of a list that the log does not hold; return them.
 
-        The list is the framework's whole history or any later part of it, in order. A block is known by its content
-        (`timeline.agent.deduplication.content_key`), also if `Timeline.record` or another process appended it.
+        The list is the framework's whole history or any later part of it, in order. A block is known by the id of its
+        message, or else by its content (`timeline.agent.deduplication.content_key`) and its place, also if
+        `Timeline.record` or another process appended it.
+
+        A list that leaves the log (a question was edited, an answer is written again) has the log's tail omitted with
+        the reason ``abandoned``, in the same append; a compaction that covers any of that tail is undone. `reveal` of
+        one abandoned block takes it back.
 
         Args:
             messages: the blocks of each message, in order.
+            ids: the framework's id of each message; empty for one that has none.
+            whole: the list is known to be the whole history, also if it shares nothing with the log.
             now: time of the appended blocks.
 
         Raises:
+            InvalidArgument: there is not one id for each message.
             StoreError: the store refused; nothing was written.
         """
         self._home.check()
         at = given(now)
+        if ids is not None and len(ids) != len(messages):
+            raise InvalidArgument("ids", f"there are {len(ids)} for {len(messages)} messages")
         async with self._lock:  # two calls of the model at a time must not both append what they share
-            if not self._version:
-                first = (await self._conversation.store.info(self._conversation.id)).first_version
-                self._version, self._is_whole = first - 1, first == 1
-            for event in await self._conversation.log.since(self._version):
-                self._version = event.version
-                block = appended_block(event.payload)
-                if block is not None:
-                    self._blocks.append(block)
-            said = own_words(self._conversation.window)
-            news = [[block for block in blocks if block.text not in said] for blocks in messages]
-            known = list(content_keys(self._blocks))
-            new = new_messages(news if self._is_whole else from_where_a_log_begins(news, known), known)
-            return await append_in_turns(self._conversation, new, at)
+            await self._learn()
+            found = self._compared(messages, ids, whole=whole)
+            if not (found.departure.abandoned or found.departure.revived):
+                return await append_in_turns(self._conversation, found.new, at)
+            return await self._gone_back(lambda: self._compared(messages, ids, whole=whole), at)
+
+    async def _gone_back(self, compare: Callable[[], _Compared], at: datetime | None) -> list[Block]:
+        found = compare()
+
+        async def choose() -> Departure:
+            nonlocal found
+            await self._learn()
+            found = compare()
+            return found.departure
+
+        async def place(turns: Turns) -> Sequence[Draft]:
+            blocks = placed_in_turns(found.new, turns)
+            return await self._conversation.drafts(blocks, self._conversation.new_ids(len(blocks), at), at)
+
+        return await self._conversation.log.go_back(choose, place, at=at, counter=self._conversation.counter.name)
+
+    async def _learn(self) -> None:
+        """Read the events since the last time."""
+        if not self._version:
+            first = (await self._conversation.store.info(self._conversation.id)).first_version
+            self._version, self._is_whole = first - 1, first == 1
+        events = await self._conversation.log.since(self._version)
+        self._log.add(events)
+        self._version = events[-1].version if events else self._version
+
+    def _compared(self, messages: Sequence[Sequence[Block]], ids: Sequence[str] | None, *, whole: bool) -> _Compared:
+        """Compare a list with the log; the blocks to append know the ids of their messages."""
+        said = own_words(self._conversation.window)
+        news = [[block for block in own if block.text not in said] for own in messages]
+        known = self._log.known()
+        if not self._is_whole:
+            news = from_where_a_log_begins(news, [block.key for block in known])
+        names = ids if ids is not None else [""] * len(messages)
+        given_ = [Given(content_key(block), id_) for own, id_ in zip(news, names, strict=True) for block in own]
+        found = divergence(given_, known, whole=whole)
+        wanted = set(found.new)
+        numbers = iter(range(len(given_)))
+        new = [[_named(b, id_) for b in own if next(numbers) in wanted] for own, id_ in zip(news, names, strict=True)]
+        return _Compared([own for own in new if own], Departure(found.abandoned, found.revived))
 
     async def append(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
         """Append messages that the framework knows to be new, without comparing their content; return the blocks.
@@ -81,6 +135,17 @@ class ListFollower:
             StoreError: the store refused; nothing was written.
         """
         return await append_in_turns(self._conversation, messages, given(now))
+
+
+class _Compared(NamedTuple):
+    """The blocks of a list that the log does not have, by message, and what the list left of the log."""
+
+    new: list[list[Block]]
+    departure: Departure
+
+
+def _named(block: Block, id_: str) -> Block:
+    return block.model_copy(update={"meta": {**block.meta, FRAMEWORK_ID: id_}})
 
 
 def own_words(window: Window) -> set[str]:

@@ -18,6 +18,7 @@ from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -140,6 +141,14 @@ class Pruned(Frozen):
     """Seconds from the compaction's start to this event, by a monotonic clock; None where that was not measured."""
 
 
+REJECTED: Final = "rejected"
+"""Reason of an omission: a reply that the framework of an agent did not accept."""
+ABANDONED: Final = "abandoned"
+"""Reason of an omission: a tail that the history of an agent's framework left."""
+DISOWNED: Final = frozenset({REJECTED, ABANDONED})
+"""Reasons of omissions of what never happened, for the agent: people see it, no model and no summary does."""
+
+
 class BlocksHidden(Payload):
     """Hide blocks from here on: they are shown as their replacement, or omitted."""
 
@@ -193,6 +202,20 @@ class Covers(Frozen):
     def __contains__(self, version: int) -> bool:
         """Return whether a version lies in one of the ranges or is a superseded summary."""
         return version in self.summaries or any(first <= version <= last for first, last in self.ranges)
+
+    def without(self, versions: Iterable[int]) -> Covers:
+        """Return these versions without others."""
+        left = list(self.ranges)
+        for version in versions:
+            left = [part for first, last in left for part in _divided(first, last, version)]
+        return self.model_copy(update={"ranges": tuple(left)})
+
+
+def _divided(first: int, last: int, version: int) -> list[tuple[int, int]]:
+    """Return what is left of a range without a version of it, if that is one of it."""
+    if not first <= version <= last:
+        return [(first, last)]
+    return [(a, b) for a, b in ((first, version - 1), (version + 1, last)) if a <= b]
 
 
 class SummaryParts(Frozen):

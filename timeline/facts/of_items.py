@@ -44,6 +44,11 @@ class Item(Protocol):
         """Whether its content was erased."""
         ...
 
+    @property
+    def disowned(self) -> bool:
+        """Whether it never happened, for the agent."""
+        ...
+
 
 class Calls:
     """Calls by their version, path and id, to find the one that a result answers."""
@@ -68,7 +73,8 @@ class Calls:
 def facts_of(items: Iterable[Item], calls: Calls | None = None) -> list[tuple[int, Fact]]:
     """Return the facts of items in their order, each with the version of the event that made it known.
 
-    What a call did is known with its result; a redacted block gives no facts.
+    What a call did is known with its result; a redacted block gives no facts, nor does one that never happened for the
+    agent.
 
     Args:
         items: some items, in timeline order.
@@ -77,7 +83,7 @@ def facts_of(items: Iterable[Item], calls: Calls | None = None) -> list[tuple[in
     calls = Calls() if calls is None else calls
     facts: list[tuple[int, Fact]] = []
     for item in items:
-        if item.redacted:
+        if item.redacted or item.disowned:
             continue
         block, at = item.block, item.block.at or _UNDATED
         if isinstance(block, ToolCall):

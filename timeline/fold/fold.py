@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from timeline.blocks import Reasoning, StageDigest
 from timeline.errors import InvalidBlock
 from timeline.events import (
+    ABANDONED,
+    DISOWNED,
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
@@ -302,6 +304,11 @@ class Fold:
             return item._replace(omitted=omitted, replacement=shown, revealed=False, hide=why, changed_at=version)
 
         self._change(replacements, hide)
+        if omitted and payload.reason in DISOWNED:
+            self._turns.disown(replacements)
+        if omitted and payload.reason == ABANDONED:
+            shown = next((item for item in reversed(self._items) if not item.omitted), None)
+            self._turns.go_back("" if shown is None else shown.block.turn_id)
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items. A covered or unknown version is skipped: the decision came too late for it."""

@@ -23,7 +23,7 @@ from timeline.blocks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from timeline.blocks import Block
 
@@ -117,6 +117,21 @@ class Turns:
             return 0, None
         version, response, _ = waiting.pop(0)
         return response, version
+
+    def disown(self, versions: Collection[int]) -> None:
+        """Forget calls that never happened, for the agent: no later result answers them.
+
+        What the model says next is another response.
+        """
+        left = {id_: [call for call in calls if call[0] not in versions] for id_, calls in self.calls.items()}
+        self.calls = {id_: calls for id_, calls in left.items() if calls}
+        self.running = False
+
+    def go_back(self, turn_id: str) -> None:
+        """Go on in an earlier turn, in another response than the newest; numbers are not given again."""
+        if turn_id != self.turn_id:
+            self.turn_id, self.fresh, self.used = turn_id, False, {}
+        self.response_id, self.running = None, False
 
     def path_for(self, block: Block, turn_id: str, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
         """Return the first free path for a block that `advance` has just applied.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, ToolResult
-from timeline.events import Covers
+from timeline.events import DISOWNED, Covers
 from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
 
@@ -114,6 +114,11 @@ class Item(NamedTuple):
     def in_tail(self) -> bool:
         """Whether it is a stage digest that is shown in the uncached tail, as long as it is the newest one."""
         return type(self.block) is StageDigest and IN_TAIL in self.block.meta
+
+    @property
+    def disowned(self) -> bool:
+        """Whether it never happened, for the agent: its framework rejected it, or left the branch that it was in."""
+        return self.omitted and self.hide is not None and self.hide.reason in DISOWNED
 
     @property
     def unsent(self) -> bool:
@@ -315,9 +320,10 @@ class Window:
         return Covers(ranges=_parted(taken[0].place, last, apart), summaries=tuple(sorted({*live, *earlier})))
 
     def unanswered(self) -> tuple[Item, ...]:
-        """Return the calls that no live result answers, oldest first."""
+        """Return the calls that no live result answers, oldest first; an omitted call waits for none."""
         answered = {i.answers for i in self.items if i.answers is not None}
-        return tuple(i for i in self.items if isinstance(i.block, ToolCall) and i.version not in answered)
+        calls = (i for i in self.items if isinstance(i.block, ToolCall) and not i.disowned)
+        return tuple(i for i in calls if i.version not in answered)
 
     def open_calls(self) -> tuple[Item, ...]:
         """Return the calls that may still get a result: of the newest response, or marked pending."""
@@ -334,7 +340,7 @@ class Window:
         A wire sends a response and its results together. A block that is appended before they are complete is sent
         behind them, and each further block of the response would move it.
         """
-        newest = self.items[-1] if self.items else None
+        newest = next((item for item in reversed(self.items) if not item.disowned), None)
         if newest is not None and newest.answers is None and (newest.response or newest.block.author == "assistant"):
             return True
         return any(call.response == self.response for call in self.unanswered())

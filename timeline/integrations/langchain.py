@@ -160,7 +160,9 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Append the agent's new messages to the thread's conversation, and return it."""
         followed = yield from self._conversations.opened(self._id())
         is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
-        yield Ours(partial(followed.follower.take, read_messages(told.said, is_begun=is_begun)))
+        read = read_messages(told.said, is_begun=is_begun)
+        ids = [message.id or "" for message in told.said]
+        yield Ours(partial(followed.follower.take, read, ids=ids, whole=_is_from_checkpoint()))
         return followed
 
     def _id(self) -> str:
@@ -201,6 +203,11 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         tool = followed.timeline.recall_tool("anthropic")
         answer: str = yield Ours(partial(tool.handle, arguments))
         return answer
+
+
+def _is_from_checkpoint() -> bool:
+    """Return whether the run goes on from a checkpoint that the application chose: then the state is all there is."""
+    return "checkpoint_id" in get_config().get("metadata", {})
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
-from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
+from timeline.integrations.pydantic_ai_messages import id_of, parted, read_units, to_messages
 from timeline.log.stopwatch import Stopwatch
 from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
@@ -213,7 +213,8 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         """Append the new messages of a run's history to a conversation, and return it."""
         followed = yield from self._conversations.opened(conversation)
         is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
-        yield Ours(partial(followed.follower.take, read_units(history.said, is_begun=is_begun)))
+        read, ids = read_units(history.said, is_begun=is_begun), [id_of(unit) for unit in history.said]
+        yield Ours(partial(followed.follower.take, read, ids=ids))
         return followed
 
     def _recorded(self, conversation: str, response: ModelResponse, took: dict[str, Any]) -> Steps[None]:

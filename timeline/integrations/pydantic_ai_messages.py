@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import uuid4
 
@@ -114,6 +115,13 @@ def parted(messages: Sequence[ModelMessage]) -> Parted:
             else:
                 found.said.append(part)
     return found
+
+
+def id_of(unit: Unit) -> str:
+    """Return what tells a part or a response from others of the same content: the framework keeps it with a history."""
+    own = unit.provider_response_id if isinstance(unit, ModelResponse) else None
+    made = getattr(unit, "timestamp", None)
+    return own or (made.isoformat() if isinstance(made, datetime) else "")
 
 
 # Messages into blocks

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from timeline.blocks import UserPrompt
 from timeline.events import CompactionCompleted, appended_block
 from timeline.facts.of_items import WindowFacts
-from timeline.facts.record import MOST_ENTRIES, record_of
-from timeline.log.history import asked_of, first_prompt
+from timeline.facts.record import record_of
+from timeline.log.history import asked_of, first_prompt, record_within
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -56,7 +56,8 @@ class FoldedLog:
     async def first_prompt(self) -> str | None:
         """Return the text of the conversation's first prompt."""
         items = self._fold.window.items
-        return next((i.block.text for i in items if type(i.block) is UserPrompt and i.block.text.strip()), None)
+        prompts = (i.block.text for i in items if type(i.block) is UserPrompt and not i.disowned)
+        return next((text for text in prompts if text.strip()), None)
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record of the blocks in the window, and of those that this log has covered."""
@@ -113,7 +114,7 @@ class DryRunLog(FoldedLog):
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record that the store has: a dry run appends decisions, which make no facts."""
-        return await self._store.fact_record(self._fold.conversation, covers=covers, most=MOST_ENTRIES)
+        return await record_within(self._store, self._fold.conversation, covers)
 
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the store's prompts ask for."""

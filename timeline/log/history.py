@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.errors import CompactionCovered, HistoryUnavailable, UndoUnavailable
-from timeline.events import CompactionCompleted, CompactionReverted, Covers, appended_block
+from timeline.events import (
+    DISOWNED,
+    BlocksHidden,
+    BlocksRevealed,
+    CompactionCompleted,
+    CompactionReverted,
+    Covers,
+    appended_block,
+)
 from timeline.facts.model import Fact
-from timeline.facts.record import record_of
+from timeline.facts.record import MOST_ENTRIES, record_of
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import counts_calls, restore
 
@@ -49,18 +57,48 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
 async def first_prompt(store: EventStore, conversation: str) -> str | None:
     """Return the text of a log's first prompt, covered or not: the original task, for summaries (001, [keep_last]).
 
+    A prompt that never happened for the agent is none.
+
     It is read each time, not kept: the beginning of a log is quick to read, and a redaction there takes effect at once.
     Where it was scavenged there is none: a later prompt is not the task, and the summaries say what that was.
     """
+    disowned: set[int] | None = None
     async for event in store.read(conversation, types=["block.appended"], page=_BEGINNING):
         block = appended_block(event.payload)
         if type(block) is UserPrompt and block.text.strip():
+            if disowned is None:
+                disowned = await disowned_versions(store, conversation)
+            if event.version in disowned:
+                continue
             return block.text if await _is_whole(store, conversation, event.version) else None
     return None
 
 
+async def disowned_versions(store: EventStore, conversation: str) -> set[int]:
+    """Return the versions of the blocks that never happened for the agent: its framework rejected or left them."""
+    versions: set[int] = set()
+    async for event in store.read(conversation, types=["blocks.hidden", "blocks.revealed"]):
+        if isinstance(event.payload, BlocksHidden) and event.payload.reason in DISOWNED:
+            versions.update(block.version for block in event.payload.blocks)
+        elif isinstance(event.payload, BlocksRevealed):
+            versions.difference_update(event.payload.versions)
+    return versions
+
+
+async def record_within(
+    store: EventStore, conversation: str, covers: Covers, *, most: int = MOST_ENTRIES
+) -> FactRecord:
+    """Return the record of what was done and named in these versions; what never happened for the agent is not in it.
+
+    It is shown in a summary, which the model reads.
+    """
+    covers = covers.without(await disowned_versions(store, conversation))
+    return await store.fact_record(conversation, covers=covers, most=most)
+
+
 async def asked_of(store: EventStore, conversation: str, covers: Covers) -> FactRecord:
-    """Return the record of what the prompts of these versions ask for: a part of `EventStore.fact_record`."""
+    """Return the record of what the prompts of these versions ask for: a part of `record_within`."""
+    covers = covers.without(await disowned_versions(store, conversation))
     found = [fact async for fact in store.facts(conversation=conversation, kind="request") if fact.version in covers]
     return record_of(
         Fact(fact.kind, fact.subject, fact.path, fact.version, fact.at, detail=fact.detail) for fact in found
@@ -205,6 +243,18 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
     if fold.version != version:  # its newest events were lost
         raise HistoryUnavailable(conversation, version, 1, fold.version)
     return fold
+
+
+def compactions_over(standing: Mapping[int, Covers], versions: Collection[int]) -> list[int]:
+    """Return the versions of the compactions in force that cover any of these blocks, and of the later ones over them.
+
+    The newest comes first; ``standing`` is from `standing_compactions`.
+    """
+    chain: set[int] = set()
+    for version, covers in standing.items():
+        if chain.intersection(covers.summaries) or any(block in covers for block in versions):
+            chain.add(version)
+    return sorted(chain, reverse=True)
 
 
 async def standing_compactions(store: EventStore, conversation: str) -> dict[int, Covers]:

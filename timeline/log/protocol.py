@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from timeline.events import ABANDONED, BlocksHidden, BlocksRevealed, Replacement
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
@@ -34,6 +36,24 @@ class Draft(NamedTuple):
     block: Block | None = None
     tokens: int = 0
     payload: Payload | None = None
+
+
+class Departure(NamedTuple):
+    """What a framework's history left of the log, and what it has again of what it left before, by version."""
+
+    abandoned: tuple[int, ...] = ()
+    revived: tuple[int, ...] = ()
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """All versions that are shown otherwise from now on."""
+        return (*self.abandoned, *self.revived)
+
+    def decisions(self) -> list[Payload]:
+        """Return the events that say so; the tail is left last, since the turn goes on from what is shown then."""
+        again: list[Payload] = [BlocksRevealed(versions=self.revived)] if self.revived else []
+        gone = tuple(Replacement(version=version) for version in self.abandoned)
+        return [*again, *([BlocksHidden(mode="omit", reason=ABANDONED, blocks=gone)] if gone else [])]
 
 
 class Log(Protocol):

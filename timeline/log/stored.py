@@ -6,20 +6,28 @@ batch, or not at all. Where another process appended first, the log follows it a
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
 from timeline.blocks import stem
-from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
+from timeline.errors import ConversationNotFound, HistoryUnavailable, PathTaken, StoreLocked, VersionConflict
 from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
-from timeline.facts.record import MOST_ENTRIES
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
-from timeline.log.history import asked_of, first_prompt, fold_history, load_fold
+from timeline.log.history import (
+    asked_of,
+    compactions_over,
+    first_prompt,
+    fold_history,
+    load_fold,
+    record_within,
+    standing_compactions,
+)
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
 from timeline.ports import Expected, Home
@@ -32,12 +40,16 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import BlockRedacted, ConversationOpened, Covers, Event, Payload, PolicyChanged
     from timeline.fold.fold import Fold
-    from timeline.log.protocol import Decision, Draft, Log
+    from timeline.fold.turns import Turns
+    from timeline.log.protocol import Decision, Departure, Draft, Log
     from timeline.ports import Clock, EventStore, Snapshot, TokenCounter
     from timeline.queries import FactRecord
 
 Adopted: TypeAlias = "tuple[PolicyChanged, Mapping[str, str]]"
 """The event that names the policy of a log that names none, and the policy's text by its hash."""
+Placing: TypeAlias = "Callable[[Turns], Awaitable[Sequence[Draft]]]"
+"""Makes drafts in the turns of a fold."""
+_LOGGER: Final = logging.getLogger("timeline")
 _TRIES: Final = 200
 """How often an append follows other writers before it gives up: about a second against one that never pauses."""
 
@@ -156,7 +168,7 @@ class StoredLog:
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record that the store has of the blocks of these versions."""
-        return await self._store.fact_record(self._fold.conversation, covers=covers, most=MOST_ENTRIES)
+        return await record_within(self._store, self._fold.conversation, covers)
 
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the store's prompts ask for."""
@@ -317,6 +329,72 @@ class StoredLog:
                 else:
                     break
         return versions
+
+    async def go_back(
+        self, choose: Callable[[], Awaitable[Departure]], place: Placing, *, at: datetime | None, counter: str
+    ) -> list[Block]:
+        """Leave a tail of the log and append what follows in its place, in one transaction; return the new blocks.
+
+        Compactions that cover any of it are undone in the same append, without a hold: the next render may compact what
+        is left. Where their originals were scavenged they stay.
+
+        Args:
+            choose: returns what is left, under the lock and on a log that is up to date; it runs again when another
+                process was faster.
+            place: makes the drafts of the new blocks, in the turns that there are when the tail is left.
+            at: time of the events.
+            counter: name of the counter of the drafts' tokens.
+
+        Raises:
+            StoreError: the store refused; nothing was written.
+        """
+        self._home.check()
+        async with self._lock:
+            await self._settle(at)
+            avoid: set[str] = set()
+            for _ in range(_TRIES):
+                await self._follow()
+                departure = await choose()
+                fold, decisions = await self._without_compactions_over(departure)
+                time = self._time(at)
+                last = self._fold.version
+                events = _dated(decisions, time)
+                _apply(fold, events)
+                drafts = await place(fold.turns)
+                times = [draft.at or time for draft in drafts]
+                blocks = [(draft.block, t) for draft, t in zip(drafts, times, strict=True) if draft.block is not None]
+                addressed = fold.address(blocks, avoid=avoid)
+                appended = _events(drafts, times, addressed, counter)
+                _apply(fold, appended)
+                if not events and not appended:
+                    return []
+                try:
+                    await self._store.append(
+                        fold.conversation, [*events, *appended], expected=last, snapshot=take_snapshot(fold)
+                    )
+                except VersionConflict:
+                    continue
+                except PathTaken as error:
+                    avoid.add(error.path)
+                    continue
+                self._replace_fold(fold)
+                notify(self._store, fold.conversation, [*events, *appended])
+                return addressed
+        raise busy(self._fold.conversation)
+
+    async def _without_compactions_over(self, departure: Departure) -> tuple[Fold, list[Payload]]:
+        """Return the fold without the compactions over what is left, and the decisions to append."""
+        id_, decisions = self._fold.conversation, departure.decisions()
+        standing = await standing_compactions(self._store, id_)
+        versions = compactions_over(standing, departure.versions)
+        if not versions:
+            return self._fold.copy(), decisions
+        try:
+            fold = await fold_history(self._store, id_, until=self._fold.version, without=versions)
+        except HistoryUnavailable:
+            _LOGGER.warning("conversation %s: what was abandoned stays in a summary, its originals are gone", id_)
+            return self._fold.copy(), decisions
+        return fold, [CompactionReverted(versions=tuple(versions)), *decisions]
 
     async def _revert(self, fold: Fold, reverted: CompactionReverted, given: datetime | None) -> None:
         """Append an undo with the snapshot of the fold without the compactions: no reader has to read the whole log."""

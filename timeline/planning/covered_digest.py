@@ -31,7 +31,11 @@ _LONGEST_REPLACEMENT: Final = 60
 
 
 def build_digest(covered: Sequence[Item]) -> Digest:
-    """Return the digest of covered items. Deterministic; the lists keep the order of the log."""
+    """Return the digest of covered items. Deterministic; the lists keep the order of the log.
+
+    Of what never happened for the agent nothing is in it: it is part of the summary that the model reads.
+    """
+    covered = [item for item in covered if not item.disowned]
     facts = [fact for _, fact in facts_of(covered)]
     of_kind: dict[FactKind, list[Fact]] = {}
     for fact in facts:

@@ -54,14 +54,18 @@ def hide(
 
 
 def reveal(window: Window, item: Item) -> BlocksRevealed:
-    """Plan to show a hidden block again, and the omitted blocks of its group.
+    """Plan to show a hidden block again, and the omitted blocks of its group; all that was abandoned together with it.
 
     Raises:
         BlockProtected: the block is not hidden.
     """
     if item.state not in {"hidden", "omitted"}:
         raise BlockProtected(item.block.path, f"it is {item.state}, not hidden")
-    omitted = [i.version for i in group_of(window, item) if i.omitted]
+    if item.disowned and item.hide is not None:
+        together = [i for i in window.items if i.hide is not None and i.hide.version == item.hide.version]
+    else:
+        together = group_of(window, item)
+    omitted = [i.version for i in together if i.omitted]
     return BlocksRevealed(versions=tuple(sorted({item.version, *omitted})))
 
 

@@ -250,12 +250,11 @@ def _task(window: Window, items: Sequence[Item]) -> str | None:
     """Return the newest prompt among items, else the newest prompt that is live."""
     for source in (items, window.items):
         for item in reversed(source):
-            if isinstance(item.block, UserPrompt):
+            if isinstance(item.block, UserPrompt) and not item.disowned:
                 return item.block.text
     return None
 
 
 def _prompt_of(window: Window, turn_id: str | None) -> str | None:
-    return next(
-        (i.block.text for i in window.items if i.block.turn_id == turn_id and isinstance(i.block, UserPrompt)), None
-    )
+    prompts = (i for i in window.items if i.block.turn_id == turn_id and isinstance(i.block, UserPrompt))
+    return next((prompt.block.text for prompt in prompts if not prompt.disowned), None)

@@ -54,6 +54,7 @@ RULES: Final = {
     "manual": "hidden by hand",
     "spill": "too large, shown as a preview",
     "imported": "cleared by the recorded client",
+    "abandoned": "the framework's history went on from before it",
 }
 """The rules by name, in words. A hide with another reason is shown with that reason."""
 

@@ -1,0 +1,83 @@
+"""LangChain under the contract: an agent of `create_agent` with a checkpointer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage, RemoveMessage
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from tests.integrations.contract.wire import OnTheWire
+from timeline.integrations.langchain import TimelineMiddleware
+from timeline.integrations.testing import DrivenAgent
+from timeline.integrations.testing.driver import CONVERSATION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_core.runnables import RunnableConfig
+
+    from timeline.integrations.testing import ScriptedModel
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore
+    from timeline.sync import Store
+
+THREAD: Final[RunnableConfig] = {"configurable": {"thread_id": CONVERSATION}, "recursion_limit": 500}
+
+
+class LangChain(OnTheWire):
+    """Its history is a checkpointer's."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        super().__init__(model)
+        self._saver = InMemorySaver()
+
+    def agent(self, store: EventStore | Store, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
+        """Return an agent on the thread."""
+        settings: Any = {"model": "gpt-6", "use_responses_api": False, "max_retries": 0, "api_key": "none"}
+        settings["base_url"] = self.provider.openai_url
+        chat = ChatOpenAI(**settings)
+        middleware = TimelineMiddleware(store, policy=policy)
+        made: Any = create_agent(
+            chat, [tool], system_prompt="You work.", middleware=[middleware], checkpointer=self._saver
+        )
+        return _Agent(made)
+
+
+class _Agent(DrivenAgent):
+    def __init__(self, agent: Any) -> None:
+        self._agent = agent
+
+    async def run(self, prompt: str, *, place: Any = None) -> str:
+        return await self._go_on({"messages": [HumanMessage(prompt)]}, place or THREAD)
+
+    async def place(self) -> Any:
+        return (await self._agent.aget_state(THREAD)).config
+
+    async def regenerate(self) -> str:
+        states = [state async for state in self._agent.aget_state_history(THREAD)]
+        return await self._go_on(None, next(state.config for state in states if state.next == ("model",)))
+
+    async def resume(self) -> str:
+        return await self._go_on(None, THREAD)
+
+    async def trim(self, keep: int) -> None:
+        messages = (await self._agent.aget_state(THREAD)).values["messages"]
+        gone = [RemoveMessage(id=message.id) for message in messages[:-keep]]
+        await self._agent.aupdate_state(THREAD, {"messages": gone})
+
+    def run_blocking(self, prompt: str) -> str:
+        return str(self._agent.invoke({"messages": [HumanMessage(prompt)]}, THREAD)["messages"][-1].content)
+
+    async def summarise(self, text: str) -> None:
+        last = (await self._agent.aget_state(THREAD)).values["messages"][-1]
+        summary = HumanMessage(text, additional_kwargs={"lc_source": "summarization"})
+        cut = {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), summary, last]}
+        await self._agent.aupdate_state(THREAD, cut)
+
+    async def _go_on(self, given: Any, config: Any) -> str:
+        settings = {**config, "recursion_limit": 500}
+        return str((await self._agent.ainvoke(given, settings))["messages"][-1].content)

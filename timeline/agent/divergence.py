@@ -1,0 +1,229 @@
+"""Find where a framework's list of messages leaves the log: what is new, what was abandoned, what is taken up again.
+
+A user who edits a question, or has an answer written again, goes back to an earlier place of the framework's history
+and on from there. The log is append-only, so the tail that was left is a fact of it, and to be omitted from contexts.
+A list that merely lacks something is no such case: an application that trims its history to the newest messages, or to
+the first and the newest, still ends where the log does.
+
+A message is known by the id that its framework gave it, if that id is in the log; else by its whole content and its
+place, which is right behind the message before it. The words alone are not enough: a question that is asked again
+earlier is not the later one. All of this is a pure function of the two sequences, which `ListFollower` carries out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_RUN: Final = 2
+"""Messages in a row that show where a trimmed list lies in the log: a single one may be said twice."""
+
+
+class Known(NamedTuple):
+    """A block of the log.
+
+    Attributes:
+        version: of its event.
+        key: content key.
+        id: the framework's id of its message; empty where it has none that lasts.
+        owned: a framework's list brought it; what others appended is in no such list, and never abandoned.
+        shown: it is not abandoned.
+        group: number of the response that it is part of or answers; 0 for none. A response is abandoned as a whole.
+    """
+
+    version: int
+    key: str
+    id: str = ""
+    owned: bool = True
+    shown: bool = True
+    group: int = 0
+
+
+class Given(NamedTuple):
+    """A block of the framework's list: its content key, and the framework's id of its message, or an empty one."""
+
+    key: str
+    id: str = ""
+
+
+class Divergence(NamedTuple):
+    """Where a list leaves the log.
+
+    Attributes:
+        new: positions in the list of the blocks to append.
+        abandoned: versions of the blocks that the list went back behind, rising.
+        revived: versions of abandoned blocks that the list has again, rising.
+    """
+
+    new: tuple[int, ...]
+    abandoned: tuple[int, ...] = ()
+    revived: tuple[int, ...] = ()
+
+
+def divergence(given: Sequence[Given], known: Sequence[Known], *, whole: bool = False) -> Divergence:
+    """Compare a framework's list with the log.
+
+    Args:
+        given: the blocks of the list, in order: all of the framework's history, or a part of it.
+        known: the blocks of the log, in order.
+        whole: the list is known to be the whole history, so that one which shares nothing with the log left all of it.
+            Otherwise such a list is taken for new messages that came without their history.
+    """
+    return _Comparison(given, known, whole=whole).divergence()
+
+
+class _Comparison:
+    def __init__(self, given: Sequence[Given], known: Sequence[Known], *, whole: bool) -> None:
+        self._given = given
+        self._known = known
+        self._whole = whole
+        self._matched: dict[int, int] = {}
+        """By position in the list: the position in the log."""
+        self._ids_last = False
+        """Whether the log has any id of the list; one that knows no others may have been given anew to old messages."""
+
+    def divergence(self) -> Divergence:
+        self._match_ids()
+        self._match_between()
+        last = max(self._matched, default=-1)
+        behind = self._matched.get(last, -1)
+        left = [n for n in range(behind + 1, len(self._known)) if self._known[n].shown]
+        abandoned = self._match_rest(last + 1, left, is_placed=behind >= 0)
+        return self._with_whole_responses(abandoned)
+
+    def _match_ids(self) -> None:
+        """Match what has an id that the log has, with the same content; a shown block comes before an abandoned one."""
+        places: defaultdict[Given, list[int]] = defaultdict(list)
+        for place, known in enumerate(self._known):
+            if known.id:
+                places[Given(known.key, known.id)].append(place)
+        behind = -1
+        for number, block in enumerate(self._given):
+            own = places.get(block, [])
+            ahead = own[bisect_right(own, behind) :]
+            if ahead:
+                behind = next((own_place for own_place in ahead if self._known[own_place].shown), ahead[0])
+                self._matched[number] = behind
+        self._ids_last = bool(self._matched)
+
+    def _match_between(self) -> None:
+        """Match the rest in front of the last known message by content and order, each gap for itself."""
+        start, behind = 0, -1
+        for number, place in sorted(self._matched.items()):
+            gap = [n for n in range(behind + 1, place) if self._known[n].shown]
+            self._matched |= self._in_order(range(start, number), gap)
+            start, behind = number + 1, place
+
+    def _in_order(self, numbers: Sequence[int], places: Sequence[int]) -> dict[int, int]:
+        """Match each block with the next place of its content."""
+        by_key: defaultdict[str, list[int]] = defaultdict(list)
+        for place in places:
+            by_key[self._known[place].key].append(place)
+        found: dict[int, int] = {}
+        behind = -1
+        for number in numbers:
+            own = by_key.get(self._given[number].key, [])
+            at = bisect_right(own, behind)
+            if at < len(own):
+                behind = found[number] = own[at]
+        return found
+
+    def _match_rest(self, start: int, left: list[int], *, is_placed: bool) -> list[int]:
+        """Match the list from ``start`` on with the places that are left; return the places that it went back behind.
+
+        Args:
+            start: position in the list behind the last match.
+            left: places of the log behind the last match.
+            is_placed: there is such a match.
+        """
+        follows = self._right_behind(start, left)
+        tail = self._owned_behind(follows, left)
+        if tail:
+            ending = self._up_to_the_end(start, left)
+            if len(ending) > len(follows):
+                follows, tail = ending, []
+            elif not follows and not is_placed:
+                follows, tail = self._placed_elsewhere(start, left, tail)
+        self._matched |= follows
+        behind = max(follows.values(), default=-1)
+        others = [place for place in left if place > behind and not self._known[place].owned]
+        self._matched |= self._in_order(range(start + len(follows), len(self._given)), others)
+        return tail
+
+    def _right_behind(self, start: int, left: Sequence[int]) -> dict[int, int]:
+        """Match the blocks from ``start`` on one by one; only what is not the framework's may lie in between."""
+        found: dict[int, int] = {}
+        at = 0
+        for number in range(start, len(self._given)):
+            place = at
+            while place < len(left) and not self._is(left[place], number) and not self._known[left[place]].owned:
+                place += 1
+            if place == len(left) or not self._is(left[place], number):
+                break
+            found[number] = left[place]
+            at = place + 1
+        return found
+
+    def _up_to_the_end(self, start: int, left: Sequence[int]) -> dict[int, int]:
+        """Match the longest beginning that ends where the log does: what lies in between was trimmed, not left."""
+        end = max(n for n, place in enumerate(left) if self._known[place].owned)
+        for stop in range(len(self._given), start, -1):
+            if self._may_be(left[end], stop - 1) and (found := self._backwards(start, stop, left[: end + 1])):
+                return found
+        return {}
+
+    def _backwards(self, start: int, stop: int, places: Sequence[int]) -> dict[int, int]:
+        """Match blocks from the last to the first, each with the newest place that is left; nothing unless all are."""
+        found: dict[int, int] = {}
+        at = len(places)
+        for number in reversed(range(start, stop)):
+            at = next((n for n in reversed(range(at)) if self._may_be(places[n], number)), -1)
+            if at < 0:
+                return {}
+            found[number] = places[at]
+        return found
+
+    def _placed_elsewhere(self, start: int, left: list[int], tail: list[int]) -> tuple[dict[int, int], list[int]]:
+        """Place a list whose first message is not where the log begins, and which does not reach the log's end."""
+        edited = self._first_edited(start)
+        if edited is not None:
+            return {}, [place for place in tail if place >= edited]
+        runs = (self._right_behind(start, left[n:]) for n, place in enumerate(left) if self._is(place, start))
+        longest = max(runs, key=len, default={}) if start < len(self._given) else {}
+        if len(longest) >= _RUN:
+            return longest, self._owned_behind(longest, left)
+        return {}, tail if self._whole else []
+
+    def _first_edited(self, start: int) -> int | None:
+        """Return the place of the first shown block whose id the list has with another content."""
+        ids = {block.id for block in self._given[start:] if block.id}
+        return next((n for n, block in enumerate(self._known) if block.shown and block.id in ids), None)
+
+    def _owned_behind(self, found: dict[int, int], left: Sequence[int]) -> list[int]:
+        behind = max(found.values(), default=-1)
+        return [place for place in left if place > behind and self._known[place].owned]
+
+    def _is(self, place: int, number: int) -> bool:
+        return self._known[place].key == self._given[number].key
+
+    def _may_be(self, place: int, number: int) -> bool:
+        """Return whether two blocks may be the same although something lies in between: ids that last say no."""
+        one, other = self._known[place].id, self._given[number].id
+        return self._is(place, number) and (not self._ids_last or not one or not other or one == other)
+
+    def _with_whole_responses(self, tail: Sequence[int]) -> Divergence:
+        """Abandon responses as a whole; what the list still has of one is appended anew, to be answered anew."""
+        gone = set(tail)
+        groups = {self._known[place].group for place in gone} - {0}
+        gone.update(n for n, block in enumerate(self._known) if block.shown and block.group in groups)
+        matched = {number: place for number, place in self._matched.items() if place not in gone}
+        revived = {self._known[place].version for place in matched.values() if not self._known[place].shown}
+        return Divergence(
+            new=tuple(number for number in range(len(self._given)) if number not in matched),
+            abandoned=tuple(sorted({self._known[place].version for place in gone} - revived)),
+            revived=tuple(sorted(revived)),
+        )
