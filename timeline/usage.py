@@ -37,6 +37,8 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
 
 KeptLong: TypeAlias = Literal["nothing", "fixed_part", "everything"]
 """The part of a request that the provider is asked to cache for its long time; later parts are never kept longer."""
+CacheKind: TypeAlias = Literal["5m", "1h", "automatic", "none"]
+"""How a provider keeps prompts: what is in front of a marker for five minutes or an hour, all by itself, or nothing."""
 CACHE_SECONDS: Final = 300
 """How long Anthropic keeps a prompt cache unless asked for longer; other providers keep theirs for minutes, too."""
 LONG_CACHE_SECONDS: Final = 3_600

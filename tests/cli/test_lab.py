@@ -59,6 +59,42 @@ def test_lab_gives_what_a_provider_takes_off_for_a_cached_prefix_in_money(
     assert row["money"] == pytest.approx(tokens * million / 1_000_000)
 
 
+def test_lab_caches_the_prompts_as_asked(run: Callable[..., Done], session: Path) -> None:
+    """Without a cache a token costs a token; the runs say how their prompts were kept, as recorded too."""
+    words = ("lab", session, "--policy", "none", "--max-tokens", 40_000, "--jobs", 1, "--json")
+    assert [one["lifetime"] for one in run(*words).json["runs"]] == ["5m"]
+    found = run(*words, "--cache", "none").json
+    [row] = found["policies"]
+    assert (row["units"], row["read"], row["written"]) == (row["uncached"], 0, 0)
+    assert [one["lifetime"] for one in found["runs"]] == ["none"]
+    run(*words, "--cache", "2h").fails(Exit.USAGE, "2h")
+    run("lab", session, "--validate", "--cache", "1h").fails(Exit.USAGE, "--cache")
+
+
+def test_lab_gives_figures_by_class_where_the_recordings_were_cached_differently(
+    run: Callable[..., Done], session: Path, tmp_path: Path
+) -> None:
+    """In a table of its own, and in the JSON; of one class there is none."""
+    text = session.read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
+    for told in (row["message"]["usage"] for row in rows if "usage" in row.get("message", {})):
+        told["cache_creation"] = {"ephemeral_1h_input_tokens": told.get("cache_creation_input_tokens", 0) or 1}
+    hour = tmp_path / "hour.jsonl"
+    hour.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    words = ("lab", session, hour, "--policy", "none", "--policy", "pi", "--max-tokens", 40_000, "--jobs", 1)
+    found = run(*words, "--json").json
+    assert sorted((row["lifetime"], row["policy"]) for row in found["lifetimes"]) == [
+        ("1h", "none"),
+        ("1h", "pi"),
+        ("5m", "none"),
+        ("5m", "pi"),
+    ]
+    assert {row["lifetime"] for row in found["policies"]} == {""}
+    lines = [line.split() for line in run(*words).out.splitlines()]
+    assert [line[:3] for line in lines if line[:1] in (["1h"], ["5m"])].count(["1h", "pi", "40,000"]) == 1
+    assert run("lab", session, "--jobs", 1, "--json").json["lifetimes"] == []
+
+
 def test_lab_prints_runs_and_calls_as_json(run: Callable[..., Done], session: Path) -> None:
     """The stable shape: policies, runs, failures; a run's calls where they are asked for."""
     words = ("lab", session, "--policy", "none", "--policy", "pi", "--max-tokens", 40000, "--jobs", 1, "--json")

@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from timeline.policy.model import Policy
+    from timeline.usage import CacheKind
+
 LIMITS: Final = (200_000, 100_000, 32_000)
 
 
 class Tried(NamedTuple):
-    """A policy at a limit: no policy, or a cut point that keeps a share of the room."""
+    """A policy at a limit, no policy or a cut point that keeps a share of the room, and the cache (`--cache`)."""
 
     limit: int
     keep: float | None = None
+    cache: CacheKind | None = None
 
     @property
     def name(self) -> str:
@@ -47,15 +51,14 @@ class Agreement(NamedTuple):
 
 def agreements(files: Sequence[Path], tried: Sequence[Tried]) -> list[Agreement]:
     """Return both costs of each recording under each policy, a recording's own together."""
-    by_name = {f"{one.name} at {one.limit}": one for one in tried}
-    made = [
-        (name, policies.none(max_tokens=one.limit))
-        if one.keep is None
-        else (name, policies.cut_point(max_tokens=one.limit, keep_recent=one.keep))
+    by_name = {f"{one.name} at {one.limit}, {one.cache}": one for one in tried}
+    works = [
+        work
         for name, one in by_name.items()
+        for work in plan([str(file) for file in files], [_made(name, one)], Options(cache=one.cache))
     ]
     labs: dict[tuple[str, str], float] = defaultdict(float)
-    for outcome in run(plan([str(file) for file in files], made, Options()), jobs=1):
+    for outcome in run(works, jobs=1):
         for result in outcome.runs:
             labs[result.file, result.policy] += result.totals.units
     found = []
@@ -63,9 +66,16 @@ def agreements(files: Sequence[Path], tried: Sequence[Tried]) -> list[Agreement]
         conversations = read(file)
         for name, one in by_name.items():
             settings = Settings(one.limit) if one.keep is None else Settings(one.limit, one.keep)
-            calculated = cost(conversations, settings, cuts=one.keep is not None)
+            calculated = cost(conversations, settings, cuts=one.keep is not None, kept=one.cache or "")
             found.append(Agreement(one, file.name, labs[str(file), name], calculated))
     return found
+
+
+def _made(name: str, tried: Tried) -> tuple[str, Policy]:
+    """Return the policy that is tried, with its name in the comparison."""
+    if tried.keep is None:
+        return name, policies.none(max_tokens=tried.limit)
+    return name, policies.cut_point(max_tokens=tried.limit, keep_recent=tried.keep)
 
 
 def together(found: Iterable[Agreement]) -> list[Agreement]:

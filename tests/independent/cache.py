@@ -1,4 +1,4 @@
-"""A provider's prompt cache that finds prefixes from markers: docs/lab.md, Method, 4."""
+"""A provider's prompt cache, by markers or by itself: docs/lab.md, Method, 4."""
 
 from __future__ import annotations
 
@@ -20,13 +20,24 @@ _MINIMA: Final = {
 
 
 class Lifetime(NamedTuple):
-    """How many seconds a prefix is kept after its last use, and what a token costs that is written for so long."""
+    """How a provider keeps a prefix.
+
+    Attributes:
+        seconds: after its last use.
+        write: what a token costs that is written for so long.
+        by: what is kept: the prefixes in front of a marker, all by themselves, or nothing.
+    """
 
     seconds: float
     write: float
+    by: str = "markers"
 
 
 SHORT, LONG = Lifetime(300.0, 1.25), Lifetime(3_600.0, 2.0)
+KINDS: Final = {"5m": SHORT, "1h": LONG, "automatic": Lifetime(300.0, 1.0, "itself"), "none": Lifetime(300.0, 1.0, "")}
+"""By the words of ``timeline lab --cache``."""
+AUTOMATIC_LEAST, STEP = 1_024, 128
+"""Tokens of the shortest prefix that is kept without a marker, and of the steps that it is read in."""
 
 
 class Piece(NamedTuple):
@@ -70,6 +81,8 @@ class Cache:
             asked: when it is sent; seconds.
             answered: when the last of its answer came; seconds.
         """
+        if not self._lifetime.by:
+            return Usage(0.0, 0.0, sum(piece.size for piece in pieces))
         names: list[Hashable] = []
         sums: list[float] = []
         name: Hashable = model
@@ -77,6 +90,8 @@ class Cache:
             name = hash((name, piece.says))
             names.append(name)
             sums.append((sums[-1] if sums else 0.0) + piece.size)
+        if self._lifetime.by == "itself":
+            return self._ask_plainly(names, sums, asked, answered)
         least = next((tokens for known, tokens in _MINIMA.items() if model.startswith(known)), 1_024)
         marks = [mark for mark in marks if sums[mark] >= least]
         near = {at for mark in marks for at in range(max(0, mark - LOOKBACK), mark + 1)}
@@ -89,3 +104,16 @@ class Cache:
         hit = max(hit, self._begun if self._begun >= least else 0.0)
         self._begun = 0.0
         return Usage(hit, max(0.0, end - hit), sums[-1] - max(end, hit))
+
+    def _ask_plainly(self, names: list[Hashable], sums: list[float], asked: float, answered: float) -> Usage:
+        """Send a request to a provider that keeps each prefix and finds the longest by itself."""
+        since = asked - self._lifetime.seconds
+        found = (at for at, name in enumerate(names) if self._kept.get(name, -1.0) >= since)
+        read = max(found, default=-1)
+        self._kept |= dict.fromkeys(
+            (name for name, size in zip(names, sums, strict=True) if size >= AUTOMATIC_LEAST), answered
+        )
+        hit = sums[read] // STEP * STEP if read >= 0 else 0.0
+        hit = max(hit, self._begun if self._begun >= AUTOMATIC_LEAST else 0.0)
+        self._begun = 0.0
+        return Usage(hit, 0.0, sums[-1] - hit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.independent.cache import LONG, OUTPUT, SHORT, Cache, Piece
+from tests.independent.cache import KINDS, LONG, OUTPUT, SHORT, Cache, Piece
 from tests.independent.cutting import Asked, Cutter
 from tests.independent.hiding import GRACE, hide
 from tests.independent.items import Item, Settings, newest_response
@@ -27,22 +27,24 @@ ROUNDS: Final = 4
 """The second marker stands so many rounds before the last (seed 002, cache points)."""
 
 
-def cost(conversations: Iterable[Conversation], settings: Settings, *, cuts: bool) -> float:
+def cost(conversations: Iterable[Conversation], settings: Settings, *, cuts: bool, kept: str = "") -> float:
     """Return what conversations cost.
 
     Args:
         conversations: of one recording.
         settings: of the policy.
         cuts: the policy hides and cuts; else everything is sent.
+        kept: how the provider keeps prompts, as in ``--cache``; empty for as it was recorded.
     """
-    return sum(_cost(conversation, settings, cuts=cuts) for conversation in conversations)
+    return sum(_cost(conversation, settings, cuts=cuts, kept=kept) for conversation in conversations)
 
 
-def _cost(conversation: Conversation, settings: Settings, *, cuts: bool) -> float:
+def _cost(conversation: Conversation, settings: Settings, *, cuts: bool, kept: str) -> float:
     conversation, sizes = with_rounds(conversation, measured(conversation))
     limit = settings.limit
     fixed = sizes.fixed if sizes.fixed <= MOST_FIXED * limit else CAPPED_FIXED * limit
-    lifetime = LONG if 2 * sum(call.long for call in conversation.calls) > len(conversation.calls) else SHORT
+    recorded = LONG if 2 * sum(call.long for call in conversation.calls) > len(conversation.calls) else SHORT
+    lifetime = KINDS[kept] if kept else recorded
     cache, cutter = Cache(lifetime), Cutter(settings, fixed)
     items: list[Item] = []
     known = 0

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.independent.recordings import Conversation
 
 LEAST, MOST = 0.3, 3.5
 """Tokens of the provider for one of ours; beyond, a growth measured something else."""
-CHARACTERS: Final = 4
-"""That are a token of ours."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Sizes:
 
 def measured(conversation: Conversation) -> Sizes:
     """Spread the growth of the context from call to call over what was appended in between."""
-    own = [block.own / CHARACTERS for block in conversation.blocks]
+    own = [block.own for block in conversation.blocks]
     calls = conversation.calls
     ratios: list[float | None] = []
     for call, then in pairwise(calls):

@@ -12,11 +12,15 @@ import pytest
 
 from tests.independent import calculation
 from tests.independent.agreement import LIMITS, Tried, agreements, together
+from tests.independent.recordings import read, tokens
 from tests.project.recording import TURNS, write_recording
 from tests.recorded import needs_recordings, recorded
+from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from timeline.usage import CacheKind
 
 NONE_WITHIN, CUTS_WITHIN = 0.005, 0.02
 """Shares of the cost by which the two may differ: where nothing is decided, and where a policy decides."""
@@ -61,6 +65,20 @@ def test_they_agree_where_the_cache_is_kept_for_an_hour(tmp_path: Path, idle: ti
     assert off([made(tmp_path, idle, HOUR)], Tried(60_000)) <= NONE_WITHIN
 
 
+@pytest.mark.parametrize("idle", [timedelta(0), COLD])
+@pytest.mark.parametrize("cache", ["5m", "1h", "none"])
+def test_they_agree_under_each_kind_of_cache(tmp_path: Path, cache: CacheKind, idle: timedelta) -> None:
+    """Asked for with ``--cache``; automatic caches read in steps that are a share of such small contexts."""
+    assert off([made(tmp_path, idle)], Tried(60_000, cache=cache)) <= NONE_WITHIN
+
+
+@needs_recordings
+@pytest.mark.parametrize("cache", ["5m", "1h", "automatic", "none"])
+def test_they_agree_on_recordings_under_each_kind_of_cache(cache: CacheKind) -> None:
+    """At the smallest limit, where the fixed part is cut down and sizes matter most."""
+    assert off(recorded("claude-code/*.jsonl"), Tried(32_000, cache=cache)) <= NONE_WITHIN
+
+
 @pytest.mark.parametrize("limit", [40_000, 20_000])
 def test_they_agree_on_what_cut_points_cost_a_made_session(tmp_path: Path, limit: int) -> None:
     """Without recordings anybody can see it: one cut in a session, and several."""
@@ -72,6 +90,31 @@ def test_they_agree_on_what_hiding_saves_a_made_session(tmp_path: Path) -> None:
     sessions = [made(tmp_path, COLD)]
     none, hiding = together(agreements(sessions, [Tried(60_000), Tried(60_000, 0.2)]))
     assert hiding.calculated / none.calculated == pytest.approx(hiding.lab / none.lab, abs=CUTS_WITHIN)
+
+
+@pytest.mark.parametrize("text", ["prose", "code", "listing", "JSON"])
+def test_its_count_of_a_text_is_about_that_of_the_vocabulary(text: str) -> None:
+    """A first message is measured by no growth, so its size is a count alone, and prose weighs less than listings."""
+    repository = Path(__file__).parents[2]
+    code = (repository / "timeline/lab/replay.py").read_text(encoding="utf-8")
+    said = {
+        "prose": (repository / "README.md").read_text(encoding="utf-8"),
+        "code": code,
+        "listing": "\n".join(f"{number:6}\t{line}" for number, line in enumerate(code.splitlines(), 1)),
+        "JSON": json.dumps({"path": "timeline/lab/replay.py", "old_string": code[:3_000], "new_string": code[3_000:]}),
+    }[text]
+    assert tokens(said) == pytest.approx(get_counter("o200k_base").count(said), rel=0.1)
+
+
+def test_a_signed_thought_counts_by_its_signature(tmp_path: Path) -> None:
+    """What is readable of it may be a short version of what the provider is sent back."""
+    row = {"type": "assistant", "uuid": "1", "timestamp": "2026-01-01T00:00:00Z"}
+    thought = {"type": "thinking", "thinking": "Short.", "signature": "c2ln" * 400}
+    message = {"id": "m", "model": "claude-opus-4-5", "usage": {}, "content": [thought]}
+    file = tmp_path / "session.jsonl"
+    file.write_text(json.dumps({**row, "message": message}), encoding="utf-8")
+    [conversation] = read(file)
+    assert [block.own for block in conversation.blocks] == [300]
 
 
 def test_the_calculation_imports_nothing_of_the_project() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from tests.lab.rows import row, run_of
 from timeline import policies
-from timeline.lab.comparison import cheapest, standings
+from timeline.lab.comparison import by_lifetime, cheapest, standings
 from timeline.lab.work import Failure, Outcome, Work
 
 if TYPE_CHECKING:
-    from timeline.lab.results import CallRow
+    from timeline.lab.results import CallRow, RunResult
 
 
 def compared(*named: tuple[str, CallRow]) -> tuple[list[Work], list[Outcome]]:
@@ -105,3 +105,58 @@ def test_a_refused_call_counts_under_neither_policy() -> None:
         ("all", 1.0, True),
         ("refuses", pytest.approx(0.8), False),
     ]
+
+
+def of_class(lifetime: str, *named: tuple[str, CallRow]) -> list[tuple[str, RunResult]]:
+    """Return runs of a file whose cache is kept so."""
+    return [
+        (name, run_of(name, call, file=f"{lifetime}.jsonl").model_copy(update={"lifetime": lifetime}))
+        for name, call in named
+    ]
+
+
+def by_class(*runs: tuple[str, RunResult]) -> tuple[list[Work], list[Outcome]]:
+    """Return a unit for each run."""
+    works = [Work(file=one.file, policy=policies.none(max_tokens=1000), name=name) for name, one in runs]
+    return works, [Outcome(runs=(one,)) for _, one in runs]
+
+
+def test_recordings_whose_caches_differ_are_summed_by_class_too() -> None:
+    """A policy may be cheaper than none with one lifetime, and dearer with another: the whole does not show it."""
+    hour = of_class("1h", ("none", row(1, 100)), ("ours", row(1, 120)))
+    minutes = of_class("5m", ("none", row(1, 100)), ("ours", row(1, 40)))
+    compared_by = by_class(*hour, *minutes)
+    assert [(one.policy, one.lifetime, one.relative) for one in standings(*compared_by)] == [
+        ("none", "", 1.0),
+        ("ours", "", 0.8),
+    ]
+    assert [(one.policy, one.lifetime, one.relative) for one in by_lifetime(*compared_by)] == [
+        ("none", "1h", 1.0),
+        ("ours", "1h", 1.2),
+        ("none", "5m", 1.0),
+        ("ours", "5m", 0.4),
+    ]
+
+
+def test_recordings_of_one_class_are_not_summed_twice() -> None:
+    """The whole is the class."""
+    assert by_lifetime(*by_class(*of_class("1h", ("none", row(1, 100)), ("ours", row(1, 120))))) == []
+
+
+def test_costs_are_held_against_the_cheapest_published_design_that_keeps_to_the_limit() -> None:
+    """Presets that are published designs, and the library's; a design that sends too much is none."""
+    found = standings(
+        *compared(
+            ("none", row(1, 300)),
+            ("pi", row(1, 50, over_limit=True)),
+            ("cline", row(1, 200)),
+            ("cut_point", row(1, 160)),
+            ("balanced", row(1, 120)),
+        )
+    )
+    assert {one.policy: one.of_published for one in found} == pytest.approx(
+        {"none": 300 / 160, "pi": 50 / 160, "cline": 200 / 160, "cut_point": 1.0, "balanced": 0.75}
+    )
+    assert [one.of_published for one in standings(*compared(("none", row(1, 300)), ("balanced", row(1, 100))))] == [
+        None
+    ] * 2

@@ -343,6 +343,8 @@ class LabRow(TypedDict):
     ``cost_in`` is the unit of the comparison: ``money``, or ``units`` (base tokens) if a model has no price. ``failed``
     counts the recordings that could be replayed under another policy but not under this one; if there are any, its cost
     compares with no other. ``same_as`` names an earlier policy that sent the same at every call; empty for none.
+    ``lifetime`` is how the provider keeps what is sent; empty for all recordings together. ``of_published`` is the cost
+    as a share of the cheapest published design that keeps to the limit, among those compared; None without one.
     """
 
     policy: str
@@ -351,6 +353,8 @@ class LabRow(TypedDict):
     relative: float | None
     failed: int
     same_as: str
+    lifetime: str
+    of_published: float | None
     runs: int
     calls: int
     refused: dict[str, int]
@@ -401,10 +405,12 @@ class LabTable(TypedDict):
 
     A run has the fields of `timeline.lab.results.RunResult` and of its totals. With ``--calls`` it also has ``rows``,
     and ``differences`` lists for each policy and limit the calls that differ most from the first policy's, each a
-    `timeline.lab.differences.CallDifference`.
+    `timeline.lab.differences.CallDifference`. Where the recordings' caches are kept differently, ``lifetimes`` has the
+    rows of each class; else it is empty.
     """
 
     policies: list[LabRow]
+    lifetimes: list[LabRow]
     runs: list[dict[str, Any]]
     differences: list[dict[str, Any]]
     failures: list[dict[str, Any]]

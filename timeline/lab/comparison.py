@@ -6,10 +6,13 @@ The two disagree when calls go to models of different prices; `CostIn` is the un
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from timeline.frozen import Frozen
 from timeline.lab.results import Totals, together
+from timeline.policy.library import designs
+from timeline.policy.presets import PUBLISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,6 +35,9 @@ class Standing(Frozen):
             None if that policy costs nothing.
         failed: recordings that could be replayed under another policy, but not under this one.
         same_as: an earlier policy that sent the same at every call, of which this is another name; empty for none.
+        lifetime: how the provider keeps what is sent, see `RunResult`; empty for all recordings together.
+        of_published: its cost as a share of the cheapest published design that keeps to the limit, among the policies
+            of the comparison; None without one, or if it refuses calls itself.
         totals: the sums.
     """
 
@@ -41,6 +47,8 @@ class Standing(Frozen):
     relative: float | None
     failed: int = 0
     same_as: str = ""
+    lifetime: str = ""
+    of_published: float | None = None
     totals: Totals
 
     @property
@@ -82,7 +90,30 @@ def standings(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[Standi
         works: the planned units.
         outcomes: the outcome of each.
     """
-    cost_in = comparable(run for outcome in outcomes for run in outcome.runs)
+    return _standings(works, outcomes, comparable(run for outcome in outcomes for run in outcome.runs), "")
+
+
+def by_lifetime(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[Standing]:
+    """Sum the runs of each policy and limit for each class of cache, the largest class first; none if all are of one.
+
+    A class consists of conversations, since a subagent may be cached for another time than its session.
+    """
+    runs = [run for outcome in outcomes for run in outcome.runs]
+    classes = Counter(run.lifetime for run in runs)
+    if len(classes) < 2:
+        return []
+    cost_in = comparable(runs)
+    found: list[Standing] = []
+    for lifetime, _ in classes.most_common():
+        of_class = [
+            outcome.model_copy(update={"runs": tuple(run for run in outcome.runs if run.lifetime == lifetime)})
+            for outcome in outcomes
+        ]
+        found += _standings(works, of_class, cost_in, lifetime)
+    return found
+
+
+def _standings(works: Sequence[Work], outcomes: Sequence[Outcome], cost_in: CostIn, lifetime: str) -> list[Standing]:
     found: dict[tuple[int, str], list[RunResult]] = {}
     failed: dict[tuple[int, str], set[str]] = {}
     for work, outcome in zip(works, outcomes, strict=True):
@@ -105,10 +136,25 @@ def standings(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[Standi
                 relative=cost_of(totals, cost_in) / base if base else None,
                 failed=len(failed[limit, name] - unread),
                 same_as=same_as if same_as != name and runs else "",
+                lifetime=lifetime,
                 totals=totals,
             )
         )
-    return stands
+    return [_beside_published(stand, stands) for stand in stands]
+
+
+def _beside_published(stand: Standing, stands: Sequence[Standing]) -> Standing:
+    """Return a standing with its cost as a share of the cheapest published design's at the same limit."""
+    at_limit = [one for one in stands if one.max_tokens == stand.max_tokens and is_published(one.policy)]
+    best = cheapest(at_limit)
+    if best is None or not best.cost or stand.totals.refusals:
+        return stand
+    return stand.model_copy(update={"of_published": stand.cost / best.cost})
+
+
+def is_published(name: str) -> bool:
+    """Return whether a policy is one that others published, by its name."""
+    return name in PUBLISHED or name in designs()
 
 
 _Call: TypeAlias = tuple[str, str, int, int, int, int, float, str]

@@ -21,6 +21,7 @@ from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.cache import PromptCache, Request
 from timeline.lab.facts.sight import FactSight, counted
+from timeline.lab.lifetimes import kept_by
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog
 from timeline.lab.results import CallRow, RunResult, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
@@ -104,6 +105,7 @@ async def replay(
         measured_fixed=measured.fixed,
         unrecorded=measured.unrecorded,
         ratio=measured.ratio,
+        lifetime=kept_by(price_of(measured.calls[0].model), long=measured.long),
         totals=totals_of(run.rows, priced=priced, seconds=round(perf_counter() - began, 3)),
         rows=tuple(run.rows),
     )

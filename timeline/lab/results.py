@@ -17,7 +17,7 @@ from timeline.lab.cache import BreakCause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """The version of the format and of the figures' meaning: results kept under another version are not used."""
 Distance: TypeAlias = Literal["near", "middle", "far"]
 """Of a fact: by the calls since its last mention."""
@@ -228,6 +228,8 @@ class RunResult(Frozen):
         measured_fixed: the same as measured; more than ``fixed`` if that would not leave room in the limit.
         unrecorded: tokens of history that the file does not hold (`timeline.lab.unrecorded`).
         ratio: the provider's tokens for one of ours.
+        lifetime: how the provider keeps the messages, as recorded or asked for: ``5m``, ``1h``, or another time of its
+            rule; ``automatic`` for one that finds prefixes by itself; ``none`` for one without a cache.
         totals: the sums.
         rows: one for each recorded model call.
     """
@@ -242,6 +244,7 @@ class RunResult(Frozen):
     measured_fixed: int
     unrecorded: int = 0
     ratio: float
+    lifetime: str = ""
     totals: Totals
     rows: tuple[CallRow, ...] = ()
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.events import Event
     from timeline.importers.recording import RecordedEvent, Recording
     from timeline.ports import TokenCounter
-    from timeline.usage import Usage
+    from timeline.usage import CacheKind, Usage
 
 VOCABULARY: Final = "o200k_base"
 """The counter that weighs a recording's blocks against each other; the provider's own figures scale the weights."""
@@ -98,6 +98,7 @@ class Measured:
         ratio: the provider's tokens for one of ours; the median.
         past: of a log that is replayed from one of its model calls on, what came before that call.
         unrecorded: tokens of the history in front that is not in the file (`timeline.lab.unrecorded`).
+        cache: how the provider keeps prompts, if that is not as it was recorded (`timeline.lab.lifetimes`).
     """
 
     recording: Recording
@@ -107,10 +108,13 @@ class Measured:
     ratio: float
     past: Past | None = None
     unrecorded: int = 0
+    cache: CacheKind | None = None
 
     @property
     def long(self) -> bool:
         """Whether most calls wrote for the long time; if so, replayed calls do too."""
+        if self.cache is not None:
+            return self.cache == "1h"
         wrote = [call.long for call in self.calls if call.usage is not None]
         return 2 * sum(wrote) > len(wrote)
 

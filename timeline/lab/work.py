@@ -20,6 +20,7 @@ from timeline.errors import ImportFailed, TimelineError
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.importers import read_recording
 from timeline.lab.facts.needs import needs_of
+from timeline.lab.lifetimes import as_kept, priced_as_kept
 from timeline.lab.prices import PriceTable, packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.results import FORMAT, RunResult
@@ -30,6 +31,7 @@ from timeline.policy.model import Policy
 from timeline.portable import read_copies
 from timeline.portable.stored import exported_conversations
 from timeline.projection.project import PROJECTION
+from timeline.usage import CacheKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +54,7 @@ class Options(Frozen):
         summaries: use the extractive summarizer, or the recorded client's summaries while there are any.
         call: number of the first model call that is replayed; of a file of `timeline export` only.
         facts: find the facts that each recorded answer needs in the contexts, see `timeline.lab.facts`.
+        cache: how the provider keeps prompts, see `timeline.lab.lifetimes`; None for as it was recorded.
     """
 
     prices: PriceTable | None = None
@@ -61,11 +64,16 @@ class Options(Frozen):
     summaries: Literal["extractive", "recorded"] = "extractive"
     call: int | None = None
     facts: bool = False
+    cache: CacheKind | None = None
 
     def price_of(self) -> Callable[[str], Price]:
         """Return the function that returns the price of a model."""
         table = self.prices or packaged_prices()
-        return lambda model: table.price_of(self.price_as or model)
+
+        def price_of(model: str) -> Price:
+            return table.price_of(self.price_as or model)
+
+        return price_of if self.cache is None else priced_as_kept(price_of, self.cache, table)
 
 
 class Work(Frozen):
@@ -131,7 +139,7 @@ def key_of(work: Work) -> str:
 async def _replayed(work: Work, measured: Measured, needs: Needs | None) -> RunResult:
     options = work.options
     return await replay(
-        measured,
+        measured if options.cache is None else as_kept(measured, options.cache),
         work.policy,
         options.price_of(),
         name=work.name,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -13,6 +14,16 @@ from timeline.cli.options import DEFAULT_DATABASE, AsJson, Db, FromCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class CacheOption(StrEnum):
+    """The caches that a comparison may be made under, besides the recorded one."""
+
+    five_minutes = "5m"
+    hour = "1h"
+    automatic = "automatic"
+    none = "none"
+
 
 _POLICIES: Final = ("none", "balanced")
 _LIMIT: Final = 200_000
@@ -44,6 +55,14 @@ _Prices: TypeAlias = Annotated[
 ]
 _PriceAs: TypeAlias = Annotated[
     str, typer.Option("--price-as", metavar="MODEL", help="Price every call as a call of this model.")
+]
+_Cache: TypeAlias = Annotated[
+    CacheOption | None,
+    typer.Option(
+        "--cache",
+        help="Cache the prompts otherwise than recorded: for five minutes, for an hour, as providers do by themselves "
+        "(automatic), or not at all, as with a local model.",
+    ),
 ]
 _Fixed: TypeAlias = Annotated[
     int | None,
@@ -86,6 +105,7 @@ def lab(
     validate: _Validate = False,
     prices: _Prices = None,
     price_as: _PriceAs = "",
+    cache: _Cache = None,
     fixed: _Fixed = None,
     main_only: _MainOnly = False,
     recorded_summaries: _Recorded = False,
@@ -116,6 +136,7 @@ def lab(
                 "--policy": policy,
                 "--max-tokens": max_tokens,
                 "--price-as": price_as,
+                "--cache": cache,
                 "--fixed-tokens": fixed is not None,
                 "--main-only": main_only,
                 "--recorded-summaries": recorded_summaries,
@@ -140,6 +161,7 @@ def lab(
         recorded_summaries,
         call,
         facts=facts,
+        cache=None if cache is None else cache.value,
     )
     with exported(files, db) as paths:
         return command.compare(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from timeline.cli import output
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.lab.calls import MOST_CALLS, in_words, print_differences
+from timeline.cli.lab.classes import print_classes
 from timeline.cli.lab.recall import print_recall
 from timeline.cli.output import note, progress, say, write
 from timeline.databases import is_database
 from timeline.lab.cache_files import Kept
-from timeline.lab.comparison import comparable, standings
+from timeline.lab.comparison import by_lifetime, comparable, standings
 from timeline.lab.differences import against_the_first
 from timeline.lab.prices import read_prices
 from timeline.lab.report.page import page
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from timeline.lab.results import RunResult
     from timeline.lab.work import Outcome, Work
     from timeline.policy.model import Policy
+    from timeline.usage import CacheKind
 
 
 class Wanted(NamedTuple):
@@ -43,6 +45,7 @@ class Wanted(NamedTuple):
     recorded_summaries: bool = False
     call: int | None = None
     facts: bool = False
+    cache: str | None = None
 
     def tries(self) -> list[tuple[str, Policy]]:
         """Return every policy with every limit, once each.
@@ -73,6 +76,7 @@ class Wanted(NamedTuple):
             summaries="recorded" if self.recorded_summaries else "extractive",
             call=self.call,
             facts=self.facts,
+            cache=cast("CacheKind | None", self.cache),
         )
 
 
@@ -111,7 +115,7 @@ def compare(
             with dask_executor(cluster) as executor:
                 outcomes = run(works, executor=executor, kept=kept, on_done=advance)
     failures = _failures(works, outcomes)
-    stands = standings(works, outcomes)
+    stands, classes = standings(works, outcomes), by_lifetime(works, outcomes)
     runs = [one for outcome in outcomes for one in outcome.runs]
     differing = against_the_first(runs) if calls else {}
     if html is not None and runs:  # before the table: its reader may close the pipe
@@ -121,6 +125,7 @@ def compare(
         told = [one.model_dump(mode="json") for found in differing.values() for one in found[:MOST_CALLS]]
         found: LabTable = {
             "policies": [_row(stand) for stand in stands],
+            "lifetimes": [_row(stand) for stand in classes],
             "runs": [one.dump(calls=calls) for one in runs],
             "differences": told,
             "failures": failures,
@@ -128,6 +133,7 @@ def compare(
         output.write_json(found)
     elif runs:
         _print([_row(stand) for stand in stands], runs)
+        print_classes(classes)
         if wanted.facts:
             print_recall(stands)
         print_differences(differing, comparable(runs))
