@@ -60,9 +60,13 @@ def chosen(replays: Replays, limit: int) -> dict[str, str]:
         replays: of the recordings that may be searched, under every setting.
         limit: of the context, in tokens.
     """
-    ours = [name for name in replays.names(limit) if name != FIRST and name not in DESIGNS_AND_PEERS]
-    asked = (name for name in DESIGNS_AND_PEERS if answer(replays, limit, name, name, replays.files) is not None)
-    return {name: max(ours, key=lambda one: _surety(replays, limit, name, one)) for name in asked}
+    names = [name for name in replays.names(limit) if name != FIRST]
+    ours = [name for name in names if name not in DESIGNS_AND_PEERS]
+    return {
+        published: max(ours, key=lambda setting: _surety(replays, limit, published, setting))
+        for published in names
+        if published in DESIGNS_AND_PEERS and answer(replays, limit, published, published, replays.files) is not None
+    }
 
 
 def _surety(replays: Replays, limit: int, published: str, setting: str) -> tuple[int, int, float]:

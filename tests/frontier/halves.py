@@ -47,7 +47,7 @@ def by_lifetime(half: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
 
 def draws(files: Sequence[str]) -> Iterator[list[str]]:
     """Go through recordings that might have been drawn instead: as many, each put back. The same ones each time."""
-    draw = random.Random(_SEED)  # noqa: S311 - a sample, not a secret
+    draw = random.Random(_SEED)
     return (draw.choices(files, k=len(files)) for _ in range(_DRAWS))
 
 

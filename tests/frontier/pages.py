@@ -88,9 +88,7 @@ def _unseen(found: dict[str, Any], lifetime: str) -> Iterable[Row]:
 
 def _one(found: dict[str, Any], like: Row, lifetime: str) -> Row:
     [row] = [
-        row
-        for row in _unseen(found, lifetime)
-        if (row["limit"], row["policy"]) == (like["limit"], like["policy"])
+        row for row in _unseen(found, lifetime) if (row["limit"], row["policy"]) == (like["limit"], like["policy"])
     ]
     return row
 

@@ -26,9 +26,7 @@ SEARCHED: Final = "searched"
 UNSEEN: Final = "unseen"
 
 
-def tables(
-    split: Halves, searched: Replays, unseen: Replays, found: Mapping[int, Mapping[str, str]]
-) -> dict[str, Any]:
+def tables(split: Halves, searched: Replays, unseen: Replays, found: Mapping[int, Mapping[str, str]]) -> dict[str, Any]:
     """Return every table by its name, with how many recordings and settings they are made from.
 
     Args:

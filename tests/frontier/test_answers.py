@@ -25,7 +25,7 @@ def held(ours: dict[str, Any], theirs: dict[str, Any]) -> Answer | None:
     ],
 )
 def test_a_default_is_answered_by_what_keeps_as_much_for_at_most_19_of_20_parts_of_the_cost(
-    ours: dict[str, Any], answered: bool
+    ours: dict[str, Any], *, answered: bool
 ) -> None:
     """No less in sight, and no fewer facts one read away."""
     found = held(ours, figures(100))

@@ -37,7 +37,7 @@ def replayed(files: list[str], folder: Path) -> Replays:
     ],
 )
 def test_what_is_better_shows_no_less_and_leaves_no_fewer_facts_one_read_away(
-    other: dict[str, int], better: bool
+    other: dict[str, int], *, better: bool
 ) -> None:
     """What refuses, or sends more than the limit, betters nothing."""
     found = replays_of({"none": figures(100), "ours": figures(90, **other)}, ["a-1h"])

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import pytest
 
-from tests.frontier.hand import LIMIT, figures, replays_of
 from tests.frontier.halves import halves
+from tests.frontier.hand import LIMIT, figures, replays_of
 from tests.frontier.pages import PAGES, with_tables
 from tests.frontier.settings import NAMED
 from tests.frontier.tables import DATA, as_json, tables
 
 FILES: Final = [f"{name}-{kept}" for name in "abcd" for kept in ("1h", "5m")]
-SETTING: Final = "keep 0.1 4/8/8 cold 0.2"
+SETTING: Final = "keep 0.1 4/8/4 cold 0.2"
 
 
 @pytest.fixture(scope="module")
