@@ -1,8 +1,8 @@
 """``python -m tests.frontier RECORDING…``: the search that docs/lab.md describes.
 
-It writes docs/lab/frontier.json, and the table in docs/lab.md that sums it up. In the order in which they are given,
-every other recording is searched, the first one among them, and the rest is looked at with what was found. Replays are
-kept in a folder, so that a search goes on where it was interrupted.
+It writes docs/lab/frontier.json, and the tables of the docs that sum it up. Of the recordings of each cache lifetime
+every other one is searched, in the order in which they are given; the rest is replayed with what was found alone.
+Replays are kept in a folder, so that a search goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tests.frontier.answers import chosen
+from tests.frontier.halves import halves
+from tests.frontier.pages import write_pages
 from tests.frontier.points import replays
-from tests.frontier.settings import DESIGNS_AND_PEERS, LONGER, PRESETS, SETTINGS, named
-from tests.frontier.tables import DATA, PAGE, as_json, tables, with_summary
+from tests.frontier.settings import FIRST, NAMED, SETTINGS
+from tests.frontier.tables import DATA, as_json, tables
 from timeline.lab.cache_files import Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from tests.frontier.points import Replays
     from timeline.policy.model import Policy
@@ -27,12 +30,17 @@ LIMITS: Final = (200_000, 100_000, 32_000)
 
 
 def main() -> None:
-    """Search, and write what was found as JSON."""
+    """Search, and write what was found as JSON and into the docs."""
     options = _options()
-    files = options.recordings
-    found = tables(_replays(options).points, options.limits, files[0::2], files[1::2])
-    DATA.write_text(as_json(found), encoding="utf-8")
-    PAGE.write_text(with_summary(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
+    as_recorded = _replays(options, [options.recordings], {FIRST: NAMED[FIRST]})
+    split = halves(options.recordings, as_recorded.lifetime)
+    searched = _replays(options, split.searched.values(), {**NAMED, **SETTINGS})
+    found = {limit: chosen(searched, limit) for limit in options.limits}
+    settings = {name: SETTINGS[name] for answers in found.values() for name in answers.values() if name in SETTINGS}
+    unseen = _replays(options, split.unseen.values(), {**NAMED, **settings})
+    data = tables(split, searched, unseen, found)
+    DATA.write_text(as_json(data), encoding="utf-8")
+    write_pages(data)
 
 
 def _options() -> argparse.Namespace:
@@ -48,18 +56,18 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _replays(options: argparse.Namespace) -> Replays:
-    makers: dict[str, Callable[[int], Policy]] = {name: named(name) for name in ("none", *DESIGNS_AND_PEERS)}
-    makers |= {**SETTINGS, **PRESETS}
-    makers |= {name: make for forms in LONGER.values() for name, make in forms.items()}
-    whole = len(options.recordings) * len(makers) * len(options.limits)
+def _replays(
+    options: argparse.Namespace, half: Iterable[list[str]], makers: Mapping[str, Callable[[int], Policy]]
+) -> Replays:
+    files = [file for alike in half for file in alike]
+    whole = len(files) * len(makers) * len(options.limits)
 
     def show(done: int) -> None:
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{done} of {whole} replays")
 
     kept = Kept(options.kept)
-    return replays(options.recordings, makers, options.limits, kept=kept, jobs=options.jobs, on_done=show)
+    return replays(files, makers, options.limits, kept=kept, jobs=options.jobs, on_done=show)
 
 
 if __name__ == "__main__":

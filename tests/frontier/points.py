@@ -1,114 +1,174 @@
-"""What a policy costs, shows and hides over some recordings; which points no other one betters; what answers which."""
+"""Policies at limits over some recordings: what they cost, what they show, and what the model can still know."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from timeline.lab.results import together
+from timeline.lab.results import DISTANCES, together
 from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from timeline.lab.cache_files import Kept
     from timeline.lab.work import Outcome, Work
     from timeline.policy.model import Policy
 
 
+class Known(NamedTuple):
+    """Shares of the needed facts: all of them, and by the calls since their last mention. 1.0 where there is none."""
+
+    whole: float
+    near: float
+    middle: float
+    far: float
+
+
 class Point(NamedTuple):
     """A policy at a limit over a set of recordings.
 
     Attributes:
-        cost: of all input and summaries in base tokens, as a share of what the first policy costs there.
+        units: cost of all input and summaries, in base tokens.
+        cost: the same as a share of what the first policy costs there.
+        adjusted: the share with what it takes to get at the facts that are out of sight.
         visible: tokens that are shown in full, mean over the calls.
+        seen: facts that are in sight.
+        one_read: facts that are in sight or one read away.
+        names: identifiers that answers used and that were out of sight.
         need: share of the files that a call names again which are out of sight.
         sound: nothing was refused, over the limit or orphaned; what is not sound compares with nothing.
     """
 
     policy: str
     limit: int
+    units: float
     cost: float
+    adjusted: float
     visible: float
+    seen: Known
+    one_read: Known
+    names: int
     need: float
     sound: bool
 
     def betters(self, other: Point) -> bool:
-        """Say whether this one shows no less and hides no more than another."""
-        return self.sound and self.visible >= other.visible and self.need <= other.need
-
-    def answers(self, other: Point, most: float) -> bool:
-        """Say whether this one betters another at no more than a share of its cost."""
-        return self.betters(other) and self.cost <= most * other.cost
-
-
-class Answer(NamedTuple):
-    """The cheapest of our settings that shows no less and hides no more than a published default."""
-
-    published: Point
-    ours: Point | None
-
-    @property
-    def ratio(self) -> float | None:
-        """Our cost as a share of the published one; None where no setting shows as much."""
-        return None if self.ours is None else self.ours.cost / self.published.cost
+        """Return whether this one is sound, with no less in sight and no fewer facts one read away than another."""
+        in_sight = self.visible >= other.visible and self.seen.whole >= other.seen.whole
+        return self.sound and in_sight and self.one_read.whole >= other.one_read.whole
 
 
 class _Sums(NamedTuple):
-    """What a policy comes to on one recording; sums of them tell a point."""
+    """A policy on one recording: what points are made from, so that any set of recordings is a sum."""
 
     units: float
+    fetched: float
     visible: int
     sent: int
     hidden: int
     needs: int
+    names: int
     faults: int
+    rewrites: int
+    facts: tuple[int, ...]
+    seen: tuple[int, ...]
+    one_read: tuple[int, ...]
 
 
 class Replays:
     """All policies at all limits on all recordings, to be summed up over any of the recordings.
 
     Args:
-        works: the units that were planned; the first policy is what costs are told by.
-        outcomes: what became of each.
+        works: the units that were planned; costs are shares of what the first policy costs.
+        outcomes: of each.
+
+    Attributes:
+        files: the recordings.
 
     Raises:
         ValueError: a recording could not be replayed.
     """
 
     def __init__(self, works: Sequence[Work], outcomes: Sequence[Outcome]) -> None:
+        self.files = [*dict.fromkeys(work.file for work in works)]
+        self._lifetimes: dict[str, str] = {}
         self._sums: dict[int, dict[str, dict[str, _Sums]]] = {}
         for work, outcome in zip(works, outcomes, strict=True):
             if outcome.failure is not None:
                 raise ValueError(f"{work.file}, {work.name}: {outcome.failure.message}")
+            self._lifetimes[work.file] = outcome.runs[0].lifetime
             at_limit = self._sums.setdefault(work.policy.max_tokens, {})
             at_limit.setdefault(work.name, {})[work.file] = _sums(outcome)
 
-    def points(self, limit: int, files: Sequence[str]) -> list[Point]:
-        """Return what each policy comes to over some of the recordings."""
-        whole = {
-            name: _Sums(*map(sum, zip(*(sums[file] for file in files), strict=True)))
-            for name, sums in self._sums[limit].items()
-        }
-        first = next(iter(whole.values())).units
-        return [
-            Point(
-                name,
-                limit,
-                sums.units / first,
-                sums.visible / max(1, sums.sent),
-                sums.hidden / max(1, sums.needs),
-                not sums.faults,
-            )
-            for name, sums in whole.items()
-        ]
+    def lifetime(self, file: str) -> str:
+        """Return how the provider kept what a recording sent: see `RunResult.lifetime`."""
+        return self._lifetimes[file]
+
+    def names(self, limit: int) -> list[str]:
+        """Return the names of the policies at a limit, in the order in which they were planned."""
+        return [*self._sums[limit]]
+
+    def point(self, limit: int, policy: str, files: Sequence[str]) -> Point:
+        """Return a policy's point over some of the recordings; a recording that is given twice counts twice."""
+        first = next(iter(self._sums[limit]))
+        return _point(policy, limit, self._whole(limit, policy, files), self._whole(limit, first, files).units)
+
+    def rewritten(self, limit: int, policy: str, files: Sequence[str]) -> list[str]:
+        """Return the recordings of which a policy hides or compacts something: elsewhere all policies are one."""
+        return [file for file in files if self._sums[limit][policy][file].rewrites]
+
+    def _whole(self, limit: int, policy: str, files: Sequence[str]) -> _Sums:
+        sums = [self._sums[limit][policy][file] for file in files]
+        return _Sums(*(_added(column) for column in zip(*sums, strict=True)))
+
+
+def _point(policy: str, limit: int, sums: _Sums, whole: float) -> Point:
+    return Point(
+        policy=policy,
+        limit=limit,
+        units=sums.units,
+        cost=sums.units / whole,
+        adjusted=(sums.units + sums.fetched) / whole,
+        visible=sums.visible / max(1, sums.sent),
+        seen=_known(sums.seen, sums.facts),
+        one_read=_known(sums.one_read, sums.facts),
+        names=sums.names,
+        need=sums.hidden / max(1, sums.needs),
+        sound=not sums.faults,
+    )
+
+
+def _added(column: Sequence[Any]) -> Any:
+    """Add figures, and tuples of figures place by place."""
+    return tuple(map(sum, zip(*column, strict=True))) if isinstance(column[0], tuple) else sum(column)
+
+
+def _known(found: Sequence[int], facts: Sequence[int]) -> Known:
+    near, middle, far = (have / of if of else 1.0 for have, of in zip(found, facts, strict=True))
+    return Known(sum(found) / sum(facts) if sum(facts) else 1.0, near, middle, far)
 
 
 def _sums(outcome: Outcome) -> _Sums:
     totals = together(run.totals for run in outcome.runs)
-    faults = totals.refusals + totals.over_limit + totals.orphans
-    sent = totals.calls - totals.refusals
-    return _Sums(totals.units, totals.visible, sent, totals.hidden_needs, totals.needs, faults)
+    facts, seen, one_read = (
+        tuple(getattr(totals, f"{state}_{distance}") for distance in DISTANCES)
+        for state in ("facts", "seen", "reachable")
+    )
+    of_names = (counts for key, counts in totals.facts_by.items() if key.split("/")[1] == "name")
+    return _Sums(
+        units=totals.units,
+        fetched=totals.fetch_units,
+        visible=totals.visible,
+        sent=totals.calls - totals.refusals,
+        hidden=totals.hidden_needs,
+        needs=totals.needs,
+        names=sum(needed - in_sight for needed, in_sight, _ in of_names),
+        faults=totals.refusals + totals.over_limit + totals.orphans,
+        rewrites=totals.hides + totals.compactions,
+        facts=facts,
+        seen=seen,
+        one_read=one_read,
+    )
 
 
 def replays(
@@ -120,7 +180,7 @@ def replays(
     jobs: int | None = None,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> Replays:
-    """Replay recordings under policies at limits. The first policy is what costs are told by.
+    """Replay recordings under policies at limits, with the facts. Costs are shares of what the first policy costs.
 
     Args:
         files: recordings.
@@ -130,24 +190,6 @@ def replays(
         jobs: processes at a time; one a core unless given.
         on_done: called with the number of replays that are done.
     """
-    works = plan(files, [(name, make(limit)) for limit in limits for name, make in makers.items()], Options())
+    named = [(name, make(limit)) for limit in limits for name, make in makers.items()]
+    works = plan(files, named, Options(facts=True))
     return Replays(works, run(works, jobs=jobs, kept=kept, on_done=on_done))
-
-
-def frontier(tried: Iterable[Point]) -> list[Point]:
-    """Return the points that no other betters at no more cost, cheapest first."""
-    found: list[Point] = []
-    for point in sorted((p for p in tried if p.sound), key=lambda p: (p.cost, -p.visible, p.need)):
-        if not any(cheaper.betters(point) for cheaper in found):
-            found.append(point)
-    return found
-
-
-def answers(published: Iterable[Point], ours: Sequence[Point]) -> list[Answer]:
-    """Return the answer to each published default that is sound."""
-    return [Answer(theirs, _cheapest(theirs, ours)) for theirs in published if theirs.sound]
-
-
-def _cheapest(theirs: Point, ours: Iterable[Point]) -> Point | None:
-    same = (point for point in ours if point.limit == theirs.limit and point.betters(theirs))
-    return min(same, key=lambda point: point.cost, default=None)

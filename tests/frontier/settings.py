@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.usage import KeptLong
 
+SAME: Final = frozenset({"goose"})
+"""Defaults that are another one's under a second name: crush's."""
 FIXED_PART: Final = "fixed_part"
 EVERYTHING: Final = "everything"
 
@@ -52,11 +54,11 @@ class Cache(NamedTuple):
 class Line(NamedTuple):
     """Shares of the limit: above which a render compacts, and that a compaction folds down to.
 
-    Nearly all of the limit may be used: sizes are the provider's own in the lab, and no counter misses any.
+    A tenth of the limit stays free for the answer: a setting that leaves less would not be comparable.
     """
 
-    trigger: float = 0.98
-    target: float = 0.8
+    trigger: float = 0.9
+    target: float = 0.6
 
 
 class Setting(NamedTuple):
@@ -95,50 +97,45 @@ class Setting(NamedTuple):
 LATTICE: Final = [
     Setting(*axes)
     for axes in product(
-        (0.1, 0.3, 0.5, 0.9),
+        (0.1, 0.3, 0.6),
         (
             Rounds(4, 8, 4),
-            Rounds(8, 30, 8),
-            Rounds(16, 60, 16),
-            Rounds(12, 240, 24),
+            Rounds(8, 12, 8),
+            Rounds(16, 30, 30),
             Rounds(24, 240, 96),
             Rounds(64, 400, 400),
             Rounds(8, 240, 48, warm=None),
         ),
-        (Cache(0.1), Cache(0.35), Cache(0.65), Cache(0.5, EVERYTHING), Cache(0.9, EVERYTHING)),
+        (Cache(0.2), Cache(0.65), Cache(0.9, EVERYTHING)),
     )
 ]
 """Every combination of a few round figures, out of the ranges that earlier searches had come to (ADR 0025)."""
 LOW: Final = [
-    Setting(0.1, *axes)
-    for axes in product(
-        (Rounds(1, 4, 1), Rounds(4, 8, 4)), (Cache(0.1), Cache(0.35)), (Line(0.5, target=0.4), Line(0.7, target=0.4))
+    Setting(keep, rounds, Cache(0.2), line)
+    for keep, rounds, line in product(
+        (0.1, 0.3),
+        (Rounds(1, 2, 1), Rounds(2, 4, 4), Rounds(4, 8, 4)),
+        (Line(0.7), Line(0.9, target=0.4), Line(0.6, target=0.4)),
     )
 ]
-"""The same below the lattice, which does not come down to what the sparest of the published defaults show."""
+"""The same with a lower line, for what published defaults show less of."""
 
 
-def named(name: str, kept_long: KeptLong | None = None) -> Callable[[int], Policy]:
-    """Return what makes a preset, or a published default, for a limit; as it is, or with more that is kept for long."""
-    changes = {} if kept_long is None else {"cache_points": {"kept_long": kept_long}}
-    return lambda limit: find_policy(name, max_tokens=limit, **changes)
-
-
-def longer(name: str, kept_long: KeptLong) -> str:
-    """Return what a published default is called that keeps something for an hour."""
-    return f"{name} · {kept_long.replace('_', ' ')}"
+def named(name: str) -> Callable[[int], Policy]:
+    """Return what makes a preset, or a published default, for a limit."""
+    return lambda limit: find_policy(name, max_tokens=limit)
 
 
 SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW)}
 """What is searched."""
-PRESETS: Final = {name: named(name) for name in ("balanced", "gentle", "economical")}
-"""Ours that were searched before, on the same recordings: they are told, and answer nothing."""
-_PUBLISHED: Final = tuple(name for name in PUBLISHED if name != "cut_point")
-DESIGNS: Final = (*_PUBLISHED, "seed-002-first")
+FIRST: Final = "none"
+"""What costs are shares of."""
+OURS: Final = ("balanced", "gentle", "economical", "cut_point")
+"""Ours that have a name."""
+DESIGNS: Final = (*(name for name in PUBLISHED if name != "cut_point"), "seed-002-first")
 """The five published designs; 002 as it was first shipped."""
-DESIGNS_AND_PEERS: Final = (*_PUBLISHED, *designs())
+DESIGNS_AND_PEERS: Final = tuple(dict.fromkeys((*DESIGNS, *(name for name in designs() if name not in SAME))))
 """They, and what agents and frameworks publish as their defaults."""
-LONGER: Final[dict[str, dict[str, Callable[[int], Policy]]]] = {
-    name: {longer(name, kept): named(name, kept) for kept in (FIXED_PART, EVERYTHING)} for name in DESIGNS_AND_PEERS
-}
-"""Published defaults that ask for an hour: the same contexts, save where one hides by the cache's own clock."""
+
+NAMED: Final = {name: named(name) for name in (FIRST, *OURS, *DESIGNS_AND_PEERS)}
+"""What is looked at by its name, on both halves."""

@@ -1,81 +1,41 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
-from tests.frontier.points import Point
-from tests.frontier.settings import DESIGNS_AND_PEERS, LONGER, PRESETS, SETTINGS
-from tests.frontier.tables import DATA, PAGE, SUMMARY, as_json, tables, with_summary
+from tests.frontier.halves import halves
+from tests.frontier.hand import LIMIT, figures, replays_of
+from tests.frontier.pages import PAGES, with_tables
+from tests.frontier.settings import NAMED
+from tests.frontier.tables import DATA, as_json, tables
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-LIMIT: Final = 32_000
-BEST: Final = next(iter(SETTINGS))
-FORMS: Final = [name for forms in LONGER.values() for name in forms]
-
-
-def points(limit: int, files: Sequence[str]) -> list[Point]:
-    """Return one setting that betters everything, one preset as good as a default, and defaults that are all the same.
-
-    The more recordings, the more of it is in sight. `opencode` refuses.
-    """
-    shown = 10_000.0 * len(files)
-    default = Point("", limit, 0.6, shown, 0.2, sound=True)
-    return [
-        *(default._replace(policy=name, sound=name != "opencode") for name in DESIGNS_AND_PEERS),
-        *(default._replace(policy=name) for name in PRESETS),
-        *(default._replace(policy=name, cost=0.45) for name in FORMS),
-        *(default._replace(policy=name, cost=0.54 if name == BEST else 0.9) for name in SETTINGS),
-    ]
+FILES: Final = [f"{name}-{kept}" for name in "abcd" for kept in ("1h", "5m")]
+SETTING: Final = "keep 0.1 4/8/4 cold 0.2"
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    """What a search of four recordings finds."""
-    return tables(points, [LIMIT], ["a", "c"], ["b", "d"])
+    """What a search of eight recordings finds: all that has a name costs 100, and one setting of ours 80."""
+    replays = replays_of({name: figures(100) for name in NAMED} | {SETTING: figures(80)}, FILES)
+    split = halves(FILES, replays.lifetime)
+    return tables(split, replays, replays, {LIMIT: {"pi": SETTING}})
 
 
-def test_a_default_is_answered_by_the_cheapest_setting_on_either_half(found: dict[str, Any]) -> None:
-    """A default that refuses compares with nothing, and is in no row."""
-    assert [row["policy"] for row in found["frontier"]] == [BEST]
-    assert {row["published"]["policy"] for row in found["published"]} == {*DESIGNS_AND_PEERS} - {"opencode"}
-    assert {(row["half"], row["ours"]["policy"], row["ratio"]) for row in found["published"]} == {
-        ("searched", BEST, 0.9),
-        ("others", BEST, 0.9),
-    }
+def test_each_policy_has_a_row_for_each_half_and_lifetime(found: dict[str, Any]) -> None:
+    """All recordings together, and those of either lifetime."""
+    rows = [(row["half"], row["lifetime"]) for row in found["policies"] if row["policy"] == "balanced"]
+    assert rows == [(half, kept) for half in ("searched", "unseen") for kept in ("all", "1h", "5m")]
 
 
-def test_a_preset_is_held_against_the_cheapest_design(found: dict[str, Any]) -> None:
-    """One row a preset and half, with the ratio of their costs."""
-    assert [(row["half"], row["preset"]["policy"], row["ratio"]) for row in found["presets"]] == [
-        (half, name, 1.0) for half in ("searched", "others") for name in PRESETS
+def test_an_answer_is_of_the_unseen_half_alone(found: dict[str, Any]) -> None:
+    """Four of the eight recordings, and two of each lifetime."""
+    assert [(row["lifetime"], row["recordings"], row["ratio"]) for row in found["answers"]] == [
+        ("all", 4, 0.8),
+        ("1h", 2, 0.8),
+        ("5m", 2, 0.8),
     ]
-
-
-def test_a_search_is_repeated_on_each_half_of_the_recordings(found: dict[str, Any]) -> None:
-    """Of four recordings there are six ways to take two."""
-    sound = len(DESIGNS_AND_PEERS) - 1
-    assert [(row["by_found"], row["by_own"], row["published"]) for row in found["one_half_searched"]] == [
-        (sound, sound, sound)
-    ] * 2
-    assert found["any_half_searched"] == [
-        {"limit": LIMIT, "ways": 6, "by_found": 1.0, "all_by_found": 6, "by_own": 1.0, "all_by_own": 6}
-    ]
-    assert found["one_setting_on_both_halves"] == [
-        {"limit": LIMIT, "by_setting": sound, "by_setting_or_own": sound, "of": sound}
-    ]
-
-
-def test_an_hour_is_a_share_of_the_default_without_it(found: dict[str, Any]) -> None:
-    """For the fixed part and for everything, on both halves."""
-    assert [row["published"] for row in found["for_an_hour"]] == [
-        name for name in DESIGNS_AND_PEERS if name != "opencode"
-    ]
-    assert found["for_an_hour"][0]["fixed_part"] == found["for_an_hour"][0]["everything"]
-    assert found["for_an_hour"][0]["everything"] == {"searched": 0.75, "others": 0.75}
 
 
 def test_tables_read_back_from_their_json(found: dict[str, Any]) -> None:
@@ -95,8 +55,9 @@ def test_the_committed_data_has_the_tables_that_a_search_writes(found: dict[str,
     }
 
 
-def test_the_page_sums_up_the_committed_data() -> None:
-    """The table in docs/lab.md is made from docs/lab/frontier.json."""
-    page = PAGE.read_text(encoding="utf-8")
-    assert SUMMARY.search(page)
-    assert with_summary(page, json.loads(DATA.read_text(encoding="utf-8"))) == page
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_pages_sum_up_the_committed_data(page: Any) -> None:
+    """Their tables are made from docs/lab/frontier.json."""
+    text = page.read_text(encoding="utf-8")
+    assert all(f"<!-- {name} -->\n|" in text for name in PAGES[page])
+    assert with_tables(page, json.loads(DATA.read_text(encoding="utf-8"))) == text

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from timeline.policy.model import Never, Overdrawn, OverShare, OverThreshold, OverUtilization, Policy, Reserved
+from timeline.policy.model import (
+    Never,
+    Overdrawn,
+    OverFallingShare,
+    OverShare,
+    OverThreshold,
+    OverUtilization,
+    Policy,
+    Reserved,
+)
 
 if TYPE_CHECKING:
     from timeline.policy.model import Trigger
@@ -22,6 +31,20 @@ def test_a_share_counts_everything() -> None:
     """Seeds 002 and 000: the total against a share of the limit, strictly above it."""
     assert OverShare(share=0.9).line(80_000, HELD) == 72_000
     assert OverShare(share=0.85).line(128_000, HELD) == 108_800
+
+
+@pytest.mark.parametrize(
+    ("limit", "line"), [(32_000, 28_800), (100_000, 90_000), (200_000, 120_000), (1_000_000, 360_000)]
+)
+def test_of_a_wide_window_a_smaller_share_is_used(limit: int, line: int) -> None:
+    """Nine tenths of the first 100,000 tokens, three tenths of the others."""
+    assert OverFallingShare().line(limit, HELD) == line
+
+
+@given(st.integers(1_000, 2_000_000), st.integers(1, 100_000))
+def test_a_wider_window_never_compacts_earlier(limit: int, more: int) -> None:
+    """The share falls, the line does not."""
+    assert OverFallingShare().line(limit, HELD) <= OverFallingShare().line(limit + more, HELD) <= limit + more
 
 
 def test_the_threshold_of_seed_001_is_93600() -> None:

@@ -100,6 +100,7 @@ def outline(policy: Policy) -> Outline:
 
 _WHEN: Final = {
     "over_share": "above {share:.0%} of the limit",
+    "over_falling_share": "above {share:.0%} of the limit's first {first:,} tokens and {beyond:.0%} of the others",
     "over_threshold": "from {share:.0%} of the limit less {system_reserve:,}, {output_reserve:,} and {safety_buffer:,}",
     "over_utilization": "above {share:.0%} of the room for messages",
     "overdrawn": "when nothing is available",

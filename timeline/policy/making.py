@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from timeline.errors import InvalidPolicy
 from timeline.events import PolicyOrigin
 from timeline.policy.limits import ModelLimits, limits_of, own_limits
-from timeline.policy.model import Never, Overdrawn, OverShare, Policy
+from timeline.policy.model import Never, Overdrawn, OverFallingShare, OverShare, Policy
 from timeline.policy.text import invalid_policy
 
 if TYPE_CHECKING:
@@ -157,4 +157,6 @@ def _at_share(trigger: Trigger, share: float) -> Trigger:
     """Return a trigger with another share; one that has none becomes a share of the limit, and never stays never."""
     if isinstance(trigger, Never):
         return trigger
-    return OverShare(share=share) if isinstance(trigger, Overdrawn) else trigger.model_copy(update={"share": share})
+    if isinstance(trigger, Overdrawn | OverFallingShare):
+        return OverShare(share=share)
+    return trigger.model_copy(update={"share": share})

@@ -47,6 +47,30 @@ class OverShare(Frozen):
         return _share(self.share, limit)
 
 
+class OverFallingShare(Frozen):
+    """Due when the total is above a share of the limit that falls as the limit grows (`policies.balanced`).
+
+    Each call reads the whole context again, so what a wide window could hold costs more to carry than to fold: of the
+    tokens beyond the first ones, a smaller share is used. At the default figures the line is 90,000 of 100,000 tokens,
+    120,000 of 200,000 and 360,000 of 1,000,000 (docs/lab.md, "Our own policies").
+
+    Attributes:
+        share: of the first tokens of the limit.
+        first: how many these are.
+        beyond: share of the others.
+    """
+
+    kind: Literal["over_falling_share"] = "over_falling_share"
+    share: float = Field(default=0.9, gt=0, le=1)
+    first: int = Field(default=100_000, ge=0)
+    beyond: float = Field(default=0.3, ge=0, le=1)
+
+    def line(self, limit: int, held: Reserved) -> int:
+        """Return the largest total that is not due."""
+        del held
+        return _share(self.share, min(limit, self.first)) + _share(self.beyond, max(0, limit - self.first))
+
+
 class OverThreshold(Frozen):
     """Due when messages and system prompt reach a share of the limit without its reserves (keep-last design).
 
@@ -119,7 +143,9 @@ def _written_short(value: Any) -> Any:
 
 
 Trigger: TypeAlias = Annotated[
-    Annotated[OverShare | OverThreshold | OverUtilization | Overdrawn | Never, Field(discriminator="kind")],
+    Annotated[
+        OverShare | OverFallingShare | OverThreshold | OverUtilization | Overdrawn | Never, Field(discriminator="kind")
+    ],
     BeforeValidator(_written_short),
 ]
 """Any trigger; a bare number is an `OverShare`, a bare name the trigger of that name with its default figures."""

@@ -1,0 +1,102 @@
+"""The tables of the docs that sum a search up. Every figure is of the half that no search looked at."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.frontier.halves import EVERY
+from tests.frontier.settings import FIRST, OURS
+from tests.frontier.tables import UNSEEN
+from tests.project.sources import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from tests.frontier.tables import Row
+
+LAB: Final = ROOT / "docs" / "lab.md"
+QUALITY: Final = ROOT / "docs" / "quality.md"
+TABLE: Final = r"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)"
+"""What is between the marks of a page."""
+
+
+def write_pages(found: dict[str, Any]) -> None:
+    """Write the tables into the pages."""
+    for page in (LAB, QUALITY):
+        page.write_text(with_tables(page, found), encoding="utf-8")
+
+
+def with_tables(page: Path, found: dict[str, Any]) -> str:
+    """Return a page's text with the tables that a search gives."""
+    text = page.read_text(encoding="utf-8")
+    for name, rows in PAGES[page].items():
+        table = "".join(f"| {' | '.join(row)} |\n" for row in rows(found))
+        text = re.sub(TABLE.format(name=name), lambda _, table=table: table, text, flags=re.DOTALL)
+    return text
+
+
+def _costs(found: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield what ours cost at each limit, by lifetime."""
+    lifetimes = [*dict.fromkeys(row["lifetime"] for row in found["policies"] if row["lifetime"] != EVERY)]
+    yield ("policy", "limit", *lifetimes, "of the cheapest design", "of `cut_point`", "tokens in sight")
+    yield ["---"] * (len(lifetimes) + 5)
+    for whole in _unseen(found, EVERY):
+        if whole["policy"] in OURS:
+            alike = [_one(found, whole, lifetime) for lifetime in lifetimes]
+            yield (
+                f"`{whole['policy']}`",
+                f"{whole['limit']:,}",
+                *(_worst(row["cost"]) for row in alike),
+                *(" · ".join(_worst(row[name]) for row in alike) for name in ("of_design", "of_cut_point")),
+                f"{whole['visible'] / 1_000:.0f}k",
+            )
+
+
+def _known(found: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield what each policy lets the model still know."""
+    yield ("policy", "limit", "cost", "with reads", "in sight", "one read away", "in nine of ten draws at least")
+    yield ["---"] * 7
+    for row in _unseen(found, EVERY):
+        if row["sound"] or row["policy"] == FIRST:
+            middle, far = row["one_read_middle"], row["one_read_far"]
+            yield (
+                f"`{row['policy']}`",
+                f"{row['limit']:,}",
+                f"{row['cost'][0]:.3f}",
+                f"{row['with_reads']:.3f}",
+                f"{row['seen_middle']:.3f} / {row['seen_far']:.3f}",
+                f"{middle[0]:.3f} / {far[0]:.3f}",
+                f"{middle[1]:.3f} / {far[1]:.3f}",
+            )
+
+
+def _answered(found: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield the setting that answers each published default, at each limit."""
+    rows = [row for row in found["answers"] if row["lifetime"] == EVERY]
+    yield ("published default", "limit", "setting", "cost", "keeps as much")
+    yield ["---"] * 5
+    for row in rows:
+        kept = "yes" if row["keeps"] else "no"
+        yield f"`{row['published']}`", f"{row['limit']:,}", f"`{row['setting']}`", f"{row['ratio']:.2f}", kept
+
+
+def _unseen(found: dict[str, Any], lifetime: str) -> Iterable[Row]:
+    return (row for row in found["policies"] if (row["half"], row["lifetime"]) == (UNSEEN, lifetime))
+
+
+def _one(found: dict[str, Any], like: Row, lifetime: str) -> Row:
+    [row] = [
+        row for row in _unseen(found, lifetime) if (row["limit"], row["policy"]) == (like["limit"], like["policy"])
+    ]
+    return row
+
+
+def _worst(spread: Sequence[float]) -> str:
+    measured, decile = spread
+    return f"{measured:.2f} ({decile:.2f})"
+
+
+PAGES: Final = {LAB: {"costs": _costs, "answers": _answered}, QUALITY: {"known": _known}}
+"""The tables of each page, by the name of their marks."""
