@@ -33,7 +33,7 @@ def with_tables(page: Path, found: dict[str, Any]) -> str:
     text = page.read_text(encoding="utf-8")
     for name, rows in PAGES[page].items():
         table = "".join(f"| {' | '.join(row)} |\n" for row in rows(found))
-        text = re.sub(TABLE.format(name=name), lambda _, table=table: table, text, flags=re.DOTALL)
+        text = re.sub(TABLE.format(name=name), table.replace("\\", r"\\"), text, flags=re.DOTALL)
     return text
 
 
@@ -56,8 +56,17 @@ def _costs(found: dict[str, Any]) -> Iterator[Sequence[str]]:
 
 def _known(found: dict[str, Any]) -> Iterator[Sequence[str]]:
     """Yield what each policy lets the model still know."""
-    yield ("policy", "limit", "cost", "with reads", "in sight", "one read away", "in nine of ten draws at least")
-    yield ["---"] * 7
+    yield (
+        "policy",
+        "limit",
+        "cost",
+        "with reads",
+        "in sight",
+        "one read away",
+        "two away",
+        "one read away, in nine of ten",
+    )
+    yield ["---"] * 8
     for row in _unseen(found, EVERY):
         if row["sound"] or row["policy"] == FIRST:
             middle, far = row["one_read_middle"], row["one_read_far"]
@@ -68,8 +77,19 @@ def _known(found: dict[str, Any]) -> Iterator[Sequence[str]]:
                 f"{row['with_reads']:.3f}",
                 f"{row['seen_middle']:.3f} / {row['seen_far']:.3f}",
                 f"{middle[0]:.3f} / {far[0]:.3f}",
+                f"{row['found_middle']:.3f} / {row['found_far']:.3f}",
                 f"{middle[1]:.3f} / {far[1]:.3f}",
             )
+
+
+def _summaries(found: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield what the summaries of each policy hold by themselves."""
+    yield ("policy", "limit", "facts held", "for each 100 tokens")
+    yield ["---"] * 4
+    for row in _unseen(found, EVERY):
+        share, held, said = row["summaries_hold"]
+        if row["sound"] and held:
+            yield f"`{row['policy']}`", f"{row['limit']:,}", f"{share:.0%}", f"{held:.2f} / {said:.2f}"
 
 
 def _answered(found: dict[str, Any]) -> Iterator[Sequence[str]]:
@@ -98,5 +118,5 @@ def _worst(spread: Sequence[float]) -> str:
     return f"{measured:.2f} ({decile:.2f})"
 
 
-PAGES: Final = {LAB: {"costs": _costs, "answers": _answered}, QUALITY: {"known": _known}}
+PAGES: Final = {LAB: {"costs": _costs, "answers": _answered}, QUALITY: {"known": _known, "summaries": _summaries}}
 """The tables of each page, by the name of their marks."""

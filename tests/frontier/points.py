@@ -35,6 +35,9 @@ class Point(NamedTuple):
         visible: tokens that are shown in full, mean over the calls.
         seen: facts that are in sight.
         one_read: facts that are in sight or one read away.
+        found: these, and those that a search of the log finds.
+        summaries: of the facts that calls behind a summary used, the share that it holds with its record; the facts for
+            each 100 tokens of it, and of what the summarizer wrote alone.
         names: identifiers that answers used and that were out of sight.
         need: share of the files that a call names again which are out of sight.
         sound: nothing was refused, over the limit or orphaned; what is not sound compares with nothing.
@@ -48,6 +51,8 @@ class Point(NamedTuple):
     visible: float
     seen: Known
     one_read: Known
+    found: Known
+    summaries: tuple[float, float, float]
     names: int
     need: float
     sound: bool
@@ -73,6 +78,8 @@ class _Sums(NamedTuple):
     facts: tuple[int, ...]
     seen: tuple[int, ...]
     one_read: tuple[int, ...]
+    found: tuple[int, ...]
+    summaries: tuple[int, ...]
 
 
 class Replays:
@@ -132,6 +139,8 @@ def _point(policy: str, limit: int, sums: _Sums, whole: float) -> Point:
         visible=sums.visible / max(1, sums.sent),
         seen=_known(sums.seen, sums.facts),
         one_read=_known(sums.one_read, sums.facts),
+        found=_known(sums.found, sums.facts),
+        summaries=_judged(*sums.summaries),
         names=sums.names,
         need=sums.hidden / max(1, sums.needs),
         sound=not sums.faults,
@@ -148,12 +157,17 @@ def _known(found: Sequence[int], facts: Sequence[int]) -> Known:
     return Known(sum(found) / sum(facts) if sum(facts) else 1.0, near, middle, far)
 
 
+def _judged(facts: int, held: int, said: int, tokens: int, said_tokens: int) -> tuple[float, float, float]:
+    return held / max(1, facts), 100 * held / max(1, tokens), 100 * said / max(1, said_tokens)
+
+
 def _sums(outcome: Outcome) -> _Sums:
     totals = together(run.totals for run in outcome.runs)
-    facts, seen, one_read = (
+    facts, seen, one_read, found = (
         tuple(getattr(totals, f"{state}_{distance}") for distance in DISTANCES)
-        for state in ("facts", "seen", "reachable")
+        for state in ("facts", "seen", "reachable", "found")
     )
+    judged = ("facts", "held", "said", "tokens", "said_tokens")
     of_names = (counts for key, counts in totals.facts_by.items() if key.split("/")[1] == "name")
     return _Sums(
         units=totals.units,
@@ -168,6 +182,8 @@ def _sums(outcome: Outcome) -> _Sums:
         facts=facts,
         seen=seen,
         one_read=one_read,
+        found=found,
+        summaries=tuple(getattr(totals, f"summary_{name}") for name in judged),
     )
 
 

@@ -91,6 +91,9 @@ def _plain(point: Point) -> Row:
         "visible": 100 * round(point.visible / 100),
         "seen_middle": round(point.seen.middle, 3),
         "seen_far": round(point.seen.far, 3),
+        "found_middle": round(point.found.middle, 3),
+        "found_far": round(point.found.far, 3),
+        "summaries_hold": [round(share, 3) for share in point.summaries],
         "names_out": point.names,
         "need": round(point.need, 3),
     }

@@ -12,7 +12,7 @@ from tests.frontier.settings import NAMED
 from tests.frontier.tables import DATA, as_json, tables
 
 FILES: Final = [f"{name}-{kept}" for name in "abcd" for kept in ("1h", "5m")]
-SETTING: Final = "keep 0.1 4/8/4 cold 0.2"
+SETTING: Final = "keep 0.1 4/8/4 cold 0.3"
 
 
 @pytest.fixture(scope="module")

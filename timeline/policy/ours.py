@@ -1,10 +1,10 @@
 """This library's own policies: three trade-offs between keeping content in view and paying little for it.
 
-All three hide old content in rounds once the provider's cache is cold, keep the newest content of each file longest,
-and compact into a summary block at a cut point (design: Cut point). They differ in how much survives a compaction, in
-how small a context is compacted when the cache is cold, and in whether much is hidden at once while it is warm. System
-prompt and tools are cached for the provider's long time. The figures were searched with the lab (docs/lab.md, "Our own
-policies").
+All three hide old content in one batch, once the cache is cold or the context above its line, keep the newest
+content of each file longest, and compact into a summary block at a cut point (design: Cut point). They differ in how
+long content stays, in how much survives a compaction, in how small a context is compacted when the cache is cold, and
+in how much of a wide window they use. System prompt and tools are cached for the provider's long time. The figures were
+searched with the lab on one half of the recordings, and hold on the other (docs/lab.md, "Our own policies"; ADR 0047).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.policy.making import COUNTED, make, preset
-from timeline.policy.model import CachePointRule, Hiding
+from timeline.policy.model import CachePointRule, Hiding, OverFallingShare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,8 @@ _REPLACEMENT_TOKENS: Final = 40
 """Tokens of a replacement, which has a path and a description; a long context holds hundreds of them."""
 _POINTS: Final = CachePointRule(kept_long="fixed_part")
 """The fixed part outlives the pauses in which the messages go cold and are rewritten (ADR 0023)."""
+_RECORD: Final = 600
+"""Tokens of the record behind a summary: what is far is found by its names (ADR 0047)."""
 
 
 @preset(release=1)
@@ -43,8 +45,8 @@ def none(*, model: Model = None, **changes: Any) -> Policy:
 
 
 @preset(release=1)
-def gentle(*, model: Model = None, keep_recent: float = 0.5, **changes: Any) -> Policy:
-    """Keep most in view: files stay for 240 rounds, compacting keeps half, a warm cache hides nothing.
+def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Any) -> Policy:
+    """Keep most in view: content stays for 16 rounds and files for 30, compacting keeps 0.3.
 
     Args:
         model: whose limits, vocabulary and margin to take.
@@ -54,8 +56,10 @@ def gentle(*, model: Model = None, keep_recent: float = 0.5, **changes: Any) -> 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    hiding = Hiding(files=240, old=96, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS)
-    fields = {"hiding": hiding, "compact_when_cold": 0.65}
+    hiding = Hiding(
+        intact=16, files=30, old=30, pressure_minimum=0.1, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
+    )
+    fields = {"hiding": hiding, "compact_when_cold": 0.65, "target": 0.8}
     return _folding(gentle, keep_recent, fields, changes, model)
 
 
@@ -80,15 +84,15 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -
         ```
     """
     hiding = Hiding(
-        intact=6, files=30, old=8, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
+        intact=4, files=8, old=4, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
     )
-    fields = {"hiding": hiding, "compact_when_cold": 0.1, "target": 0.8}
+    fields = {"hiding": hiding, "compact_when_cold": 0.3, "target": 0.6, "trigger": OverFallingShare()}
     return _folding(balanced, keep_recent, fields, changes, model)
 
 
 @preset(release=1)
 def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any) -> Policy:
-    """Pay least: like `balanced` but keep less: compacting keeps 0.1, files stay for 20 rounds, the rest for one.
+    """Pay least: like `balanced` but keep less: compacting keeps 0.1, files stay for 4 rounds, the rest for 2.
 
     Args:
         model: whose limits, vocabulary and margin to take.
@@ -99,9 +103,9 @@ def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any)
         InvalidPolicy: a field does not exist or does not hold.
     """
     hiding = Hiding(
-        intact=1, files=20, old=3, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
+        intact=2, files=4, old=2, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
     )
-    fields = {"hiding": hiding, "compact_when_cold": 0.05, "target": 0.4}
+    fields = {"hiding": hiding, "compact_when_cold": 0.2, "target": 0.4, "trigger": OverFallingShare()}
     return _folding(economical, keep_recent, fields, changes, model)
 
 
@@ -110,4 +114,6 @@ def _folding(
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}
     steps = [{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original", "asked": "in_cache"}]
-    return make(build, {"steps": steps, "cache_points": _POINTS, **fields}, changes, model, COUNTED)
+    return make(
+        build, {"steps": steps, "cache_points": _POINTS, "digest_tokens": _RECORD, **fields}, changes, model, COUNTED
+    )
