@@ -10,9 +10,9 @@ from tests.providers.script import Answer
 from tests.providers.server import FakeProvider
 from tests.providers.summarizing import SUMMARIZERS
 from tests.scenes import AT, COUNTER, Mute, Scribe, answer, call, exchange, opened, prompt, result, turn, words
-from timeline import Timeline, open_store, policies
-from timeline.blocks import Attachment, CustomBlock, TurnHeader, UserPrompt
-from timeline.errors import BudgetError, CompactionInProgress, CompactionRefused, ContextOverflow
+from timeline import Timeline, compact_messages, open_store, policies
+from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, TurnHeader, UserPrompt
+from timeline.errors import BudgetImpossible, CompactionInProgress, CompactionRefused, ContextOverflow
 from timeline.lab.prices import packaged_prices
 from timeline.lifecycle import CompactionErrorEvent, CompactionStartEvent, ContextUsageEvent, recorded
 from timeline.policy.presets import PRESETS
@@ -241,6 +241,37 @@ async def test_a_loop_of_fifty_steps_is_compacted_whenever_a_step_is_due() -> No
     assert timeline.window.rounds == 4
     calls = [item.block.call_id for item in timeline.window.items if item.block.type == "react.tool.call"]
     assert calls[-1] == "c48"
+
+
+TOLD: Final = "## Session Summary (Round 2)\n\n### Original Task\n" + "Build the app. " * 2_000
+"""A summary of another program's, of 7,515 tokens."""
+
+
+@pytest.mark.shows("001-18", "001-39", "R-001-19")
+async def test_a_summary_of_another_program_alone_before_the_boundary_is_no_round() -> None:
+    """Nothing is behind it to be summarised: the refusal says so, and its number stays."""
+    scribe = Scribe()
+    timeline = await talking(policies.keep_last(messages=2), summarizer=scribe)
+    await timeline.render(system="You help.")
+    await timeline.append(AssistantCompletion(text=TOLD), *turn(900, asked=900))
+    with pytest.raises(CompactionRefused, match="nothing_to_cover"):
+        await timeline.compact()
+    assert (scribe.asked, timeline.window.rounds, len(timeline.window.items)) == ([], 0, 3)
+    await timeline.append(*turn(900, asked=900))
+    await timeline.compact()
+    assert (scribe.asked[0].previous, timeline.window.rounds) == (TOLD.partition("\n\n")[2], 3)
+
+
+@pytest.mark.shows("001-18", "001-39", "R-001-19")
+async def test_a_list_that_begins_with_a_summary_comes_back_as_it_is() -> None:
+    """System prompt, summary and the newest ten messages, above the threshold: call after call."""
+    messages: list[Any] = [{"role": "system", "content": "You help."}, {"role": "assistant", "content": TOLD}]
+    messages += [{"role": "assistant" if n % 2 else "user", "content": "m" * 12_000} for n in range(10)]
+    for _ in range(2):
+        done = await compact_messages(messages, policies.keep_last(max_tokens=50_000), summarizer=Scribe())
+        assert [(taken.kind, taken.reason) for taken in done.decisions] == [("refused", "nothing_to_cover")]
+        assert [TOLD in str(message["content"]) for message in done.messages].count(True) == 1
+        messages = done.messages
 
 
 @pytest.mark.shows("001-17", "R-001-15")
@@ -577,6 +608,6 @@ async def test_what_no_step_makes_fit_is_a_typed_error(name: str) -> None:
     """A system prompt that leaves no room for the messages: the provider would refuse the request."""
     policy = PRESETS[name](counter="chars4", max_tokens=20_000)
     timeline = await talking(policy, *said(4, 100))
-    with pytest.raises(BudgetError) as refused:
+    with pytest.raises((ContextOverflow, BudgetImpossible)) as refused:
         await timeline.render(system=words(20_000 - policy.output_reserve - 10))
     assert refused.value.account["total"] >= 19_990

@@ -174,6 +174,8 @@ async def test_a_summarizer_that_answers_has_no_fallback_reason() -> None:
         "prompt_version": "7",
         "fallback_reason": None,
         "repaired": None,
+        "asked": "alone",
+        "alone_because": None,
         "usage": None,
         "duration": None,
     }

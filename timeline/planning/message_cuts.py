@@ -37,10 +37,20 @@ def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
     taken = ranges.stretch(start, end, first=first if first is not None and first < end else None)
     if first is not None and not taken.covered:
         return None
+    if isinstance(cut, KeepLast) and _is_summary_alone(ranges, taken.covered):
+        return None
     previews = ranges.preview_carried(taken, whole=taken.ahead)
     if ranges.total(taken.after - ranges.saved(previews)) > ranges.before.limit:
         previews = ranges.preview_carried(taken)
     return ranges.judged(ranges.plan(taken, previews))
+
+
+def _is_summary_alone(ranges: Ranges, covered: Sequence[int]) -> bool:
+    """Return whether all that would be covered is a summary that another program wrote, as in [keep_last].
+
+    Its text would be kept word for word under the next number: a round in which nothing was summarised.
+    """
+    return bool(covered) and all(is_told_summary(ranges.items[position]) for position in covered)
 
 
 def _first_message(ranges: Ranges) -> int | None:

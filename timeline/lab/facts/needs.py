@@ -15,8 +15,7 @@ from timeline.events import ModelCalled
 from timeline.facts.extracting import facts_of_result
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import strings_in
-from timeline.lab.facts.searching import words_beside
-from timeline.lab.facts.strings import FactClass, Held, facts_in
+from timeline.lab.facts.strings import FactClass, Held, facts_in, words_beside
 from timeline.lab.segments import is_sent
 from timeline.lab.sizes import block_of
 from timeline.wire.neutral import Entry

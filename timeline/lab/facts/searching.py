@@ -8,32 +8,33 @@ sight. What one of them has among its first `RANKS` hits is searched at once.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from timeline.frozen import compact_json
+from timeline.lab.facts.strings import has_word
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from timeline.blocks import Block
     from timeline.lab.facts.needs import Need
 
 RANKS: Final = 5
 """The hits that a model looks at."""
-_WORD: Final = re.compile(r"[^\W\d_]{4,}")
 _SHORTEST: Final = 4
 """Characters of a piece that is worth a query."""
 
 
-def words_beside(fact: str, text: str, others: Iterable[str]) -> str:
-    """Return the last word before a fact and the first one behind it, on its line; no part of another fact."""
-    at = text.find(fact)
-    start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-    before, behind = text[start:at], text[at + len(fact) : len(text) if end < 0 else end]
-    for other in sorted(others, key=len, reverse=True):
-        before, behind = before.replace(other, "|"), behind.replace(other, "|")
-    return " ".join([*_WORD.findall(before)[-1:], *_WORD.findall(behind)[:1]])
+class Ranked(Protocol):
+    """Texts that are searched as a store searches them: `timeline.store.Ranking`."""
+
+    def add(self, key: str, payload: str) -> None:
+        """Add the text of an event, given as its JSON."""
+        ...
+
+    def best(self, query: str, most: int) -> list[str]:
+        """Return the keys of the best texts that hold all words of a query, best first."""
+        ...
 
 
 def queries(need: Need, needs: Sequence[Need], missing: Collection[str], shown: Sequence[str]) -> Iterator[str]:
@@ -47,7 +48,7 @@ def queries(need: Need, needs: Sequence[Need], missing: Collection[str], shown: 
     """
     pieces = [piece for piece in need.fact.split("/") if len(piece) >= _SHORTEST and piece != need.fact]
     known = next((piece for piece in reversed(pieces) if any(piece in text for text in shown)), "")
-    if _WORD.search(known):
+    if has_word(known):
         yield known
     if need.beside:
         yield need.beside

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Payload
     from timeline.lab.facts.needs import Need, Needs
+    from timeline.lab.facts.searching import Ranked
     from timeline.lab.replay_log import ReplayLog
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
-    from timeline.store import Ranking
 
 Where: TypeAlias = Literal["seen", "reachable", "found", "gone"]
 """In sight; one read away; two away, by a search and a read of what it finds; or neither."""
@@ -189,7 +189,7 @@ class FactSight:
         return self._counter.count_many([block.countable() for block in blocks])
 
 
-def _ranking() -> Ranking:
+def _ranking() -> Ranked:
     from timeline import store  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
     return store.Ranking()

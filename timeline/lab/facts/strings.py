@@ -41,6 +41,7 @@ _NAMED: Final = re.compile(rf"\.(?:{_EXTENSIONS})\Z")
 _WORD: Final = re.compile(r"[\w./~@+:%#?=&$*!-]{4,}")
 """The longest runs of characters that a fact may have: a fact never reaches over the end of one."""
 _SHORTEST: Final = 4
+_LETTERS: Final = re.compile(r"[^\W\d_]{4,}")
 
 
 def facts_in(text: str) -> dict[str, FactClass]:
@@ -63,6 +64,21 @@ def facts_in(text: str) -> dict[str, FactClass]:
 
 def _is_path(text: str) -> bool:
     return text[0] in "/~." or text.rstrip("/").count("/") >= _FOLDERS or _NAMED.search(text) is not None
+
+
+def has_word(text: str) -> bool:
+    """Return whether a text has a word that is worth a query: four letters or more."""
+    return _LETTERS.search(text) is not None
+
+
+def words_beside(fact: str, text: str, others: Iterable[str]) -> str:
+    """Return the last word before a fact and the first one behind it, on its line; no part of another fact."""
+    at = text.find(fact)
+    start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+    before, behind = text[start:at], text[at + len(fact) : len(text) if end < 0 else end]
+    for other in sorted(others, key=len, reverse=True):
+        before, behind = before.replace(other, "|"), behind.replace(other, "|")
+    return " ".join([*_LETTERS.findall(before)[-1:], *_LETTERS.findall(behind)[:1]])
 
 
 class Held:
