@@ -345,9 +345,12 @@ async def test_a_fact_is_two_away_where_a_search_that_does_not_name_it_has_it_am
 
 
 async def test_what_a_search_finds_has_to_be_in_its_first_answer() -> None:
-    """A hit is read once; the far tail of a giant block is further away."""
-    tail = "a line of the long output\n" * 900
-    assert await two_away(f"The zebra is {FACT} indeed.", f"A zebra indeed: {FACT}.", before=tail) == (0, 0)
+    """A hit is read once; of a giant block's far tail that is its outline, which does not hold everything."""
+    plain = "a line of the long output\n" * 900
+    names = "".join(f"def other_name_{number}_of_many(): ...\n" for number in range(4_000))
+    answer, hit = f"The zebra is {FACT} indeed.", f"A zebra indeed: {FACT}."
+    assert await two_away(answer, hit, before=plain) == (0, 1)
+    assert await two_away(answer, hit, before=names) == (0, 0)
 
 
 async def test_a_stale_value_counts_as_minus_one_in_the_score() -> None:

@@ -280,10 +280,15 @@ class _Run:
             self.facts.take(position, self.log.fold.version, block)
             self.judge.take(position, self.log.fold.version, block)
 
-    def _judged(self, compactions: Sequence[CompactionCompleted], position: int) -> dict[str, Any]:
-        """Return what the summaries of some compactions right before a call are worth, as fields of its row."""
+    def _judged(self, sent: Sent, compactions: Sequence[CompactionCompleted]) -> dict[str, Any]:
+        """Return what the new summaries that a call is sent are worth, as fields of its row.
+
+        A summary that the next one took further before anything was sent is shown to nobody.
+        """
         judge = self.judge
-        judged = [] if judge is None else [judge.judge(done, position)._asdict() for done in compactions]
+        shown = () if sent.context is None else sent.context.window.summaries
+        new = [done for done in compactions if any(done.block.path == one.block.path for one in shown)]
+        judged = [] if judge is None else [judge.judge(done, sent.call.position)._asdict() for done in new]
         return {name: sum(one[name] for one in judged) for name in Judged._fields}
 
     async def _send(self, call: RecordedCall) -> Sent:
@@ -333,7 +338,7 @@ class _Run:
             summary_units=units,
             summary_money=price.money(units),
             refused=sent.refused,
-            **self._judged(decided.compactions, call.position),
+            **self._judged(sent, decided.compactions),
         )
         if context is None:
             return row
