@@ -86,7 +86,7 @@ class Known:
             yield f"{entry.address} is not where {name} was last"
 
     def _first(self, entry: Entry, kind: Kind, call: Named) -> Iterator[str]:
-        """Check that nothing was done with a file before its first use; of a changed one, what was read of it counts."""
+        """Check that nothing was done with a file before; of a changed one, what was read of it counts."""
         uses = self._uses(entry, kind)
         if uses and uses[0].call != call:
             yield f"{entry.first or entry.address} is not where {entry.said} was first"
