@@ -207,7 +207,7 @@ class ModelSummarizer:
     def _window(self, output: int) -> int:
         """Return the window by the request's counter: less than the model's own where its tokenizer differs."""
         limits = limits_of(self._model, default=_UNKNOWN, context=self._settings.window_tokens)
-        return int(limits.room(output) / (1 + limits.margin))
+        return int(limits.room(output) / limits.first_ratio)
 
 
 _UNKNOWN: Final = ModelLimits(context=DEFAULT_WINDOW, tokenizer="o200k_base")

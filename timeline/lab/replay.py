@@ -112,7 +112,9 @@ async def replay(
 def as_replayed(policy: Policy) -> Policy:
     """Return a policy as the lab runs it: it counts in the provider's tokens, so that it needs no margin for them."""
     never = isinstance(policy.trigger, Never) and policy.hiding is None
-    return policy.model_copy(update={"margin": 0.0, **({"max_tokens": UNLIMITED} if never else {})})
+    return policy.model_copy(
+        update={"counts": "counter", "margin": 0.0, **({"max_tokens": UNLIMITED} if never else {})}
+    )
 
 
 def fixed_part(measured: int, limit: int) -> int:

@@ -169,7 +169,9 @@ def _shows(policy: Policy) -> tuple[Said, ...]:
 
 def _counts(policy: Policy) -> str:
     parts = [_COUNTERS.get(policy.counter, policy.counter)]
-    if policy.margin:
+    if policy.counts == "calibrated":
+        parts.append(f"as the provider reports, at first {policy.first_ratio:g} for each")
+    elif policy.margin:
         parts.append(f"{policy.margin:+.0%}")
     if policy.message_tokens:
         parts.append(f"{policy.message_tokens} a message")

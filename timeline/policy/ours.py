@@ -110,4 +110,5 @@ def _folding(
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}
     steps = [{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original"}]
-    return make(build, {"steps": steps, "cache_points": _POINTS, **fields}, changes, model, COUNTED)
+    common = {"steps": steps, "cache_points": _POINTS, "counts": "calibrated"}
+    return make(build, {**common, **fields}, changes, model, COUNTED)
