@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 import anyio
 
 from timeline.errors import InvalidLimits, SummarizerFailed, described
+from timeline.fold.counts import ratio_of
 from timeline.frozen import shows
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
@@ -147,7 +148,7 @@ class ModelSummarizer:
 
     @property
     def window_tokens(self) -> int | None:
-        """The model's window, answer included, by the counter of requests; None where the limits cannot be read."""
+        """The model's window, answer included, by the policy's counter; None where the limits cannot be read."""
         try:
             return self._window(0)
         except InvalidLimits:  # each request raises it, as the failure of this summarizer
@@ -169,7 +170,7 @@ class ModelSummarizer:
         asked = replace(request, max_tokens=min(request.max_tokens, output))
         told = _Told(self._model, cut=request.too_long == "cut" or request.answer_room <= 1)
 
-        window = self._window(output) - (output - asked.max_tokens)
+        window = int(self._window(output) * ratio_of(request.counter)) - (output - asked.max_tokens)
         try:
             async with self._connected() as connection:
 
@@ -205,7 +206,7 @@ class ModelSummarizer:
         return await _in_time(connection, replace(question, temperature=None), settings.timeout)
 
     def _window(self, output: int) -> int:
-        """Return the window by the request's counter: less than the model's own where its tokenizer differs."""
+        """Return the window by the policy's counter: less than the model's own where its tokenizer differs."""
         limits = limits_of(self._model, default=_UNKNOWN, context=self._settings.window_tokens)
         return int(limits.room(output) / limits.first_ratio)
 

@@ -117,7 +117,7 @@ async def _table(files: Sequence[str], limits: Sequence[int], names: Sequence[st
         recording = read_recording(Path(file))[0]
         for name in names:
             for limit in limits:
-                policy = getattr(policies, name)(model=model, max_tokens=limit)
+                policy = getattr(policies, name)(model=model or None, max_tokens=limit)
                 played = await play(recording, policy, hidden=hidden)
                 total = sums.setdefault((name, limit), Played())
                 total.calls += played.calls

@@ -85,8 +85,8 @@ def test_a_calibrated_policy_counts_as_the_provider_does() -> None:
 
 def test_calibrated_counts_have_no_margin_on_top() -> None:
     """They are the provider's tokens already; the margin is the ratio that they begin with."""
-    policy = small_policy(counts="calibrated", margin=0.6)
-    assert (scaled(1_000, policy), policy.first_ratio) == (1_000, 1.6)
+    policy = small_policy(counts="calibrated", margin=0.66)
+    assert (scaled(1_000, policy), policy.first_ratio) == (1_000, 1.66)
     assert small_policy(margin=0.6).first_ratio is None
 
 

@@ -14,10 +14,10 @@ from timeline.policy.presets import PRESETS
 from timeline.policy.steps import KeepLast, Summarize
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
-    "balanced": (1, "425f6ba283ff"),
+    "balanced": (1, "0dedbbd87f05"),
     "cut_point": (1, "7bfa05da9d06"),
-    "economical": (1, "8fa9ede97bec"),
-    "gentle": (1, "ba4ee3364513"),
+    "economical": (1, "52ae585a8a0b"),
+    "gentle": (1, "32cdeaf832a4"),
     "keep_last": (1, "f2cd7da8b053"),
     "keep_ratio": (1, "9c54defcf879"),
     "none": (1, "f484bda7978e"),
