@@ -19,6 +19,7 @@ import anyio
 from timeline import policies
 from timeline.errors import BudgetError
 from timeline.events import BlockAppended, ModelCalled, derived_event_id
+from timeline.fold.reported import REWRITES
 from timeline.importers import read_recording
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.replay import fixed_part
@@ -48,6 +49,8 @@ class Played:
         calls: contexts that were sent.
         above: of these, larger than the limit as the provider counts.
         refused: renders that ended in a budget error.
+        compactions: summaries that took the place of blocks.
+        rewrites: events that changed what was shown: hides and compactions.
         largest: the largest share of the limit that the provider counted.
         ratio: the provider's tokens for one of ours, over the whole recording.
         measured: the ratio that the library ended with.
@@ -57,6 +60,8 @@ class Played:
     calls: int = 0
     above: int = 0
     refused: int = 0
+    compactions: int = 0
+    rewrites: int = 0
     largest: float = 0.0
     ratio: float = 1.0
     measured: float = 1.0
@@ -77,7 +82,8 @@ async def play(recording: Recording, policy: Policy, *, hidden: int = 0) -> Play
     sizes = TrueSizes(ratio, fixed)
     system = _WORD * max(1, round((fixed - hidden) / ratio))
     played = Played(ratio=ratio)
-    timeline = await Timeline.open(MemoryStore(), "played", policy=policy, now=recording.events[0].at)
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "played", policy=policy, now=recording.events[0].at)
     calls = {call.position: call for call in measured.calls}
     newest: tuple[int | None, int] = (None, 0)
     for position, event in enumerate(recording.events):
@@ -108,6 +114,8 @@ async def play(recording: Recording, policy: Policy, *, hidden: int = 0) -> Play
         if isinstance(payload, BlockAppended):
             sizes.of_block[timeline.version] = measured.tokens[position]
     played.measured = (await timeline.calibration()).ratio
+    rewrote = [event.type async for event in store.read("played", types=REWRITES)]
+    played.compactions, played.rewrites = rewrote.count("compaction.completed"), len(rewrote)
     return played
 
 
@@ -123,18 +131,21 @@ async def _table(files: Sequence[str], limits: Sequence[int], names: Sequence[st
                 total.calls += played.calls
                 total.above += played.above
                 total.refused += played.refused
+                total.compactions += played.compactions
+                total.rewrites += played.rewrites
                 total.largest = max(total.largest, played.largest)
                 late = sorted(played.errors[5:]) or [1.0]
                 print(
                     f"{Path(file).stem[:8]} {name:<10} {limit:>7} calls {played.calls:>4} above {played.above:>4}",
-                    f"refused {played.refused:>3} largest {played.largest:.3f} ratio {played.ratio:.2f}",
-                    f"measured {played.measured:.2f} ours/true {late[0]:.3f} {late[len(late) // 2]:.3f} {late[-1]:.3f}",
+                    f"refused {played.refused:>3} compactions {played.compactions:>2} largest {played.largest:.3f}",
+                    f"ratio {played.ratio:.2f} measured {played.measured:.2f}",
+                    f"ours/true {late[0]:.3f} {late[len(late) // 2]:.3f} {late[-1]:.3f}",
                     flush=True,
                 )
     for (name, limit), total in sums.items():
         print(
             f"{name:<10} {limit:>7}: {total.above} of {total.calls} calls above, {total.refused} refused,",
-            f"largest {total.largest:.3f}",
+            f"{total.compactions} compactions, {total.rewrites} rewrites, largest {total.largest:.3f}",
         )
 
 
