@@ -91,7 +91,7 @@ async def play(recording: Recording, policy: Policy, *, hidden: int = 0) -> Play
         if position in calls:
             newest = (None, 0)
             try:
-                context = await timeline.render(system=system, now=event.at)
+                context = await timeline.render(system=system, now=calls[position].start)
             except BudgetError:
                 played.refused += 1
             else:

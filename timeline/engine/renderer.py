@@ -15,7 +15,7 @@ from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.fold.counts import ScaledCounter
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
-from timeline.planning.account import NO_TAIL, AccountCache, account_of, fixed_part, no_room_from, scaled
+from timeline.planning.account import NO_TAIL, AccountCache, account_of, certain_total, fixed_part, no_room_from, scaled
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -79,7 +79,7 @@ class Renderer:
         reported = log.fold.window.reported
         fixed = self.fixed(compactor, system=system, tools=tools, tail=tail, reported=reported)
         empty = account_of((), fixed, policy)
-        if policy.automatic and empty.total >= no_room_from(policy, empty):
+        if policy.automatic and certain_total(empty, policy, reported) >= no_room_from(policy, empty):
             raise BudgetImpossible(empty.facts())
         decisions = await take_due_decisions(Pressure(compactor, log, fixed, now, at), self.accounts)
         if decisions:  # the tail is shorter once stages were collapsed, and an offset was that of what was sent before
@@ -92,9 +92,9 @@ class Renderer:
         account = self.accounts.account(window.items, fixed, policy)
         context = _context(window, policy, neutral, account, decisions)
         held = window.is_held  # after an undo: reported, not compacted again
-        if context.account.total > policy.max_tokens and not held:
+        if certain_total(account, policy, reported) > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
-            raise ContextOverflow(context.account.facts(), largest[:10])
+            raise ContextOverflow(account.facts(), largest[:10])
         return context
 
     def next_account(self, log: Log, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]) -> Account:

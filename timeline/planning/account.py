@@ -407,6 +407,18 @@ def no_room_from(policy: Policy, account: Account) -> int:
     return account.limit if isinstance(policy.trigger, OverThreshold) else account.trigger
 
 
+def certain_total(account: Account, policy: Policy, reported: Reported) -> int:
+    """Return the total that a refusal goes by.
+
+    Until a call reported usage, a ratio above one is a guess on the safe side. It makes a context smaller where that is
+    possible, but refuses none for which the counter's own tokens leave room: only a call can correct the guess.
+    """
+    start = policy.first_ratio
+    if start is None or start <= 1 or reported.calls:
+        return account.total
+    return account.fixed.reserved + math.ceil(account.sent / start)
+
+
 def keep_recent(cut: CutPoint, account: Account) -> int:
     """Return how many tokens a cut keeps verbatim behind it, before any halving."""
     if cut.keep_recent_tokens is not None:
