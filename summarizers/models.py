@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 import anyio
 
 from timeline.errors import InvalidLimits, SummarizerFailed, described
-from timeline.fold.counts import ratio_of
 from timeline.frozen import shows
 from timeline.policy.limits import ModelLimits, limits_of
-from timeline.ports import Summary
+from timeline.ports import Summary, ratio_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of, refuses_parameter
 

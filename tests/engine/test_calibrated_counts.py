@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.scenes import Scribe, answer, opened, prompt, turn, words
 from timeline import policies
 from timeline.errors import BudgetImpossible, ContextOverflow
-from timeline.fold.counts import ratio_of
+from timeline.ports import ratio_of
 from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
+if TYPE_CHECKING:
+    from timeline.policy.model import Policy
 
-def policy(name: str, limit: int, start: float = 1.66) -> policies.Policy:
+
+def policy(name: str, limit: int, start: float = 1.66) -> Policy:
     """Return a preset with calibrated counts that begin with a ratio."""
     return policies.by_name(name, max_tokens=limit, counts="calibrated", margin=round(start - 1, 4))
 

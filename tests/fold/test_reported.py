@@ -22,7 +22,7 @@ from timeline.usage import Usage
 if TYPE_CHECKING:
     from timeline.events import Payload
 
-SEEDS = st.integers(0, 2**32)
+NUMBERS = st.integers(0, 2**32)
 
 
 @dataclass
@@ -104,7 +104,7 @@ def some(provider: Provider) -> None:
     provider.call()
 
 
-@given(SEEDS, st.floats(LOWEST, HIGHEST), st.integers(0, 30_000))
+@given(NUMBERS, st.floats(LOWEST, HIGHEST), st.integers(0, 30_000))
 def test_a_planted_ratio_is_found_whatever_happens_in_between(seed: int, ratio: float, hidden: int) -> None:
     """Hidden prompts, pictures, failed calls, retries, compactions and another model before leave it within 5 %."""
     random = Random(seed)
@@ -119,7 +119,7 @@ def test_a_planted_ratio_is_found_whatever_happens_in_between(seed: int, ratio: 
     assert provider.reported.model == "m"
 
 
-@given(SEEDS, st.floats(LOWEST, HIGHEST), st.integers(0, 30_000))
+@given(NUMBERS, st.floats(LOWEST, HIGHEST), st.integers(0, 30_000))
 def test_the_newest_context_counts_exactly_what_was_reported(seed: int, ratio: float, hidden: int) -> None:
     """After each call the account is the provider's own figure, from the first call on."""
     provider = Provider(Random(seed), ratio, hidden, noise=0.1)
@@ -223,7 +223,7 @@ def test_contexts_of_earlier_releases_say_too_little() -> None:
     assert state == NO_REPORTS
 
 
-@given(SEEDS)
+@given(NUMBERS)
 def test_a_snapshot_keeps_all_of_it(seed: int) -> None:
     """What goes on from the JSON form goes on alike."""
     random = Random(seed)

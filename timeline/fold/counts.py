@@ -63,11 +63,6 @@ def in_unit(counter: TokenCounter, ratio: float) -> TokenCounter:
     return counter if ratio == 1 else ScaledCounter(counter, ratio)
 
 
-def ratio_of(counter: TokenCounter) -> float:
-    """Return how many tokens a counter counts for one of the policy's counter: one, unless it is calibrated."""
-    return counter.ratio if isinstance(counter, ScaledCounter) else 1.0
-
-
 def unit_name(counter: str, ratio: float) -> str:
     """Return the name of a unit."""
     return counter if ratio == 1 else f"{counter}*{ratio:g}"

@@ -170,9 +170,10 @@ def _shows(policy: Policy) -> tuple[Said, ...]:
 def _counts(policy: Policy) -> str:
     parts = [_COUNTERS.get(policy.counter, policy.counter)]
     if policy.counts == "calibrated":
-        parts.append(f"as the provider reports, at first {policy.first_ratio:g} for each")
-    elif policy.margin:
-        parts.append(f"{policy.margin:+.0%}")
+        parts.append("scaled to what the provider reports")
+    if policy.margin:
+        first = "at first " if policy.counts == "calibrated" else ""
+        parts.append(f"{first}{policy.margin:+.0%}")
     if policy.message_tokens:
         parts.append(f"{policy.message_tokens} a message")
     if policy.response_tokens:
