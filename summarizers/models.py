@@ -13,7 +13,7 @@ import anyio
 from timeline.errors import InvalidLimits, SummarizerFailed, described
 from timeline.frozen import shows
 from timeline.policy.limits import ModelLimits, limits_of
-from timeline.ports import Summary
+from timeline.ports import Summary, ratio_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of, refuses_parameter
 
@@ -161,7 +161,7 @@ class ModelSummarizer:
 
     @property
     def window_tokens(self) -> int | None:
-        """The model's window, answer included, by the counter of requests; None where the limits cannot be read."""
+        """The model's window, answer included, by the policy's counter; None where the limits cannot be read."""
         try:
             return self._window(0)
         except InvalidLimits:  # each request raises it, as the failure of this summarizer
@@ -221,7 +221,7 @@ class ModelSummarizer:
         """Ask in requests of their own, in as many chunks as the window needs."""
         settings, output = self._settings, self._most_written(request)
         asked = replace(request, max_tokens=min(request.max_tokens, output))
-        window = self._window(output) - (output - asked.max_tokens)
+        window = self._room(request, output) - (output - asked.max_tokens)
 
         async def call(message: Message) -> str:
             temperature = request.temperature if settings.temperature is None else settings.temperature
@@ -243,7 +243,7 @@ class ModelSummarizer:
             return "model"
         output = self._most_written(request)
         question = question_in_cache(replace(request, max_tokens=min(request.max_tokens, output)))
-        if warm.tokens + request.counter.count(question) + output > self._window(output):
+        if warm.tokens + request.counter.count(question) + output > self._room(request, output):
             return "window"
         try:
             reply = await _in_time(connection.go_on(warm.arguments(question, output)), self._settings.timeout)
@@ -266,10 +266,14 @@ class ModelSummarizer:
                 raise
         return await _in_time(connection.ask(replace(question, temperature=None)), settings.timeout)
 
+    def _room(self, request: SummaryRequest, output: int) -> int:
+        """Return the window in the tokens of the request's counter."""
+        return int(self._window(output) * ratio_of(request.counter))
+
     def _window(self, output: int) -> int:
-        """Return the window by the request's counter: less than the model's own where its tokenizer differs."""
+        """Return the window by the policy's counter: less than the model's own where its tokenizer differs."""
         limits = limits_of(self._model, default=_UNKNOWN, context=self._settings.window_tokens)
-        return int(limits.room(output) / (1 + limits.margin))
+        return int(limits.room(output) / limits.first_ratio)
 
 
 _UNKNOWN: Final = ModelLimits(context=DEFAULT_WINDOW, tokenizer="o200k_base")

@@ -387,9 +387,14 @@ def with_media(block: Block, counted: int) -> int:
         return counted
     if isinstance(block, Reasoning):
         return max(counted, _opaque_characters(block.data) * 3 // 16)
-    if not isinstance(block, UserPrompt | Attachment | ToolResult):
-        return counted
-    tokens = counted
+    return counted + media_tokens(block)
+
+
+def media_tokens(block: Block) -> int:
+    """Return the estimate for a block's pictures and documents: a provider counts them by size, not by a vocabulary."""
+    if block.data is None or not isinstance(block, UserPrompt | Attachment | ToolResult):
+        return 0
+    tokens = 0
     for part in _parts(block):
         source = part.get("source")
         if part.get("type") in _IMAGE_PARTS:

@@ -571,13 +571,15 @@ class SummarizerFailed(CompactionError):
 
 
 class BudgetError(TimelineError):
-    """The context does not fit the limit."""
+    """The context does not fit the limit. ``account`` is the token account by category."""
+
+    account: dict[str, int]
 
 
 class ContextOverflow(BudgetError):
     """The context is above the limit and cannot be made smaller.
 
-    ``account`` is the token account by category, ``largest_blocks`` lists ``(path, tokens)``, largest first.
+    ``largest_blocks`` lists ``(path, tokens)``, largest first.
     """
 
     def __init__(self, account: Mapping[str, int], largest_blocks: Sequence[tuple[str, int]]) -> None:

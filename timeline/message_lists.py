@@ -195,7 +195,7 @@ async def compact_messages(
     log = _ListLog(_fold(read if earlier is None else earlier.rest, earlier, compactor, at), at, whole=earlier is None)
     renderer = Renderer()
     system = prompt if system is None else system
-    before = renderer.next_account(log.fold.window, compactor, system=system, tools=tools)
+    before = renderer.next_account(log, compactor, system=system, tools=tools)
     context = await renderer.render(log, compactor, system=system, tools=tools, ephemeral=(), now=at, at=at)
     result = CompactedMessages(
         messages, before.sent, context.account.sent, context.window.rounds, decisions=context.decisions
@@ -243,6 +243,7 @@ def _fold(read: Sequence[Sequence[Block]], earlier: EarlierSummary | None, compa
     for block, tokens in zip(addressed, sizes, strict=True):
         counted = BlockAppended(block=block, tokens=with_media(block, tokens), counter=counter.name)
         fold.apply(fold.version + 1, at, counted)
+    fold.count_by(counter, compactor.policy.first_ratio)
     return fold
 
 

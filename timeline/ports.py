@@ -536,6 +536,12 @@ def window_of(summarizer: object) -> int | None:
     return window if isinstance(window, int) and window > 0 else None
 
 
+def ratio_of(counter: object) -> float:
+    """Return how many tokens a request's counter counts for one of the policy's: one, unless counts are calibrated."""
+    ratio = getattr(counter, "ratio", 1.0)
+    return ratio if isinstance(ratio, float) and ratio > 0 else 1.0
+
+
 def name_of(summarizer: object) -> str:
     """Return a summarizer's name, or else its class, so that every failure can name its summarizer."""
     name = getattr(summarizer, "name", None)

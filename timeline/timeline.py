@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from timeline import checks
 from timeline.agent import stages
-from timeline.agent.calibration import FACTS, Calibration, calibrate
+from timeline.agent.calibration import Calibration, calibration_of
 from timeline.agent.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
 from timeline.agent.list_follower import ListFollower
 from timeline.agent.measured_calls import MeasuredCalls
@@ -117,7 +117,6 @@ T = TypeVar("T")
 Record: TypeAlias = Literal["full", "hash"] | bool
 """How to record a render: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
 _MOST_RECALLED: Final = 4_000
-_CALIBRATED_EVENTS: Final = 2_000
 
 
 class Timeline(TimelineView):
@@ -597,10 +596,11 @@ class Timeline(TimelineView):
     async def calibration(self) -> Calibration:
         """Compare the provider's token counts with ours, by the newest recorded model calls.
 
-        ``policy.calibrated(calibration.ratio)`` is a policy that counts by the result.
+        A policy with ``counts="calibrated"`` counts by the result; ``policy.calibrated(calibration.ratio)`` is one that
+        does so from its first call on.
         """
-        newest = max(0, self.version - _CALIBRATED_EVENTS)
-        return calibrate([event async for event in self._store.read(self.id, after=newest, types=FACTS)])
+        await self._conversation.catch_up()
+        return calibration_of(self.window.reported)
 
     def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
         """Return how often the conversation was compacted, when last, and whether it is being compacted now.
@@ -1640,9 +1640,8 @@ class Timeline(TimelineView):
         return [taken for hidden in hides for taken in hidden]
 
     def _pressure(self, fixed: FixedPart, now: datetime | None) -> Pressure:
-        return Pressure(
-            self._compactor, self._log, fixed, moment(now, self._clock), given(now), sent=self._conversation.sent
-        )
+        compactor = self._compactor.at(self._log.fold)
+        return Pressure(compactor, self._log, fixed, moment(now, self._clock), given(now), sent=self._conversation.sent)
 
     def _new_name(self, at: datetime | None) -> str:
         """Return a name for a response that brings none."""
@@ -1651,7 +1650,7 @@ class Timeline(TimelineView):
 
     def _next_request(self, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of the next request."""
-        return self._renderer.next_account(self.window, self._compactor, system=system, tools=tools)
+        return self._renderer.next_account(self._log, self._compactor, system=system, tools=tools)
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from timeline.events import BlocksHidden, CompactionCompleted, CompactionReverte
 from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.fold import Fold
 from timeline.fold.groups import atomic_groups
+from timeline.fold.reported import HIGHEST, LOWEST
 from timeline.fold.states import block_states
 from timeline.planning.account import FixedPart, account_of, preview_cap
 from timeline.policy.steps import KeepLast, Summarize
@@ -76,6 +77,8 @@ def _check_running_state(window: Window, log: Sequence[LogLine]) -> None:
     assert rendered == reference_time.rendered(log)
     assert window.hold == reference_time.hold(log)
     assert window.rounds == reference_time.rounds(log)
+    assert window.reported == reference_time.reported(log)
+    assert window.reported.ratio == 0 or LOWEST <= window.reported.ratio <= HIGHEST
     assert window.policy == reference_time.policy(log)
     assert list(window.overrides) == reference_time.overrides(log)
     assert [(s.stage, s.entered, s.approved) for s in window.stages] == reference_stages.standing_stages(log)

@@ -30,6 +30,7 @@ from timeline.events import (
     BlocksRevealed,
     BlocksUnpinned,
     CompactionCompleted,
+    ContextRendered,
     Replacement,
     UnknownPayload,
     WrittenBy,
@@ -89,7 +90,7 @@ async def play(  # noqa: C901 - one case a kind of step
             case Wait(seconds):
                 now += timedelta(seconds=seconds)
             case Call():
-                await _call(timeline, step, now)
+                await _call(timeline, store, step, now)
             case Manual():
                 await manage(timeline, step, now)
             case Compact():
@@ -104,9 +105,11 @@ async def play(  # noqa: C901 - one case a kind of step
     return now
 
 
-async def _call(timeline: Timeline, call: Call, now: datetime) -> None:
+async def _call(timeline: Timeline, store: EventStore, call: Call, now: datetime) -> None:
+    log = await read_log(store, timeline.id) if call.ratio else []
+    counted = [line.payload.counted for line in log if isinstance(line.payload, ContextRendered)]
     usage = Usage(
-        input_tokens=7,
+        input_tokens=7 + round(call.ratio * counted[-1]) if counted else 7,
         cache_write_5m_tokens=3 if call.wrote in {"5m", "both"} else 0,
         cache_write_1h_tokens=3 if call.wrote in {"1h", "both"} else 0,
     )

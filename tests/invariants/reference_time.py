@@ -17,6 +17,7 @@ from timeline.events import (
     PolicyChanged,
 )
 from timeline.events.other_payloads import CompactionFailed, CompactionStarted, PolicyOverridden
+from timeline.fold.reported import NO_REPORTS, REPORTING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from tests.invariants.reference import LogLine
     from timeline.events import Payload
+    from timeline.fold.reported import Reported
     from timeline.usage import Usage
 
 SHORT: Final = 300
@@ -67,6 +69,15 @@ def _kept(usage: Usage) -> int | None:
     if usage.cache_write_5m_tokens:
         return SHORT
     return LONG if usage.cache_write_1h_tokens else None
+
+
+def reported(log: Sequence[LogLine]) -> Reported:
+    """Return what the calls reported, by the events that say anything of it: no other event matters."""
+    found = NO_REPORTS
+    for version, payload, _ in log:
+        if payload.type in REPORTING:
+            found = found.after(version, payload)
+    return found
 
 
 def hold(log: Sequence[LogLine]) -> str | None:

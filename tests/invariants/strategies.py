@@ -84,11 +84,15 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Record a model call: what it wrote to the cache, how long ago it began, and whether it failed."""
+    """Record a model call: what it wrote to the cache, how long ago it began, whether it failed, and what it read.
+
+    ``ratio`` is the provider's tokens for each of ours in the newest context.
+    """
 
     wrote: Literal["", "5m", "1h", "both"]
     began: int | None
     failed: bool
+    ratio: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +264,9 @@ CALLS: Final = st.builds(
     st.sampled_from(["", "5m", "1h", "both"]),
     st.sampled_from([None, 0, 30]),
     st.sampled_from([False, False, True]),
+    st.sampled_from([0.0, 0.6, 1.0, 1.4, 1.4, 2.5]),
 )
-"""Model calls, with or without a word about the cache."""
+"""Model calls, with or without a word about the cache, by providers that count in their own ways."""
 MANUAL: Final = st.builds(Manual, st.sampled_from(["hide", "omit", "reveal", "pin", "unpin"]), st.integers(0, 200))
 """Decisions of the application."""
 UNDOS: Final = st.builds(Undo, st.none() | st.integers(0, 20), st.booleans())

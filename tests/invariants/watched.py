@@ -215,7 +215,7 @@ def _from(version: int, facts: Mapping[str, int | str]) -> dict[str, int | str]:
 def check_same_fold(mine: Fold, full: Fold) -> None:
     """Two folds see the same, by the same counter, and would give the next blocks the same places."""
     assert mine.stored == full.stored
-    full.count_by(None if mine.recount is None else mine.recount.counter)
+    full.count_as(mine)
     assert mine.window == full.window
     assert mine.turns.dump() == full.turns.dump()
     assert _bytes(mine) == _bytes(full)
@@ -232,7 +232,8 @@ def check_limit(context: RenderedContext, timeline: Timeline) -> None:
     if timeline.window.is_held:
         assert context.overflow == (context.account.total > context.account.trigger)
         return
-    counted = sum(timeline.counter.count(sent_text(entry)) for entry in context.neutral.entries)
+    counter = timeline._log.fold.counter or timeline.counter
+    counted = sum(counter.count(sent_text(entry)) for entry in context.neutral.entries)
     fixed = context.account.fixed
     assert counted + fixed.tokens - fixed.reserved <= timeline.policy.max_tokens
 

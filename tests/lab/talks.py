@@ -42,6 +42,7 @@ class Talk:
         signed: thoughts carry the provider's signature.
         long_head: it is asked to keep system prompt and tools for an hour, and the rest for five minutes.
         left: tokens in front that another conversation had left in the cache.
+        ratio: the provider's tokens for one of ours.
     """
 
     model: str = MODEL
@@ -50,6 +51,7 @@ class Talk:
     signed: bool = True
     fixed: int = FIXED
     left: int = 0
+    ratio: float = RATIO
     events: list[RecordedEvent] = field(default_factory=list)
     context: int = 0
     cached: int = 0
@@ -78,7 +80,7 @@ class Talk:
     def say(self, block: Block) -> None:
         """Append a block of the present turn."""
         placed = block.model_copy(update={"turn_id": f"turn_{self.turns}"})
-        self.context += round(with_media(block, _COUNTER.count(block.countable())) * RATIO)
+        self.context += round(with_media(block, _COUNTER.count(block.countable())) * self.ratio)
         self._add(BlockAppended(block=placed, tokens=0, counter=""))
 
     def ask(self, text: str) -> None:
@@ -120,7 +122,7 @@ class Talk:
     def compact(self, summary: str) -> None:
         """Let the recorded client compact; what it puts beside the summary is not told."""
         self._add(ImportedCompaction(summary, "auto", self.context))
-        self.context = self.fixed + round(_COUNTER.count(summary) * RATIO)
+        self.context = self.fixed + round(_COUNTER.count(summary) * self.ratio)
         self.cached = self.head
 
     def recording(self, name: str = "talk", **fields: Any) -> Recording:

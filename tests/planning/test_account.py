@@ -75,12 +75,19 @@ def test_compaction_is_due_strictly_above_the_trigger(messages: int, over: bool)
 
 
 def test_a_calibrated_policy_counts_as_the_provider_does() -> None:
-    """The measured ratio is on top of the margin that the counts had, and never below 0.7 or above 2."""
+    """The measured ratio is of the counter's tokens, in place of any margin, and never below 0.7 or above 2."""
     assert scaled(1_000, small_policy().calibrated(1.25)) == 1_250
     assert scaled(1_000, small_policy().calibrated(0.8)) == 800
-    assert scaled(1_000, small_policy(margin=0.1).calibrated(1.2)) == 1_320
-    assert small_policy(margin=1.0).calibrated(1.5).margin == 1.0
-    assert small_policy(margin=-0.3).calibrated(0.7).margin == -0.3
+    assert scaled(1_000, small_policy(margin=0.1).calibrated(1.2)) == 1_200
+    assert small_policy().calibrated(2.5).margin == 1.0
+    assert small_policy().calibrated(0.6).margin == -0.3
+
+
+def test_calibrated_counts_have_no_margin_on_top() -> None:
+    """They are the provider's tokens already; the margin is the ratio that they begin with."""
+    policy = small_policy(counts="calibrated", margin=0.66)
+    assert (scaled(1_000, policy), policy.first_ratio) == (1_000, 1.66)
+    assert small_policy(margin=0.6).first_ratio is None
 
 
 @pytest.mark.shows("004-109", "R-004-4")

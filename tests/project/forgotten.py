@@ -72,7 +72,8 @@ async def work(file: Path) -> None:
     """Run the agent, as an application would, into a database file that is not there yet."""
     clock = Clock()
     async with open_store(file) as store:
-        policy = policies.balanced(max_tokens=3_400, digest_tokens=0)
+        # The usage below is characters, no provider's tokens: nothing is to be learnt from it.
+        policy = policies.balanced(max_tokens=3_400, digest_tokens=0, counts="counter")
         timeline = await Timeline.open(store, SHOP, policy=policy, clock=clock)
         call = 0
         for prompt, part in TURNS.items():

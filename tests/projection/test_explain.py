@@ -218,6 +218,7 @@ async def test_the_dump_is_json_of_a_stable_shape() -> None:
         "cache_points",
         "ephemeral",
         "account",
+        "counts",
         "decisions",
         "overflow",
     ]

@@ -18,6 +18,7 @@ from tests.providers.wires import BrokenRequest
 from timeline import summarizers
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import MissingExtra, SummarizerFailed
+from timeline.fold.counts import in_unit
 from timeline.ports import SummaryRequest
 from timeline.summarizers import AnthropicSummarizer, ChatCompletions, FallbackSummarizer, OpenAISummarizer
 from timeline.tokens import get_counter
@@ -326,6 +327,20 @@ async def test_a_known_model_is_asked_with_its_own_window() -> None:
         await AnthropicSummarizer("unheard-of", **options).summarize(long)
     assert known == 1
     assert len(provider.asked) - known > 1
+
+
+async def test_a_request_in_the_providers_tokens_fills_the_same_window() -> None:
+    """The model's own window and the request's blocks are counted alike, whatever a token of the request is."""
+    with FakeProvider("- noted") as provider:
+        options: Any = {"base_url": provider.url, "api_key": "none", "window_tokens": 6_000}
+        asked: list[int] = []
+        for ratio in (1.0, 1.5):
+            unit: dict[str, Any] = {"counter": in_unit(COUNTER, ratio), "max_tokens": round(100 * ratio)}
+            request = request_of(*["words of a long session " * 80] * 40, **unit)
+            await AnthropicSummarizer("unheard-of", **options).summarize(request)
+            asked.append(len(provider.asked))
+    assert asked[1] - asked[0] in range(asked[0] - 1, asked[0] + 2)
+    assert asked[0] > 2
 
 
 REFUSED: Final = "`temperature` is not supported with this model."

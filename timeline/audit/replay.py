@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ContextNotFound, ContextUnavailable, HistoryUnavailable, InvalidPolicy
 from timeline.events import ContextRendered
-from timeline.fold.counts import Recount
+from timeline.fold.counts import Recount, in_unit
 from timeline.fold.fold import HistoryNeeded
 from timeline.frozen import sha256_hex
 from timeline.log.history import base_fold, fold_past, restored
@@ -158,14 +158,18 @@ def rebuilt(
     policy, neutral = rebuild(window, rendered, values, projector)
     if neutral.fingerprint() != rendered.fingerprint:
         raise ContextUnavailable(rendered.version, "mismatch")
-    counter = get_counter(policy.counter)
-    window = replace(window, items=Recount(counter).items(window.items))
+    start = policy.first_ratio
+    ratio = 1.0 if start is None else window.reported.ratio_from(start)
+    plain = get_counter(policy.counter)
+    counter = in_unit(plain, ratio)
+    window = replace(window, items=Recount(plain, ratio).items(window.items))
     fixed = fixed_part(
         policy,
         lambda text: scaled(counter.count(text), policy),
         system=neutral.system,
         tools=neutral.tools,
         tail=tail_from(window, policy, [entry.text for entry in neutral.ephemeral]),
+        reported=window.reported,
     )
     return RenderedContext(
         conversation=conversation,

@@ -208,7 +208,7 @@ def _print_head(timeline: Timeline, context: RenderedContext, *, recorded: bool)
 
 
 def _print_context(context: RenderedContext) -> None:
-    for line in account_lines(context.account):
+    for line in account_lines(context.account, context.counts):
         write(line)
     states = Counter(block.state for block in context.blocks)
     write("blocks: " + ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, instant_text
@@ -34,6 +34,7 @@ from timeline.events.other_payloads import (
     StageRewound,
     ToolsChanged,
 )
+from timeline.fold.counts import plain_tokens, plainly
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
 from timeline.log.history import base_fold, check_version, read_folding, reverted_versions
@@ -125,7 +126,7 @@ async def read_rows(store: EventStore, conversation: str, *, until: int | None =
         rows.append(_row(event, turns))
         if isinstance(event.payload, ContextRendered):
             rendered = event.payload
-    window = fold.window
+    window = replace(fold.window, items=tuple(plainly(item) for item in fold.window.items))
     state = states_of(window, taken_back)
     live = {item.version: item for item in window.items}
     for row in rows:
@@ -175,7 +176,7 @@ def _show_live(row: Row, item: Item | None) -> None:
 
 def _tokens(payload: Payload) -> int | None:
     if isinstance(payload, BlockAppended | CompactionCompleted):
-        return payload.tokens
+        return plain_tokens(payload.tokens, payload.counter)
     tokens = payload.data.get("tokens") if isinstance(payload, UnknownPayload) else None
     return tokens if isinstance(tokens, int) else None
 

@@ -22,6 +22,7 @@ from timeline.events.addresses import Address
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.explain import counted, spaced
 from timeline.projection.project import Projector
+from timeline.projection.reports import counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -153,6 +154,9 @@ class _Tree:
         if policy is not None:
             words = (window.origin or policy.origin).in_words()
             write(f"policy {words}, of {policy.max_tokens:,} tokens")
+            unit = counts_of(policy, window.reported)
+            if unit.source != "counter":
+                say(f"listed in tokens of {unit.counter}; contexts in {unit.in_words()}")
         if self._scavenged:
             write(paint(f"{counted(self._scavenged, 'event', 'events')} before the window were scavenged", dim=True))
         write()

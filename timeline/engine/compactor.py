@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from timeline.errors import Cause
     from timeline.events import CompactReason, Payload
     from timeline.events.other_payloads import FailureReason
+    from timeline.fold.fold import Fold
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
     from timeline.planning.account import Account, FixedPart
@@ -117,6 +118,10 @@ class Compactor:
     observer: Observer = field(default_factory=Observer)
     clock: Clock = field(default_factory=SystemClock)
     logger: logging.Logger = _LOGGER
+
+    def at(self, fold: Fold) -> Compactor:
+        """Return a compactor that counts as the fold's window does: all decisions of a pass are in one unit."""
+        return self if fold.counter is None else replace(self, counter=fold.counter)
 
     def dry_run(self) -> Compactor:
         """Return a compactor for dry runs: no hooks, no observer, and a logger of its own, ``timeline.dry_run``."""

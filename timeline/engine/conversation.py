@@ -59,13 +59,13 @@ class ConversationView:
 
     @property
     def compactor(self) -> Compactor:
-        """The compactor of the policy in force. The window's figures are those of its counter."""
+        """The compactor of the policy in force. The window's figures are those of its counter, or the provider's."""
         return self._compactor
 
     @compactor.setter
     def compactor(self, compactor: Compactor) -> None:
         self._compactor = compactor
-        self.log.fold.count_by(compactor.counter)
+        self.log.fold.count_by(compactor.counter, compactor.policy.first_ratio)
 
     @property
     def id(self) -> str:

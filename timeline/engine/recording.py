@@ -6,8 +6,9 @@ They are what replay needs to build the context again, and what a reader of the 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from timeline.blocks import media_tokens
 from timeline.errors import ContextOverflow
 from timeline.events import ContextRendered
 from timeline.events.other_payloads import ContextOverflowed, PrefixChanged, ToolsChanged
@@ -54,6 +55,7 @@ def context_events(
         overflow=context.overflow,
         total=context.account.total,
         limit=context.account.limit,
+        **_counts(context),
         policy=hashes["policy"],
         system=hashes.get("system"),
         tools=hashes.get("tools"),
@@ -61,6 +63,30 @@ def context_events(
     )
     values = {hashes[name]: text for name, text in stored.items() if text is not None}
     return [*_changes(context.conversation, known, rendered), rendered], values
+
+
+def _counts(context: RenderedContext) -> dict[str, Any]:
+    """Return the ratio of a context's figures, and what was sent in the counter's own tokens.
+
+    These are what the provider's usage is compared with, whatever ratio or margin was in force.
+    """
+    policy, window, account = context.policy, context.window, context.account
+    start = policy.first_ratio
+    ratio = 1.0 if start is None else window.reported.ratio_from(start)
+    media = sum(
+        media_tokens(item.block)
+        for item in window.items
+        if item.block.data is not None and item.replacement is None and not item.unsent and not item.redacted
+    )
+    provider = account.fixed.provider
+    # The policy's margin is on media too; calibrated counts leave them as they are.
+    own = account.sent - provider - media if start is not None else account.sent / (1 + policy.margin) - media
+    return {
+        "ratio": ratio,
+        "counted": max(0, round(own / ratio)),
+        "media": media,
+        "provider": provider,
+    }
 
 
 def is_recorded(context: RenderedContext, known: Recorded, record: Literal["full", "hash"]) -> bool:

@@ -12,8 +12,10 @@ from timeline import checks
 from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
+from timeline.fold.counts import ScaledCounter
+from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
-from timeline.planning.account import NO_TAIL, AccountCache, account_of, fixed_part, no_room_from, scaled
+from timeline.planning.account import NO_TAIL, AccountCache, account_of, certain_total, fixed_part, no_room_from, scaled
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from timeline.engine.compactor import Compactor
     from timeline.engine.warm import SentContext, WhyAlone
+    from timeline.fold.reported import Reported
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
     from timeline.planning.account import Account, FixedPart, Tail
@@ -71,20 +74,22 @@ class Renderer:
             ContextOverflow: the context is above the limit and cannot be made smaller.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
         """
+        compactor = compactor.at(log.fold)
         policy = compactor.policy
         system, tools, ephemeral = prepared(system, tools, ephemeral)
         system = joined_system(system, policy.system_parts)
         tail = tail_of(log.fold.window, policy, ephemeral)
-        fixed = self.fixed(compactor, system=system, tools=tools, tail=tail)
+        reported = log.fold.window.reported
+        fixed = self.fixed(compactor, system=system, tools=tools, tail=tail, reported=reported)
         empty = account_of((), fixed, policy)
-        if policy.automatic and empty.total >= no_room_from(policy, empty):
+        if policy.automatic and certain_total(empty, policy, reported) >= no_room_from(policy, empty):
             raise BudgetImpossible(empty.facts())
         if not isinstance(sent, str) and not sent.has_prefix(system, tools):
             sent = "prefix"
         decisions = await take_due_decisions(Pressure(compactor, log, fixed, now, at, sent=sent), self.accounts)
-        if decisions and policy.stage_data is not None:  # the tail is shorter once stages were collapsed
-            tail = tail_of(log.fold.window, policy, ephemeral)
-            fixed = self.fixed(compactor, system=system, tools=tools, tail=tail)
+        if decisions:  # the tail is shorter once stages were collapsed, and an offset was that of what was sent before
+            tail, reported = tail_of(log.fold.window, policy, ephemeral), log.fold.window.reported
+            fixed = self.fixed(compactor, system=system, tools=tools, tail=tail, reported=reported)
         window = log.fold.window
         neutral = self._projector.project(
             window, policy.cache_points, policy=policy.hash(), system=system, tools=tools, ephemeral=tail.texts
@@ -92,23 +97,22 @@ class Renderer:
         account = self.accounts.account(window.items, fixed, policy)
         context = _context(window, policy, neutral, account, decisions)
         held = window.is_held  # after an undo: reported, not compacted again
-        if context.account.total > policy.max_tokens and not held:
+        if certain_total(account, policy, reported) > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
-            raise ContextOverflow(context.account.facts(), largest[:10])
+            raise ContextOverflow(account.facts(), largest[:10])
         return context
 
-    def next_account(
-        self, window: Window, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]
-    ) -> Account:
-        """Draw up the account of a window's next request, as `render` would.
+    def next_account(self, log: Log, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
+        """Draw up the account of a log's next request, as `render` would.
 
         Raises:
             InvalidArgument: system prompt or tools cannot be sent.
         """
-        policy = compactor.policy
+        policy, window = compactor.policy, log.fold.window
         system, tools, _ = prepared(system, tools, ())
         system = joined_system(system, policy.system_parts)
-        fixed = self.fixed(compactor, system=system, tools=tools, tail=tail_of(window, policy))
+        tail = tail_of(window, policy)
+        fixed = self.fixed(compactor.at(log.fold), system=system, tools=tools, tail=tail, reported=window.reported)
         return self.accounts.account(window.items, fixed, policy)
 
     def fixed(
@@ -118,19 +122,22 @@ class Renderer:
         system: JsonValue = None,
         tools: Sequence[JsonValue] = (),
         tail: Tail = NO_TAIL,
+        reported: Reported = NO_REPORTS,
     ) -> FixedPart:
         """Count the tokens that no compaction can free; each text is counted once and remembered."""
+        counter = compactor.counter
+        plain = counter.plain if isinstance(counter, ScaledCounter) else counter
 
         def count(text: str) -> int:
-            counter = compactor.counter
-            key = (counter.name, text)
+            key = (plain.name, text)
             if key not in self._counts:
                 if len(self._counts) >= _MOST_KEPT_COUNTS:
                     self._counts.clear()
-                self._counts[key] = counter.count(text)
-            return scaled(self._counts[key], compactor.policy)
+                self._counts[key] = plain.count(text)
+            tokens = self._counts[key]
+            return scaled(counter.scaled(tokens) if isinstance(counter, ScaledCounter) else tokens, compactor.policy)
 
-        return fixed_part(compactor.policy, count, system=system, tools=tools, tail=tail)
+        return fixed_part(compactor.policy, count, system=system, tools=tools, tail=tail, reported=reported)
 
 
 def _context(

@@ -386,6 +386,14 @@ class ContextRendered(Payload):
     total: int = 0
     """The tokens compared with ``limit``: those sent, and the reserves; 0 where it was not recorded."""
     limit: int = 0
+    ratio: float = 1.0
+    """What the counter's tokens were multiplied by in these figures: the provider's tokens for one of them."""
+    counted: int = 0
+    """The text that was sent in the counter's own tokens; 0 where it was not recorded."""
+    media: int = 0
+    """Estimated tokens of the pictures and documents that were sent, which no vocabulary counts."""
+    provider: int = 0
+    """Tokens in the figures that only the provider counts, see `timeline.planning.account.FixedPart`."""
 
 
 class UnknownPayload(Payload):

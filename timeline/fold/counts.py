@@ -1,16 +1,19 @@
-"""Count a window's items by one counter, where they were stored under another.
+"""Count a window's items in one unit, where they were stored in another.
 
 A block is counted when it is appended, by the counter of the policy in force then, and its count is stored with that
 counter's name. A policy that counts otherwise needs other figures: `Recount` makes them of the window's items, and of
 no block before the window. It has no I/O, and the same items give the same counts, so that a decision can be derived
 again from the log and the name of the policy's counter.
+
+A unit is a counter, or a counter times a ratio: `o200k_base*1.33` are the tokens of a provider that counts 1.33 where
+``o200k_base`` counts one. What a decision writes is stored in the unit of its time, by that name.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import FORM_KEY, RangeSummary, ToolCall, with_media
+from timeline.blocks import FORM_KEY, RangeSummary, ToolCall, media_tokens, with_media
 from timeline.fold.window import TOMBSTONE_TOKENS, Item
 from timeline.frozen import canonical_json
 
@@ -22,65 +25,175 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
 
 
+class ScaledCounter:
+    """Counts as a provider does that counts ``ratio`` tokens where a counter counts one.
+
+    Args:
+        plain: the counter.
+        ratio: the provider's tokens for one of its.
+    """
+
+    def __init__(self, plain: TokenCounter, ratio: float) -> None:
+        self.plain, self.ratio = plain, ratio
+
+    @property
+    def name(self) -> str:
+        """The name of the unit."""
+        return unit_name(self.plain.name, self.ratio)
+
+    def scaled(self, tokens: int) -> int:
+        """Return a count of the plain counter in this unit."""
+        return round(tokens * self.ratio)
+
+    def count(self, text: str) -> int:
+        """Count one text's tokens."""
+        return self.scaled(self.plain.count(text))
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count many texts."""
+        return [self.scaled(tokens) for tokens in self.plain.count_many(texts)]
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """Return the longest prefix of a text with at most ``tokens`` tokens."""
+        return self.plain.truncate(text, int(tokens / self.ratio))
+
+
+def in_unit(counter: TokenCounter, ratio: float) -> TokenCounter:
+    """Return a counter that counts in another unit; the counter itself at a ratio of one."""
+    return counter if ratio == 1 else ScaledCounter(counter, ratio)
+
+
+def unit_name(counter: str, ratio: float) -> str:
+    """Return the name of a unit."""
+    return counter if ratio == 1 else f"{counter}*{ratio:g}"
+
+
+def parts_of_unit(name: str) -> tuple[str, float]:
+    """Return the counter and the ratio of a unit by its name; an application's counter may have any name."""
+    counter, sign, ratio = name.rpartition("*")
+    try:
+        return (counter, float(ratio)) if sign else (name, 1.0)
+    except ValueError:
+        return name, 1.0
+
+
+def plain_tokens(tokens: int, unit: str) -> int:
+    """Return a figure in the tokens of its unit's counter, without the ratio."""
+    _, ratio = parts_of_unit(unit)
+    return round(tokens / ratio)
+
+
+def plainly(item: Item) -> Item:
+    """Return an item with its figures in counters' tokens, as readers of the log list them beside covered blocks."""
+    shown = item.replacement
+    if shown is not None:
+        shown = shown.model_copy(update={"tokens": plain_tokens(shown.tokens, _unit_of_replacement(item))})
+    return item._replace(tokens=plain_tokens(item.tokens, item.counter), replacement=shown)
+
+
 class Recount:
-    """The items of a window, counted by one counter. Each block is counted once, however often it is asked for.
+    """The items of a window, counted in one unit. Each block is counted once, however often it is asked for.
 
     Args:
         counter: counts the items that were stored under another name.
+        ratio: what the counts are multiplied by.
     """
 
-    def __init__(self, counter: TokenCounter) -> None:
-        self.counter = counter
+    def __init__(self, counter: TokenCounter, ratio: float = 1.0) -> None:
+        self.counter, self.ratio = counter, ratio
+        self._name = unit_name(counter.name, ratio)
         self._known: dict[int, tuple[Item, Item]] = {}
+        self._texts: dict[int, tuple[Block, int]] = {}
+        """Counts of blocks that were stored under another counter: the only ones that need the block's text."""
 
     def copy(self) -> Recount:
         """Return an independent copy, which knows the counts made so far."""
-        twin = Recount(self.counter)
-        twin._known = self._known
+        twin = self.at(self.ratio)
+        twin._known.update(self._known)  # noqa: SLF001 - of its own class
+        return twin
+
+    def at(self, ratio: float) -> Recount:
+        """Return the same at another ratio; no text is counted again."""
+        twin = Recount(self.counter, ratio)
+        twin._texts.update(self._texts)
         return twin
 
     def items(self, items: Sequence[Item]) -> tuple[Item, ...]:
-        """Return the items with this counter's figures; one that has them already is the same object."""
+        """Return the items with this unit's figures; one that has them already is the same object."""
         known = self._known
-        self._known = {item.version: (item, self._counted(item, known.get(item.version))) for item in items}
+        self._known = {}
+        for item in items:
+            self._known[item.version] = (item, self._counted(item, known.get(item.version)))
+        self._texts = {version: text for version, text in self._texts.items() if version in self._known}
         return tuple(counted for _, counted in self._known.values())
 
-    def is_due(self, item: Item) -> bool:
-        """Return whether a figure of an item is another counter's; one whose counter the log does not name stays."""
+    def item(self, item: Item) -> Item:
+        """Return one more item of the window with this unit's figures."""
+        counted = self._counted(item, None)
+        self._known[item.version] = (item, counted)
+        return counted
+
+    def is_foreign(self, item: Item) -> bool:
+        """Return whether a figure of an item is not the plain counter's; one whose counter the log omits is."""
         own = {self.counter.name, ""}
-        return item.counter not in own or (item.replacement is not None and _counter_of_replacement(item) not in own)
+        return item.counter not in own or (item.replacement is not None and _unit_of_replacement(item) not in own)
+
+    def is_due(self, item: Item) -> bool:
+        """Return whether a figure of an item is in another unit; one whose unit the log does not name is plain."""
+        plain, own = self.counter.name, self._name
+        return (item.counter or plain) != own or (
+            item.replacement is not None and (_unit_of_replacement(item) or plain) != own
+        )
 
     def _counted(self, item: Item, known: tuple[Item, Item] | None) -> Item:
         if known is not None and known[0] is item:
             return known[1]
         if not self.is_due(item):
             return item
-        tokens, shown, name = item.tokens, item.replacement, self.counter.name
-        if item.counter not in {name, ""}:
-            same = known is not None and known[0].block is item.block
-            tokens = known[1].tokens if known is not None and same else self._tokens(item)
-        if shown is not None and _counter_of_replacement(item) not in {name, ""}:
+        shown = item.replacement
+        if shown is not None:
+            unit = _unit_of_replacement(item)
             same = known is not None and known[0].replacement is shown
-            shown = known[1].replacement if known is not None and same else self._replacement(item.block, shown)
-        return item._replace(tokens=tokens, counter=name, replacement=shown)
+            shown = known[1].replacement if known is not None and same else self._replacement(item.block, shown, unit)
+        return item._replace(tokens=self._tokens(item), counter=self._name, replacement=shown)
 
     def _tokens(self, item: Item) -> int:
+        """Return an item's tokens in this unit: its text by the ratio, its media as they are."""
+        if item.counter == self._name:
+            return item.tokens
         if item.redacted:
             return TOMBSTONE_TOKENS
-        block, count = item.block, self.counter.count
-        if isinstance(block, RangeSummary) and isinstance(form := block.meta.get(FORM_KEY), dict):
-            said = (form.get("question"), block.text, form.get("answer"))
-            return sum(count(text) for text in said if isinstance(text, str) and text)
-        return with_media(block, count(block.countable()))
+        counter, ratio = parts_of_unit(item.counter or self.counter.name)
+        media = 0 if item.block.data is None else media_tokens(item.block)
+        text = (item.tokens - media) / ratio if counter == self.counter.name else self._text(item) - media
+        return round(text * self.ratio) + media
 
-    def _replacement(self, block: Block, shown: Replacement) -> Replacement:
-        if isinstance(block, ToolCall) and shown.arguments is not None:
-            text = f"{block.name}{canonical_json(shown.arguments)}"
+    def _text(self, item: Item) -> int:
+        """Count a block that was stored under another counter."""
+        known = self._texts.get(item.version)
+        if known is None or known[0] is not item.block:
+            known = self._texts[item.version] = (item.block, _counted_block(item.block, self.counter))
+        return known[1]
+
+    def _replacement(self, block: Block, shown: Replacement, unit: str) -> Replacement:
+        counter, ratio = parts_of_unit(unit or self.counter.name)
+        if counter == self.counter.name:
+            tokens = shown.tokens / ratio
+        elif isinstance(block, ToolCall) and shown.arguments is not None:
+            tokens = self.counter.count(f"{block.name}{canonical_json(shown.arguments)}")
         else:
-            text = shown.text
-        return shown.model_copy(update={"tokens": self.counter.count(text)})
+            tokens = self.counter.count(shown.text)
+        return shown.model_copy(update={"tokens": round(tokens * self.ratio)})
 
 
-def _counter_of_replacement(item: Item) -> str:
-    """Return the name of the counter of an item's replacement: the block's own where the decision names none."""
+def _counted_block(block: Block, counter: TokenCounter) -> int:
+    count = counter.count
+    if isinstance(block, RangeSummary) and isinstance(form := block.meta.get(FORM_KEY), dict):
+        said = (form.get("question"), block.text, form.get("answer"))
+        return sum(count(text) for text in said if isinstance(text, str) and text)
+    return with_media(block, count(block.countable()))
+
+
+def _unit_of_replacement(item: Item) -> str:
+    """Return the name of the unit of an item's replacement: the block's own where the decision names none."""
     return (item.hide.counter if item.hide is not None else "") or item.counter

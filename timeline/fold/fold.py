@@ -25,7 +25,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.addresses import SIGN
-from timeline.fold.counts import Recount
+from timeline.fold.counts import Recount, in_unit
 from timeline.fold.state import NOTHING_YET
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Window, redacted, revealed
@@ -60,6 +60,7 @@ class Fold:
         version: of the last event applied; 0 before the first.
         at: time of the last event applied; None before the first.
         recount: makes the window's figures; None leaves them as they were stored.
+        start: the ratio of the figures before the provider reported any usage; None never scales them.
     """
 
     def __init__(self, conversation: str, without: Iterable[int] = (), *, readable: bool = True) -> None:
@@ -76,18 +77,41 @@ class Fold:
         self._state = NOTHING_YET
         self._window: Window | None = None
         self.recount: Recount | None = None
+        self.start: float | None = None
         self._is_mixed = False
+        self._shown: list[Item] | None = None
+        """The items with the window's figures; None where they have to be made anew."""
 
     @property
     def is_mixed(self) -> bool:
         """Whether the window may hold a block that has to be counted anew."""
         return self._is_mixed
 
-    def count_by(self, counter: TokenCounter | None) -> None:
-        """Show the figures of one counter from now on, whichever one the blocks were stored under."""
-        self.recount = None if counter is None else Recount(counter)
+    def count_by(self, counter: TokenCounter | None, start: float | None = None) -> None:
+        """Show the figures of one counter from now on, whichever one the blocks were stored under.
+
+        Args:
+            counter: the counter; None shows the stored figures.
+            start: scale them by the conversation's ratio, which is this one until the provider's usage gives it.
+        """
+        self.start = start
+        self.recount = None if counter is None else Recount(counter, self.ratio)
         self._is_mixed = any(map(self._is_foreign, self._items))
-        self._window = None
+        self._window = self._shown = None
+
+    def count_as(self, other: Fold) -> None:
+        """Show figures as another fold does."""
+        self.count_by(None if other.recount is None else other.recount.counter, other.start)
+
+    @property
+    def ratio(self) -> float:
+        """What the counter's tokens are multiplied by: the conversation's ratio where that is asked for, else 1."""
+        return 1.0 if self.start is None else self._state.reported.ratio_from(self.start)
+
+    @property
+    def counter(self) -> TokenCounter | None:
+        """Counts in the unit of the window's figures; None where these are as they were stored."""
+        return None if self.recount is None else in_unit(self.recount.counter, self.ratio)
 
     @property
     def turns(self) -> Turns:
@@ -122,7 +146,7 @@ class Fold:
             state=self._state,
         )
         twin.at = self.at
-        twin.recount, twin._is_mixed = self.recount and self.recount.copy(), self._is_mixed
+        twin.recount, twin.start, twin._is_mixed = self.recount and self.recount.copy(), self.start, self._is_mixed
         return twin
 
     def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
@@ -140,23 +164,26 @@ class Fold:
                 self._append(version, payload.block, payload.tokens, payload.counter)
             case CompactionCompleted():
                 # Also of a compaction that is taken back later: its writer is done, and the next one may begin.
-                self._state = self._state.without_lease(payload.lease)
+                self._state = self._state.without_lease(payload.lease).rewritten()
                 if version not in self._without:
                     self._compact(version, payload)
             case CompactionReverted():
-                self._state = self._state.reverted(payload)
+                self._state = self._state.reverted(payload).rewritten()
                 self._undo(version, since=min(payload.versions))
             case BlocksHidden():
+                self._state = self._state.rewritten()
                 # A compaction's previews are the event right behind it: without the compaction they do not apply.
                 if payload.reason != "spill" or version - 1 not in self._without:
                     self._hide(version, payload)
             case BlocksRevealed():
+                self._state = self._state.rewritten()
                 self._change(payload.versions, lambda item: revealed(item, version))
             case BlocksPinned():
                 self._change(payload.versions, lambda item: item._replace(pinned=True))
             case BlocksUnpinned():
                 self._change(payload.versions, lambda item: item._replace(pinned=False))
             case BlockRedacted():
+                self._state = self._state.rewritten()
                 self._change((payload.version,), lambda item: redacted(item, version))
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
@@ -186,10 +213,18 @@ class Fold:
         return tuple(self._items)
 
     def _counted(self) -> tuple[Item, ...]:
-        return self.recount.items(self._items) if self.recount is not None and self._is_mixed else self.stored
+        recount, ratio = self.recount, self.ratio
+        if recount is None or (ratio == 1 and not self._is_mixed):
+            return self.stored
+        if recount.ratio != ratio:
+            self.recount = recount = recount.at(ratio)
+            self._shown = None
+        if self._shown is None:
+            self._shown = list(recount.items(self._items))
+        return tuple(self._shown)
 
     def _is_foreign(self, item: Item) -> bool:
-        return self.recount is not None and self.recount.is_due(item)
+        return self.recount is not None and self.recount.is_foreign(item)
 
     def live(self, version: int) -> Item | None:
         """Return the live item of this version; None for a version that appended no block, or one covered meanwhile."""
@@ -259,12 +294,15 @@ class Fold:
         for position, item in enumerate(self._items):
             if type(item.block) is StageDigest and (newest.in_tail or not item.in_tail):
                 self._items[position] = item._replace(superseded=True)
+                self._shown = None
 
     def _put(self, item: Item) -> None:
         self._index[item.version] = len(self._items)
         self._paths[item.block.path] = item.version
         self._items.append(item)
         self._is_mixed = self._is_mixed or self._is_foreign(item)
+        if self._shown is not None and self.recount is not None:
+            self._shown.append(self.recount.item(item))
 
     def _compact(self, version: int, payload: CompactionCompleted) -> None:
         """Replace the covered items by their summary; carried items stay, behind it."""
@@ -286,9 +324,10 @@ class Fold:
         for position, item in enumerate(self._items):
             if type(item.block) is Reasoning and item.version > since:
                 self._items[position] = item._replace(undone_at=version)
+                self._shown = None
 
     def _rebuild(self, items: Sequence[Item]) -> None:
-        self._items, self._index, self._paths, self._is_mixed = [], {}, {}, False
+        self._items, self._index, self._paths, self._is_mixed, self._shown = [], {}, {}, False, None
         for item in items:
             self._put(item)
 
@@ -316,6 +355,7 @@ class Fold:
             if (position := self._index.get(version)) is not None:
                 self._items[position] = change(self._items[position])
                 self._is_mixed = self._is_mixed or self._is_foreign(self._items[position])
+                self._shown = None
 
 
 def count_of_unknown(payload: UnknownPayload) -> tuple[int, str]:

@@ -21,6 +21,7 @@ from timeline.events import (
 )
 from timeline.events.other_payloads import StageApproved
 from timeline.fold.fold import Fold, count_of_unknown
+from timeline.fold.reported import Reported
 from timeline.fold.stages import Stage
 from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 from timeline.fold.turns import Turns
@@ -62,6 +63,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "lease": None if lease is None else [lease.version, instant_text(lease.expires_at)],
             "hold": window.hold,
             "calls": window.calls,
+            "reported": window.reported.dump(),
             "stages": [[stage.stage, stage.label, stage.entered, stage.approved] for stage in window.stages],
         },
     )
@@ -72,6 +74,11 @@ def counts_calls(snapshot: Snapshot) -> bool:
     return "calls" in snapshot.state
 
 
+def has_reports(snapshot: Snapshot) -> bool:
+    """Return whether a snapshot says what the provider reported; those of earlier releases do not."""
+    return "reported" in snapshot.state
+
+
 def restore(
     conversation: str,
     snapshot: Snapshot | None,
@@ -79,6 +86,7 @@ def restore(
     without: Iterable[int] = (),
     *,
     calls: int | None = None,
+    reported: Reported | None = None,
 ) -> Fold:
     """Restore the fold of a conversation; `timeline.log.history.restored` reads what this needs of a stored one.
 
@@ -88,10 +96,11 @@ def restore(
         events: the events of the snapshot's live blocks and all events behind it, oldest first.
         without: versions of the compactions that are taken back later in the log.
         calls: number of model calls up to the snapshot, for one that does not say it.
+        reported: what the provider reported up to the snapshot, for one that does not say it.
 
     Raises:
         StoreCorrupt: the snapshot names a version that holds no block.
-        InvalidArgument: the number of calls is missing.
+        InvalidArgument: the number of calls, or what was reported, is missing.
         HistoryNeeded: an event behind the snapshot takes back a compaction.
     """
     fold = Fold(conversation, without)
@@ -99,7 +108,11 @@ def restore(
         known = snapshot.state.get("calls", calls)
         if not isinstance(known, int):
             raise InvalidArgument("calls", "is needed for a snapshot that does not count the model calls")
-        _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version}, known)
+        stored: Any = snapshot.state.get("reported")
+        told = reported if stored is None else Reported.parse(stored)
+        if told is None:
+            raise InvalidArgument("reported", "is needed for a snapshot that does not say what the provider reported")
+        _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version}, known, told)
     for event in events:
         if event.version > fold.version:
             fold.apply(event.version, event.at, event.payload)
@@ -121,7 +134,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
     return without_empty({**fields, **flags})
 
 
-def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int) -> None:
+def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, reported: Reported) -> None:
     state: dict[str, Any] = dict(snapshot.state)
     hides = {hide[0]: Hide(*hide) for hide in state.get("hides", ())}
     items: list[Item] = []
@@ -146,7 +159,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int) 
         items=items,
         turns=Turns.parse(state["turns"]),
         summaries=summaries,
-        state=_state(state, events)._replace(calls=calls),
+        state=_state(state, events)._replace(calls=calls, reported=reported),
     )
 
 

@@ -18,6 +18,7 @@ from timeline.events.other_payloads import (
     StageEntered,
     StageRewound,
 )
+from timeline.fold.reported import NO_REPORTS, Reported
 from timeline.fold.stages import advanced
 from timeline.usage import CACHE_SECONDS, reported_seconds
 
@@ -90,6 +91,7 @@ class FoldState(NamedTuple):
         origin: what that policy was made from, where it was recorded.
         overrides: hashes of the policies that writers worked under instead, since the policy in force was set.
         calls: how many model calls were recorded so far, failed ones and retries included.
+        reported: how the provider counts, by the usage of these calls.
         rendered: the newest recorded context.
         touch: the last use of the provider's cache; None before the first.
         model: id of the model that was called last; empty where none is recorded.
@@ -110,6 +112,7 @@ class FoldState(NamedTuple):
     origin: PolicyOrigin | None = None
     overrides: tuple[str, ...] = ()
     calls: int = 0
+    reported: Reported = NO_REPORTS
 
     def after(self, version: int, at: datetime, payload: Payload) -> FoldState:
         """Return the state after an event; events that change items or nothing at all leave it as it is."""
@@ -133,10 +136,17 @@ class FoldState(NamedTuple):
                 rendered = Recorded(version, payload.fingerprint, payload.record, (payload.system, payload.tools))
                 called = self.touch is not None and self.touch.called
                 touch = self.touch if called else Touch(at, CACHE_SECONDS, called=False)
-                return self._replace(rendered=rendered, touch=touch)
+                return self._replace(
+                    rendered=rendered, touch=touch, reported=self.reported.after_context(version, payload)
+                )
             case ModelCalled():
                 touch = self._touched(at, payload)
-                return self._replace(model=payload.model or self.model, touch=touch, calls=self.calls + 1)
+                return self._replace(
+                    model=payload.model or self.model,
+                    touch=touch,
+                    calls=self.calls + 1,
+                    reported=self.reported.after_call(payload),
+                )
             case StageEntered() | StageApproved() | StageRewound():
                 return self._replace(stages=advanced(self.stages, version, payload))
             case _:
@@ -149,6 +159,10 @@ class FoldState(NamedTuple):
         """
         own = self.released()._replace(overrides=())
         return own if payload.policy is None else own._replace(policy=payload.policy, origin=payload.origin)
+
+    def rewritten(self) -> FoldState:
+        """Return the state after a decision that changes what is shown of earlier blocks."""
+        return self._replace(reported=self.reported.rewritten())
 
     def compacted(self, payload: CompactionCompleted) -> FoldState:
         """Return the state after a compaction, which ends setback and hold."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, PolicyOrigin, Replacement
+    from timeline.fold.reported import Reported
     from timeline.fold.stages import Stage
     from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 
@@ -266,6 +267,11 @@ class Window:
     def calls(self) -> int:
         """How many model calls were recorded so far, failed ones and retries included: the newest one's number."""
         return self.state.calls
+
+    @property
+    def reported(self) -> Reported:
+        """How the provider counts, by the usage that the calls so far reported."""
+        return self.state.reported
 
     @property
     def model(self) -> str:

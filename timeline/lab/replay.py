@@ -125,7 +125,8 @@ def as_replayed(policy: Policy, lifetime: str = "") -> Policy:
     """
     never = isinstance(policy.trigger, Never) and policy.hiding is None
     told = lifetime if policy.cache is None and lifetime in {"automatic", "none"} else policy.cache
-    return policy.model_copy(update={"margin": 0.0, "cache": told, **({"max_tokens": UNLIMITED} if never else {})})
+    limit = {"max_tokens": UNLIMITED} if never else {}
+    return policy.model_copy(update={"counts": "counter", "margin": 0.0, "cache": told, **limit})
 
 
 def reserving(policy: Policy, reserve: int | None) -> Policy:

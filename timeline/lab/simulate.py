@@ -1,7 +1,8 @@
 """Simulate a policy on a recording, as the application would run it: append each event, render before each model call.
 
 The events go into a new conversation at their recorded times, and every render is recorded. The recorded client's
-compactions are left out: the policy makes its own.
+compactions are left out: the policy makes its own. Each call reports what the provider would have counted for the
+context that it was sent here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.lab.sizes import measure
+from timeline.lab.true_sizes import TrueSizes, overall_ratio, rescaled
 from timeline.log.stored import free_id
 from timeline.planning.account import least_progress
 from timeline.portable.recordings import drafts_of
@@ -114,14 +117,17 @@ async def simulate(
         StoreError: the store cannot be read or written.
     """
     id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
-    events = [e for e in recording.events if _is_said(e)]
+    measured = measure(recording)
+    said = [number for number, event in enumerate(recording.events) if _is_said(event)]
+    events = [recording.events[number] for number in said]
     events = paced(events, pauses, since=events[0].at) if events else events
     at = events[0].at if events else None
     timeline = await Timeline.open(
         store, id_, policy=policy, summarizer=summarizer, title=recording.title, source=recording.report.format, now=at
     )
     fixed = FixedPart(system, tuple(tools))
-    return await _run(store, timeline, [(event, fixed) for event in events], on_progress)
+    steps = [_Step(event, fixed, measured.tokens[number]) for number, event in zip(said, events, strict=True)]
+    return await _run(store, timeline, steps, TrueSizes(overall_ratio(measured)), on_progress)
 
 
 async def simulate_from(
@@ -158,34 +164,59 @@ async def simulate_from(
         StoreError: the store cannot be read or written.
     """
     recording, version = stored.recording, stored.before_call(call)
+    measured, begin = measure(recording), stored.position(version)
     id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}.call-{call}")
-    rest = paced(recording.events[stored.position(version) :], pauses, since=stored.events[version - 1].at)
+    rest = paced(recording.events[begin:], pauses, since=stored.events[version - 1].at)
     given = await _fixed_parts(store, stored.contexts(version), system, tools)
-    events = [(event, fixed) for event, fixed in zip(rest, given, strict=True) if _is_said(event)]
-    at = events[0][0].at if events else None
+    sized = zip(rest, given, measured.tokens[begin:], strict=True)
+    steps = [_Step(event, fixed, tokens) for event, fixed, tokens in sized if _is_said(event)]
+    sizes = TrueSizes(overall_ratio(measured))
+    told = zip(stored.versions[:begin], recording.events, measured.tokens, strict=False)
+    sizes.of_block = {own: tokens for own, event, tokens in told if isinstance(event.payload, BlockAppended)}
+    at = steps[0].event.at if steps else None
     original = await Timeline.open(store, recording.id, summarizer=summarizer, create=False)
     timeline = await original.fork(at=version, conversation=id_, title=recording.title, now=at)
     await timeline.use_policy(policy, now=at)
-    return await _run(store, timeline, events, on_progress)
+    return await _run(store, timeline, steps, sizes, on_progress)
+
+
+class _Step(NamedTuple):
+    """An event to append, the fixed part of the call that it begins, and the measured tokens of its block."""
+
+    event: RecordedEvent
+    fixed: FixedPart
+    tokens: int
 
 
 async def _run(
     store: EventStore,
     timeline: Timeline,
-    events: Sequence[tuple[RecordedEvent, FixedPart]],
+    steps: Sequence[_Step],
+    sizes: TrueSizes,
     on_progress: Callable[[int], None],
 ) -> Simulation:
     """Append events, rendering before each response, and count what came of it."""
     result = Simulation(timeline.id)
-    drafts = await drafts_of(timeline, [(e, derived_event_id(e.at, timeline.id, e.key)) for e, _ in events])
-    responses = _Responses(event for event, _ in events)
-    for number, ((event, fixed), draft) in enumerate(zip(events, drafts, strict=True)):
-        if (begun := responses.begun_by(event)) is not None:
-            responses.contexts[begun] = await _render(timeline, result, event, fixed)
-        if isinstance(event.payload, ModelCalled):
-            answers = responses.answered_by(event.payload)
-            draft = draft._replace(payload=event.payload.model_copy(update={"answers": answers}))  # noqa: PLW2901
+    drafts = await drafts_of(
+        timeline, [(s.event, derived_event_id(s.event.at, timeline.id, s.event.key)) for s in steps]
+    )
+    responses = _Responses(step.event for step in steps)
+    sent: dict[int, int] = {}
+    for number, (step, draft) in enumerate(zip(steps, drafts, strict=True)):
+        payload = step.event.payload
+        if (begun := responses.begun_by(step.event)) is not None:
+            context = await _render(timeline, result, step)
+            responses.contexts[begun] = None if context is None else context.recorded
+            if context is not None and context.recorded is not None:
+                sent[context.recorded] = sizes.of(context)
+        if isinstance(payload, ModelCalled):
+            answers = responses.answered_by(payload)
+            usage = payload.usage if answers is None else rescaled(payload.usage, sent[answers])
+            called = payload.model_copy(update={"answers": answers, "usage": usage})
+            draft = draft._replace(payload=called)  # noqa: PLW2901
         await timeline.extend([draft])
+        if isinstance(payload, BlockAppended):
+            sizes.of_block[timeline.version] = step.tokens
         on_progress(number + 1)
     await _sum_up(store, timeline, result)
     return result
@@ -267,10 +298,10 @@ def _response(event: RecordedEvent) -> str | None:
     return event.payload.block.response_id or event.key
 
 
-async def _render(timeline: Timeline, result: Simulation, event: RecordedEvent, fixed: FixedPart) -> int | None:
-    """Render and count; return the version of the recorded context, or None where the render was refused."""
+async def _render(timeline: Timeline, result: Simulation, step: _Step) -> RenderedContext | None:
+    """Render and count; return the context, or None where the render was refused."""
     try:
-        context = await timeline.render(system=fixed.system, tools=fixed.tools, now=event.at)
+        context = await timeline.render(system=step.fixed.system, tools=step.fixed.tools, now=step.event.at)
     except BudgetError as error:
         result.typed_errors += 1
         result.errors.append(
@@ -286,7 +317,7 @@ async def _render(timeline: Timeline, result: Simulation, event: RecordedEvent, 
     result.orphans += unpaired(context)
     result.over_limit += context.account.sent > timeline.policy.max_tokens
     result.largest = max(result.largest, context.account.sent)
-    return context.recorded
+    return context
 
 
 def unpaired(context: RenderedContext) -> int:

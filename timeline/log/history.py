@@ -23,7 +23,8 @@ from timeline.events import (
 from timeline.facts.model import Fact
 from timeline.facts.record import MOST_ENTRIES, record_of
 from timeline.fold.fold import Fold, HistoryNeeded
-from timeline.fold.snapshot import counts_calls, restore
+from timeline.fold.reported import NO_REPORTS, REPORTING
+from timeline.fold.snapshot import counts_calls, has_reports, restore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -197,19 +198,23 @@ async def restored(
     events: Sequence[Event],
     without: Collection[int] = (),
 ) -> Fold:
-    """Restore the fold of a stored conversation; the calls that an earlier release's snapshot does not count are read.
+    """Restore the fold of a stored conversation; what an earlier release's snapshot does not say of calls is read.
 
     Raises:
         ConversationNotFound: there is no such conversation.
         HistoryNeeded: an event behind the snapshot takes back a compaction.
     """
-    calls = None
+    calls = reported = None
     if snapshot is not None and not counts_calls(snapshot):
         # What was removed lies before the window of every snapshot that is left.
         calls = (await store.scavenged(conversation)).get(CALLED, 0)
         async for _ in store.read(conversation, until=snapshot.version, types=[CALLED]):
             calls += 1
-    return restore(conversation, snapshot, events, without, calls=calls)
+    if snapshot is not None and not has_reports(snapshot):
+        reported = NO_REPORTS
+        async for event in store.read(conversation, until=snapshot.version, types=REPORTING):
+            reported = reported.after(event.version, event.payload)
+    return restore(conversation, snapshot, events, without, calls=calls, reported=reported)
 
 
 async def _scavenged(store: EventStore, conversation: str, version: int) -> HistoryUnavailable:

@@ -406,7 +406,7 @@ class StoredLog:
 
     def _replace_fold(self, fold: Fold) -> None:
         """Go on from another fold of this log, with the same counter."""
-        fold.count_by(None if self._fold.recount is None else self._fold.recount.counter)
+        fold.count_as(self._fold)
         self._fold = fold
 
     async def _settle(self, given: datetime | None) -> bool:

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import ToolCall, ToolResult
+from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, around, message_role
 from timeline.policy.model import OverThreshold, Reserved
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from timeline.fold.reported import Reported
     from timeline.fold.window import Item
     from timeline.policy.model import Policy
     from timeline.policy.steps import CutPoint
@@ -45,8 +47,8 @@ LOOSE_TOKENS: Final = 40
 
 
 def scaled(tokens: int, policy: Policy) -> int:
-    """Add the policy's margin to a count."""
-    if not policy.margin:
+    """Add the policy's margin to a count; calibrated counts are the provider's already."""
+    if not policy.margin or policy.counts == "calibrated":
         return tokens
     return tokens + math.ceil(round(tokens * policy.margin, 6))
 
@@ -187,7 +189,9 @@ CRITICAL_PERCENT: Final = 95
 class FixedPart(Frozen):
     """Tokens that no compaction can free: system prompt, tools, the uncached tail, and the policy's reserves.
 
-    The tail has three components: the memory digest and the stage data of staged work, and the caller's texts.
+    The tail has three components: the memory digest and the stage data of staged work, and the caller's texts. With
+    calibrated counts ``provider`` is what the provider counts besides, such as its own prompt for tools; it is negative
+    where it counts fewer tokens of system prompt and tools.
     """
 
     system: int = 0
@@ -196,6 +200,7 @@ class FixedPart(Frozen):
     stage_data: int = 0
     ephemeral: int = 0
     reserved: int = 0
+    provider: int = 0
 
     @property
     def tail(self) -> int:
@@ -205,7 +210,7 @@ class FixedPart(Frozen):
     @property
     def tokens(self) -> int:
         """The sum of all of them."""
-        return self.system + self.tools + self.tail + self.reserved
+        return self.system + self.tools + self.tail + self.reserved + self.provider
 
 
 class Tail(NamedTuple):
@@ -299,6 +304,7 @@ class Account(Frozen):
             "stage_data": fixed.stage_data,
             "ephemeral": fixed.ephemeral,
             "reserved": fixed.reserved,
+            **({"provider": fixed.provider} if fixed.provider else {}),
             "messages": self.messages,
             "available": self.available,
             **self.by_category,
@@ -312,6 +318,7 @@ def fixed_part(
     system: JsonValue = None,
     tools: Sequence[JsonValue] = (),
     tail: Tail = NO_TAIL,
+    reported: Reported = NO_REPORTS,
 ) -> FixedPart:
     """Count the fixed part of a context.
 
@@ -323,11 +330,15 @@ def fixed_part(
         system: the system prompt, as the provider takes it.
         tools: tool schemas, as the provider takes them.
         tail: the uncached tail.
+        reported: how the provider counts; only calibrated counts have its offset.
     """
     of_message = policy.message_tokens if isinstance(policy.trigger, OverThreshold) else 0
+    told, schemas = count(_text(system)) + of_message if system else 0, sum(count(_text(tool)) for tool in tools)
+    start = policy.first_ratio
     return FixedPart(
-        system=count(_text(system)) + of_message if system else 0,
-        tools=sum(count(_text(tool)) for tool in tools),
+        system=told,
+        tools=schemas,
+        provider=0 if start is None else max(-told - schemas, reported.offset(reported.ratio_from(start))),
         memory_digest=count(tail.memory_digest),
         stage_data=count(tail.stage_data),
         ephemeral=sum(count(text) for text in tail.callers),
@@ -400,6 +411,18 @@ def no_room_from(policy: Policy, account: Account) -> int:
     part already, as with a window smaller than its reserves: there it is the limit.
     """
     return account.limit if isinstance(policy.trigger, OverThreshold) else account.trigger
+
+
+def certain_total(account: Account, policy: Policy, reported: Reported) -> int:
+    """Return the total that a refusal goes by.
+
+    Until a call reported usage, a ratio above one is a guess on the safe side. It makes a context smaller where that is
+    possible, but refuses none for which the counter's own tokens leave room: only a call can correct the guess.
+    """
+    start = policy.first_ratio
+    if start is None or start <= 1 or reported.calls:
+        return account.total
+    return account.fixed.reserved + math.ceil(account.sent / start)
 
 
 def keep_recent(cut: CutPoint, account: Account) -> int:

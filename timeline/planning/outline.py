@@ -171,8 +171,11 @@ def _shows(policy: Policy) -> tuple[Said, ...]:
 
 def _counts(policy: Policy) -> str:
     parts = [_COUNTERS.get(policy.counter, policy.counter)]
+    if policy.counts == "calibrated":
+        parts.append("scaled to what the provider reports")
     if policy.margin:
-        parts.append(f"{policy.margin:+.0%}")
+        first = "at first " if policy.counts == "calibrated" else ""
+        parts.append(f"{first}{policy.margin:+.0%}")
     if policy.message_tokens:
         parts.append(f"{policy.message_tokens} a message")
     if policy.response_tokens:

@@ -46,6 +46,7 @@ class ModelLimits(Frozen):
         long: the window that a beta flag of the provider opens; None where there is none.
         trigger: share above which a render compacts; None leaves it to the policy.
         tokenizer: the vocabulary that counts exactly, or ``other`` where the tokenizer is not public.
+        ratio: of another tokenizer, its tokens for one of ``o200k_base``, at most; None where it is unknown.
         date, source: when and where the figures were read.
     """
 
@@ -56,6 +57,7 @@ class ModelLimits(Frozen):
     long: int | None = Field(default=None, ge=1_000)
     trigger: float | None = Field(default=None, gt=0, le=1)
     tokenizer: Tokenizer = "other"
+    ratio: float | None = Field(default=None, ge=0.7, le=2)
     date: Date | None = None
     source: str = ""
 
@@ -68,6 +70,11 @@ class ModelLimits(Frozen):
     def margin(self) -> float:
         """The share to add to a count: a tenth where the tokenizer is not public."""
         return OTHER_TOKENIZER_MARGIN if self.tokenizer == "other" else 0.0
+
+    @property
+    def first_ratio(self) -> float:
+        """The ratio of calibrated counts before any usage was reported: what the tokenizer counts at most."""
+        return 1 + self.margin if self.ratio is None or self.tokenizer != "other" else self.ratio
 
     def opened(self) -> ModelLimits:
         """Return these limits with the long window, where the model has one."""
@@ -89,6 +96,7 @@ class ProviderLimits(Frozen):
         max_output: the longest answer of such a model; None where it is unknown.
         tokenizer: the vocabulary that counts such a model exactly, or ``other`` where the tokenizer is not public.
         trigger: share above which a render compacts, for all its models; None leaves it to the policy.
+        ratio: of the tokenizer of its models, for all of them that have none of their own.
         date, source: when and where the figures were read.
     """
 
@@ -99,6 +107,7 @@ class ProviderLimits(Frozen):
     max_output: int | None = Field(default=None, ge=1)
     tokenizer: Tokenizer = "other"
     trigger: float | None = Field(default=None, gt=0, le=1)
+    ratio: float | None = Field(default=None, ge=0.7, le=2)
     date: Date | None = None
     source: str = ""
 
@@ -167,6 +176,9 @@ def limits_of(
     if found.trigger is None:
         rows = (row for table in tables if (row := table.provider(model, preset)) is not None)
         found = found.model_copy(update={"trigger": next((row.trigger for row in rows if row.trigger), None)})
+    if found.ratio is None:
+        rows = (row for table in tables if (row := table.provider(model, preset)) is not None)
+        found = found.model_copy(update={"ratio": next((row.ratio for row in rows if row.ratio), None)})
     if context is not None:
         found = found.model_copy(update={"context": context, "max_input": None})
     return found if max_output is None else found.model_copy(update={"max_output": max_output})

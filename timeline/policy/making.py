@@ -147,7 +147,7 @@ def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...], *
         "max_tokens": limits.room(reserve),
         "output_reserve": reserve,
         "counter": limits.counter,
-        "margin": limits.margin,
+        "margin": limits.margin if policy.counts == "counter" else round(limits.first_ratio - 1, 4),
     }
     taken: dict[str, Any] = {name: found[name] for name in takes}
     return taken if limits.trigger is None else {**taken, "trigger": _at_share(policy.trigger, limits.trigger)}

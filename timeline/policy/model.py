@@ -226,14 +226,17 @@ class Hiding(Frozen):
 
 
 class Policy(Frozen):
-    """Budget, compaction, summary and cache points of a conversation. Token figures are in the counter's tokens.
+    """Budget, compaction, summary and cache points of a conversation. Token figures are in the unit of ``counts``.
 
     Attributes:
         name: for reports.
         max_tokens: the context limit.
         output_reserve, safety_buffer: tokens kept free for the answer, and for the counter's error.
         counter: ``o200k_base``, ``cl100k_base`` (exact) or ``chars4``.
-        margin: share added to every count, for models with another tokenizer; negative if that counts less.
+        counts: what limits, caps and accounts are in: the counter's tokens, or (``calibrated``) the provider's, by the
+            ratio of the usage that the conversation's calls reported.
+        margin: share added to every count, for models with another tokenizer; negative if that counts less. With
+            calibrated counts only until the first calls give the ratio.
         message_tokens, response_tokens: added for each message, and for each model response on top.
         results_counted_as: how a tool's use is counted: by its text, or a result as a JSON string and a call's name
             and arguments each rounded up by itself (keep-last design).
@@ -268,6 +271,7 @@ class Policy(Frozen):
     output_reserve: int = Field(default=0, ge=0)
     safety_buffer: int = Field(default=0, ge=0)
     counter: Literal["o200k_base", "cl100k_base", "chars4"] = "o200k_base"
+    counts: Literal["counter", "calibrated"] = "counter"
     margin: float = Field(default=0.0, ge=_LEAST_MARGIN, le=1)
     message_tokens: int = Field(default=0, ge=0)
     response_tokens: int = Field(default=0, ge=0)
@@ -332,12 +336,17 @@ class Policy(Frozen):
         return made
 
     def calibrated(self, ratio: float) -> Policy:
-        """Return this policy for a provider that counts ``ratio`` tokens where this policy counts one.
+        """Return this policy for a provider that counts ``ratio`` tokens where the policy's counter counts one.
 
-        `Timeline.calibration` measures the ratio.
+        `Timeline.calibration` measures the ratio. A policy with calibrated counts begins new conversations with it.
         """
-        margin = max(_LEAST_MARGIN, min(1.0, (1 + self.margin) * ratio - 1))
+        margin = max(_LEAST_MARGIN, min(1.0, ratio - 1))
         return self.model_copy(update={"margin": round(margin, 4)})
+
+    @property
+    def first_ratio(self) -> float | None:
+        """The ratio of calibrated counts before the provider reported any usage; None for the counter's own counts."""
+        return 1 + self.margin if self.counts == "calibrated" else None
 
     def canonical(self) -> str:
         """Return the text that is stored and hashed.
@@ -345,8 +354,9 @@ class Policy(Frozen):
         A field that a later release added is left out at its default, so that the hashes in logs stay what they were.
         """
         fields = self.model_dump(mode="json")
-        if fields["results_counted_as"] == "text":
-            del fields["results_counted_as"]
+        for name, literal in (("results_counted_as", "text"), ("counts", "counter")):
+            if fields[name] == literal:
+                del fields[name]
         for step in fields["steps"]:
             for name, default in _ADDED_TO_STEPS:
                 if name in step and step[name] == default:

@@ -114,6 +114,5 @@ def _folding(
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}
     steps = [{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original", "asked": "in_cache"}]
-    return make(
-        build, {"steps": steps, "cache_points": _POINTS, "digest_tokens": _RECORD, **fields}, changes, model, COUNTED
-    )
+    common = {"steps": steps, "cache_points": _POINTS, "digest_tokens": _RECORD, "counts": "calibrated"}
+    return make(build, {**common, **fields}, changes, model, COUNTED)

@@ -17,7 +17,7 @@ from timeline.projection.explain import ContextBlock, Explanation, Rulings, cont
 from timeline.projection.explanation_table import explanation_lines
 from timeline.projection.notebook import window_html
 from timeline.projection.project import sent_order
-from timeline.projection.reports import TakenDecision, overflow_check, preparation, prune_result
+from timeline.projection.reports import Counts, TakenDecision, counts_of, overflow_check, preparation, prune_result
 from timeline.wire import encoder
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
@@ -97,9 +97,15 @@ class RenderedContext(Frozen):
             cache_points=explained_points(self.neutral, self.blocks, self.policy.cache_points),
             ephemeral=len(self.neutral.ephemeral),
             account=self.account,
+            counts=self.counts,
             decisions=self.decisions,
             overflow=self.overflow,
         )
+
+    @property
+    def counts(self) -> Counts:
+        """The unit of its tokens: the counter's, or the provider's by a ratio, and where that is from."""
+        return counts_of(self.policy, self.window.reported)
 
     @property
     def overflow_check(self) -> OverflowCheck:
@@ -267,6 +273,7 @@ class RenderedContext(Frozen):
             "entries": [e.model_dump(mode="json", exclude_defaults=True) for e in self.neutral.entries],
             "cache_points": [p.model_dump() for p in self.cache_points],
             "account": self.account.facts(),
+            "counts": self.counts.model_dump(),
             "decisions": [d.model_dump() for d in self.decisions],
             "overflow": self.overflow,
         }

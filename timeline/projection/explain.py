@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.planning.account import Account
     from timeline.policy.model import CachePointRule
-    from timeline.projection.reports import TakenDecision
+    from timeline.projection.reports import Counts, TakenDecision
     from timeline.usage import KeptLong
     from timeline.wire.neutral import Entry, NeutralContext
 
@@ -304,6 +304,7 @@ class Explanation:
         cache_points: in order, each with the rule that placed it.
         ephemeral: number of texts in the uncached tail; the account has their tokens.
         account: tokens by category against limit, trigger and target.
+        counts: the unit of all these tokens.
         decisions: of the render, refusals included, with their figures.
         overflow: whether the total is still above the trigger.
     """
@@ -317,6 +318,7 @@ class Explanation:
     cache_points: tuple[ExplainedPoint, ...]
     ephemeral: int
     account: Account
+    counts: Counts
     decisions: tuple[TakenDecision, ...] = field(repr=False)
     overflow: bool
 
@@ -332,6 +334,7 @@ class Explanation:
             "cache_points": [point.dump() for point in self.cache_points],
             "ephemeral": self.ephemeral,
             "account": self.account.facts(),
+            "counts": self.counts.model_dump(),
             "decisions": [taken.model_dump() for taken in self.decisions],
             "overflow": self.overflow,
         }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from timeline.planning.account import Account
     from timeline.projection.explain import ContextBlock, Explanation
-    from timeline.projection.reports import TakenDecision
+    from timeline.projection.reports import Counts, TakenDecision
 
 Paint: TypeAlias = "Callable[[str, str], str]"
 """Colours a text by the name of a state, or by ``dim``, ``bold``, ``plain`` or ``point``; keeps the text's width."""
@@ -55,7 +55,7 @@ def explanation_lines(
         tail = counted(explanation.ephemeral, "ephemeral text", "ephemeral texts")
         yield f"{'':17}  {fixed.tail:>7,}  {tail}, never cached or kept"
     yield ""
-    yield from account_lines(explanation.account)
+    yield from account_lines(explanation.account, explanation.counts)
     if explanation.decisions:
         yield ""
     for taken in explanation.decisions:
@@ -88,8 +88,8 @@ def _wrapped(text: str, indent: int, width: int | None) -> list[str]:
     return wrap(text, max(width - indent, 20), break_on_hyphens=False, break_long_words=False)
 
 
-def account_lines(account: Account) -> Iterator[str]:
-    """Yield the token account: a line for each category with its share of the limit, then the total and the bounds."""
+def account_lines(account: Account, counts: Counts) -> Iterator[str]:
+    """Yield the token account: a line for each category with its share of the limit, then total, bounds and unit."""
     fixed = account.fixed
     rows = {
         "system prompt": fixed.system,
@@ -98,6 +98,7 @@ def account_lines(account: Account) -> Iterator[str]:
         "stage data": fixed.stage_data,
         "ephemeral tail": fixed.ephemeral,
         "reserved": fixed.reserved,
+        "counted by the provider besides": fixed.provider,
         **dict(sorted(account.by_category.items(), key=lambda row: -row[1])),
     }
     for name, tokens in rows.items():
@@ -107,6 +108,8 @@ def account_lines(account: Account) -> Iterator[str]:
     yield f"{account.total:>9,}  {_share(account.total, account)}  of {account.limit:,}; {left}"
     yield f"{account.trigger:>9,}  {_share(account.trigger, account)}  above this it compacts"
     yield f"{account.target:>9,}  {_share(account.target, account)}  down to this"
+    if counts.source != "counter":
+        yield f"tokens: {counts.in_words()}"
 
 
 def _share(tokens: int, account: Account) -> str:

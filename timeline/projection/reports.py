@@ -12,7 +12,9 @@ from timeline.frozen import Frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from timeline.fold.reported import Reported
     from timeline.planning.account import Account
+    from timeline.policy.model import Policy
 
 
 class TakenDecision(Frozen):
@@ -26,6 +28,54 @@ class TakenDecision(Frozen):
     def made_room(self) -> bool:
         """Whether it made the context smaller."""
         return self.kind in {"hidden", "compacted", "previewed"}
+
+
+class Counts(Frozen):
+    """The unit of a context's figures: a counter's tokens, or a provider's.
+
+    Attributes:
+        counter: the counter.
+        ratio: what its tokens are multiplied by.
+        source: why: the counter's own tokens, the policy's ``margin``, the ``start`` of calibrated counts, or usage
+            that calls ``reported``.
+        calls: how many calls of the model reported it.
+        model: the model that was called last.
+    """
+
+    counter: str
+    ratio: float = 1.0
+    source: Literal["counter", "margin", "start", "reported"] = "counter"
+    calls: int = 0
+    model: str = ""
+
+    def in_words(self) -> str:
+        """Return the unit in words."""
+        each = f"{self.ratio:g} for each of {self.counter}'s"
+        calls = f"{self.calls:,} {'call' if self.calls == 1 else 'calls'} of {self.model or 'a model'}"
+        match self.source:
+            case "reported":
+                return f"the provider's, {each}, as {calls} reported"
+            case "start":
+                return f"the provider's, at most {each}, until calls report more"
+            case "margin":
+                return f"{each}, by the policy's margin"
+            case "counter":
+                return self.counter
+
+
+def counts_of(policy: Policy, reported: Reported) -> Counts:
+    """Return the unit of the figures of a context under a policy."""
+    start = policy.first_ratio
+    if start is None:
+        source: Literal["counter", "margin"] = "margin" if policy.margin else "counter"
+        return Counts(counter=policy.counter, ratio=round(1 + policy.margin, 4), source=source)
+    return Counts(
+        counter=policy.counter,
+        ratio=round(reported.ratio_from(start), 4),
+        source="reported" if reported.ratio else "start",
+        calls=reported.calls,
+        model=reported.model,
+    )
 
 
 class OverflowCheck(Frozen):
