@@ -571,15 +571,13 @@ class SummarizerFailed(CompactionError):
 
 
 class BudgetError(TimelineError):
-    """The context does not fit the limit. ``account`` is the token account by category."""
-
-    account: dict[str, int]
+    """The context does not fit the limit."""
 
 
 class ContextOverflow(BudgetError):
     """The context is above the limit and cannot be made smaller.
 
-    ``largest_blocks`` lists ``(path, tokens)``, largest first.
+    ``account`` is the token account by category, ``largest_blocks`` lists ``(path, tokens)``, largest first.
     """
 
     def __init__(self, account: Mapping[str, int], largest_blocks: Sequence[tuple[str, int]]) -> None:

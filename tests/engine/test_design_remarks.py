@@ -610,4 +610,5 @@ async def test_what_no_step_makes_fit_is_a_typed_error(name: str) -> None:
     timeline = await talking(policy, *said(4, 100))
     with pytest.raises((ContextOverflow, BudgetImpossible)) as refused:
         await timeline.render(system=words(20_000 - policy.output_reserve - 10))
+    assert isinstance(refused.value, ContextOverflow | BudgetImpossible)
     assert refused.value.account["total"] >= 19_990

@@ -14,10 +14,10 @@ from timeline.policy.presets import PRESETS
 from timeline.policy.steps import KeepLast, Summarize
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
-    "balanced": (1, "3595b01f5565"),
+    "balanced": (1, "4ca6da7182b4"),
     "cut_point": (1, "7bfa05da9d06"),
-    "economical": (1, "a5f288fedb85"),
-    "gentle": (1, "0fe63a8ca3b4"),
+    "economical": (1, "a339cba58f5b"),
+    "gentle": (1, "c750f36f332c"),
     "keep_last": (1, "f2cd7da8b053"),
     "keep_ratio": (1, "9c54defcf879"),
     "none": (1, "f484bda7978e"),
