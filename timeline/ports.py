@@ -35,10 +35,12 @@ KEPT_TYPES: Final = frozenset(
         "policy.overridden",
         "retention.set",
         "block.redacted",
+        "framework.entry",
+        "framework.record",
     }
 )
-"""Types of events that are never scavenged: compactions with their digests, and what was decided about the conversation
-as a whole or about a block for good."""
+"""Types of events that are never scavenged: compactions with their digests, what was decided about the conversation as
+a whole or about a block for good, and what a framework stores as its own."""
 
 
 class Expected(Enum):

@@ -92,6 +92,14 @@ def test_a_branch_that_the_list_has_again_is_revived() -> None:
     assert divergence(said("abcn"), known).revived == ()
 
 
+def test_a_branch_is_left_for_a_later_one_too() -> None:
+    """What was shown meanwhile lies in front of what is taken up again."""
+    known = log("abcxy", gone="45", ids=True)
+    again = said("axy", "id1", "id4", "id5")
+    found = divergence(again, known)
+    assert (found.new, found.abandoned, found.revived) == ((), (2, 3), (4, 5))
+
+
 def test_a_response_is_abandoned_as_a_whole_and_what_is_left_of_it_said_again() -> None:
     """A call that is kept without its result is answered anew."""
     known = [*log("ab"), Known(3, "c", group=1), Known(4, "r", group=1), Known(5, "s", group=1)]

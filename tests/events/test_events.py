@@ -50,6 +50,8 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "context.overflowed",
         "context.rendered",
         "conversation.opened",
+        "framework.entry",
+        "framework.record",
         "hook.failed",
         "model.called",
         "policy.changed",

@@ -92,8 +92,8 @@ class _Comparison:
         last = max(self._matched, default=-1)
         behind = self._matched.get(last, -1)
         left = [n for n in range(behind + 1, len(self._known)) if self._known[n].shown]
-        abandoned = self._match_rest(last + 1, left, is_placed=behind >= 0)
-        return self._with_whole_responses(abandoned)
+        tail = self._match_rest(last + 1, left, is_placed=behind >= 0)
+        return self._with_whole_responses([*tail, *self._left_for_another_branch()])
 
     def _match_ids(self) -> None:
         """Match what has an id that the log has, with the same content; a shown block comes before an abandoned one."""
@@ -202,6 +202,18 @@ class _Comparison:
         """Return the place of the first shown block whose id the list has with another content."""
         ids = {block.id for block in self._given[start:] if block.id}
         return next((n for n, block in enumerate(self._known) if block.shown and block.id in ids), None)
+
+    def _left_for_another_branch(self) -> list[int]:
+        """Return the places of the branch that was shown, where the list takes up an abandoned one.
+
+        They may lie in front of what is taken up, where in any other list they would merely be trimmed.
+        """
+        again = next((n for n, place in sorted(self._matched.items()) if not self._known[place].shown), None)
+        if again is None:
+            return []
+        common = max((place for number, place in self._matched.items() if number < again), default=-1)
+        matched = set(self._matched.values())
+        return [n for n, b in enumerate(self._known) if n > common and b.shown and b.owned and n not in matched]
 
     def _owned_behind(self, found: dict[int, int], left: Sequence[int]) -> list[int]:
         behind = max(found.values(), default=-1)

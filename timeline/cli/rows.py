@@ -27,6 +27,8 @@ from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import (
     CompactionBoundary,
     CompactionFailed,
+    FrameworkEntry,
+    FrameworkRecord,
     PolicyOverridden,
     PrefixChanged,
     StageApproved,
@@ -225,6 +227,10 @@ def about_event(payload: Payload) -> str:  # noqa: C901, PLR0912 - one case an e
             return brief(f"back to {payload.stage}", _ABOUT)
         case ConversationOpened() | PolicyChanged() | PolicyOverridden():
             return "" if payload.origin is None else f"policy {brief(payload.origin.in_words(), 80)}"
+        case FrameworkEntry():
+            return f"{payload.framework} {payload.key}"
+        case FrameworkRecord():
+            return f"{payload.framework}{'' if payload.data is not None else ', deleted'}"
         case CompactionFailed():
             return f"{with_duration(payload.reason, payload.duration)}: {brief(payload.detail, 80)}"
         case _:

@@ -34,6 +34,8 @@ from timeline.events.other_payloads import (
     CompactionFailed,
     CompactionStarted,
     ContextOverflowed,
+    FrameworkEntry,
+    FrameworkRecord,
     HookFailed,
     PolicyOverridden,
     PrefixChanged,
@@ -78,6 +80,8 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
         RetentionSet,
         PrefixChanged,
         ToolsChanged,
+        FrameworkEntry,
+        FrameworkRecord,
     )
 }
 """The payloads that this version knows, by type."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from pydantic import JsonValue
+
 from timeline.blocks import Instant, Text
 from timeline.errors import Cause
 from timeline.events import CompactReason, Payload, PolicyOrigin
@@ -63,6 +65,25 @@ class CompactionFailed(Payload):
     unanswered: int = 0
     duration: float | None = None
     """Seconds from its start to this event, by a monotonic clock; None for a refusal, which takes none."""
+
+
+class FrameworkEntry(Payload):
+    """An entry of a history that a framework stores here as it is, such as a message; no context shows it."""
+
+    type: Literal["framework.entry"] = "framework.entry"
+    framework: str
+    key: str
+    """The framework's id of it."""
+    data: JsonValue
+
+
+class FrameworkRecord(Payload):
+    """The data that a framework keeps of a conversation as a whole; the newest one holds."""
+
+    type: Literal["framework.record"] = "framework.record"
+    framework: str
+    data: JsonValue = None
+    """None: the framework deleted the conversation."""
 
 
 class PolicyOverridden(Payload):

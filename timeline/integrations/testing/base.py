@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from timeline.integrations.testing.driver import Driver
-    from timeline.integrations.testing.model import Sent
+    from timeline.integrations.testing.model import Script, Sent
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
 
@@ -38,21 +38,33 @@ def work(step: str) -> str:
     return f"did {step}\n" + "a line of its output\n" * 30
 
 
-def working(rounds: int, *, first: int = 0) -> Any:
-    """Return a script that calls the tool for some rounds, every third time twice at once, and then says a last word.
+def working(*spans: range) -> Script:
+    """Return a script that calls the tool in answer to some requests, and says a last word in answer to all others.
 
     Args:
-        rounds: requests that are answered with calls.
-        first: number of the first of them.
+        spans: numbers of the requests that are answered with calls, with two at once every third time.
     """
 
     def reply(number: int, messages: Sequence[Sent]) -> Reply:
         del messages
-        if not first <= number < first + rounds:
+        if not any(number in span for span in spans):
             return Reply(f"answer {number}", (), 1_000 + number, 10 + number)
         steps = [f"step {number}.{part}" for part in range(1 + (number % 3 == 0))]
         calls = tuple(ToolUse(step, f"call_{step.removeprefix('step ').replace('.', '_')}") for step in steps)
         return Reply(f"Round {number}." if number % 2 else "", calls, 1_000 + number, 10 + number)
+
+    return reply
+
+
+def failing_once(script: Script, at: int) -> Script:
+    """Return a script whose server goes away at one request, the first time."""
+    gone: list[int] = []
+
+    def reply(number: int, messages: Sequence[Sent]) -> Reply:
+        if number == at and not gone:
+            gone.append(number)
+            raise ConnectionError("the server went away")
+        return script(number, messages)
 
     return reply
 
@@ -96,7 +108,7 @@ class ContractBase:
     @pytest.fixture
     def model(self) -> ScriptedModel:
         """Return a model that only talks."""
-        return ScriptedModel(working(0))
+        return ScriptedModel(working())
 
     @pytest.fixture
     def driver(self, model: ScriptedModel) -> Iterator[Driver]:

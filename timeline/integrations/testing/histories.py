@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from timeline import open_store
 from timeline.integrations.testing.base import (
     ContractBase,
     blocks_in,
     check,
+    failing_once,
     opened,
     policy,
     times_said,
@@ -79,24 +82,34 @@ class HistoryClauses(ContractBase):
         assert model.saw(1) == ["one"]
         assert model.saw(2) == ["one", "answer 1", "two"]
 
-    async def test_a_long_conversation_is_gone_back_in_behind_its_compactions(
-        self, driver: Driver, model: ScriptedModel
+    async def test_a_long_life_is_refused_broken_off_resumed_and_gone_back_in(
+        self, driver: Driver, model: ScriptedModel, tmp_path: Path
     ) -> None:
-        """Summaries that know of the abandoned work are undone, without a hold."""
-        model.script = working(30, first=1)
-        async with open_store("memory://") as store:
+        """Eighty rounds; the summaries that know of the abandoned work are undone, without a hold."""
+        model.script = failing_once(working(range(20), range(21, 61), range(62, 82)), at=40)
+        model.limit = 5_000
+        async with open_store(tmp_path / "agent.db") as store:
             agent = driver.agent(store, policy(), work)
-            await agent.run("one")
+            assert await agent.run("one") == "answer 20"
             place = await agent.place()
-            await agent.run("two")
-            assert (await opened(store)).compaction_state().count > 2
-            model.script = working(30, first=32)
-            await agent.run("another two", place=place)
+            with pytest.raises(Exception):  # noqa: B017, PT011 - each framework has its own
+                await agent.run("two")
+        async with open_store(tmp_path / "agent.db") as store:
+            agent = driver.agent(store, policy(), work)
+            assert await agent.resume() == "answer 61"
+            assert (await opened(store)).compaction_state().count > 5
+            assert await agent.run("another two", place=place) == "answer 82"
             await check(store, model)
-            assert (await opened(store)).compaction_state().count > 2
-        abandoned = [f"step {number}." for number in range(1, 31)]
-        for number in range(32, len(model.requests)):
-            assert not any(step in f"{text} " for step in abandoned for text in model.saw(number))
+            timeline = await opened(store)
+            assert timeline.compaction_state().count >= 2
+            assert not timeline.window.is_held
+            reverted = [event async for event in store.read(CONVERSATION, types=["compaction.reverted"])]
+        assert reverted
+        assert model.refused
+        left = [f"step {number}." for number in range(21, 61)]
+        seen = "\n".join(text for number in range(62, len(model.requests)) for text in model.saw(number))
+        assert [step for step in left if step in seen] == []
+        assert "another two" in model.saw(62)
 
     async def test_a_history_that_the_application_trims_is_whole_in_the_log(
         self, driver: Driver, model: ScriptedModel
@@ -115,7 +128,7 @@ class HistoryClauses(ContractBase):
 
     async def test_what_an_undone_compaction_covered_is_sent_again(self, driver: Driver, model: ScriptedModel) -> None:
         """From the next call of the model on."""
-        model.script = working(30)
+        model.script = working(range(30))
         async with open_store("memory://") as store:
             await driver.agent(store, policy(), work).run("Do it.")
             assert not any(work("step 0.0") in text for text in model.saw(-1))

@@ -35,7 +35,7 @@ class BlockingClauses(ContractBase):
         self, driver: Driver, model: ScriptedModel, tmp_path: Path
     ) -> None:
         """Over one store that has a loop of its own."""
-        model.script = working(8)
+        model.script = working(range(8))
         with timeline.sync.open_store(tmp_path / "agent.db") as store:
             agent = driver.agent(store, policy(), work)
             assert await anyio.to_thread.run_sync(agent.run_blocking, "Do it.") == "answer 8"

@@ -16,6 +16,7 @@ from timeline.integrations.testing.base import (
     blocks_in,
     calls_in,
     check,
+    failing_once,
     opened,
     policy,
     times_said,
@@ -37,7 +38,7 @@ class RunClauses(ContractBase):
         self, driver: Driver, model: ScriptedModel
     ) -> None:
         """Each request is valid and smaller than the history, and all that was said and done is in the log, once."""
-        model.script = working(ROUNDS)
+        model.script = working(range(ROUNDS))
         async with open_store("memory://") as store:
             assert await driver.agent(store, policy(), work).run("Do it.") == f"answer {ROUNDS}"
             await check(store, model)
@@ -54,7 +55,7 @@ class RunClauses(ContractBase):
         self, driver: Driver, model: ScriptedModel
     ) -> None:
         """The figures that the provider reported, and the context that the call answers."""
-        model.script = working(2)
+        model.script = working(range(2))
         async with open_store("memory://") as store:
             await driver.agent(store, policy(), work).run("Do it.")
             calls = await calls_in(store)
@@ -66,7 +67,7 @@ class RunClauses(ContractBase):
         self, driver: Driver, model: ScriptedModel
     ) -> None:
         """What the provider counts is the last word, and the run goes on."""
-        model.script, model.limit = working(12), 5_000
+        model.script, model.limit = working(range(12)), 5_000
         async with open_store("memory://") as store:
             assert await driver.agent(store, policy(), work).run("Do it.") == "answer 12"
             await check(store, model)
@@ -85,7 +86,7 @@ class RunClauses(ContractBase):
             return step
 
         hang.__name__ = work.__name__
-        model.script = working(1)
+        model.script = working(range(1))
         async with open_store("memory://") as store:
             run = asyncio.create_task(driver.agent(store, policy(), hang).run("Do it."))
             await begun.wait()
@@ -100,19 +101,10 @@ class RunClauses(ContractBase):
         self, driver: Driver, model: ScriptedModel, tmp_path: Path
     ) -> None:
         """The server failed in the middle; what was done is neither lost nor stored twice."""
-        script = working(20)
-        failing = True
-
-        def answer(number: int, messages: object) -> object:
-            if failing and number == 11:
-                raise ConnectionError("the server went away")
-            return script(number, messages)
-
-        model.script = answer  # type: ignore[assignment]  # it raises, or answers as the script does
+        model.script = failing_once(working(range(20)), at=11)
         async with open_store(tmp_path / "agent.db") as store:
             with pytest.raises(Exception):  # noqa: B017, PT011 - each framework has its own
                 await driver.agent(store, policy(), work).run("Do it.")
-        failing = False
         async with open_store(tmp_path / "agent.db") as store:
             assert await driver.agent(store, policy(), work).resume() == "answer 20"
             await check(store, model)

@@ -1,0 +1,250 @@
+"""Pydantic AI: a store for its conversations, in the logs that the timelines are in.
+
+    from pydantic_ai import Agent
+    from pydantic_ai.conversation import Conversation
+    from timeline.integrations.pydantic_ai import TimelineCapability
+    from timeline.integrations.pydantic_ai_store import TimelineConversationStore
+
+    conversations = TimelineConversationStore(store)
+    agent = Agent(model, capabilities=[TimelineCapability(store)])
+    conversation = await conversations.load("c1") or Conversation(conversation_id="c1")
+    result = await agent.run("Make the tests pass.", conversation=conversation)
+    await conversations.save(result)
+
+An entry is an event with the framework's message as it is, a record is an event too, and the newest one holds. They are
+in the log of their conversation beside its blocks, and no context shows them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.errors import ConversationNotFound, VersionConflict, needs
+from timeline.events import ConversationOpened, NewEvent, event_ids
+from timeline.events.other_payloads import FrameworkEntry, FrameworkRecord
+from timeline.log.wakeups import notify
+from timeline.ports import Expected
+from timeline.timeline import Timeline
+
+with needs("pydantic-ai-slim", "pydantic-ai"):
+    from pydantic import TypeAdapter
+    from pydantic_ai.conversation_store import (
+        ConversationConflict,
+        ConversationEntry,
+        ConversationRecord,
+        ConversationStore,
+    )
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.events import Payload
+    from timeline.ports import EventStore
+
+_NAME: Final = "pydantic-ai"
+_ENTRY: Final = "framework.entry"
+_RECORD: Final = "framework.record"
+_RECORDS: Final[TypeAdapter[ConversationRecord]] = TypeAdapter(ConversationRecord)
+
+
+class _Stored(NamedTuple):
+    """A record, and the version of the log that it was read at; 0 where there is no such log."""
+
+    record: ConversationRecord | None
+    version: int
+
+
+class TimelineConversationStore(ConversationStore):
+    """Keeps Pydantic AI's conversations in a store of timelines; the id of both is the same.
+
+    With a `TimelineCapability` over the same store there is one log of each conversation: what the model saw, and the
+    history as the framework has it. A `fork` of the framework's is a fork of the log, so that its summaries and paths
+    stay valid; a `Timeline.fork` is a conversation that loads.
+
+    A deleted conversation no longer loads or lists. Its events stay in the log, as all events do: delete the database,
+    or keep no secrets in it. A `redact` of a block does not reach the framework's own message.
+
+    Args:
+        store: open, from `timeline.open_store`; its conversations are loaded and saved in its event loop.
+    """
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._homes: dict[str, str] = {}
+        """By the id of a history's last entry: the conversation that was read or written with it."""
+
+    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        """Return the record of a conversation, or None if the store doesn't have it.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return (await self._stored(conversation_id)).record
+
+    async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
+        """Return the records, or those of a scope, the newest first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        newest: dict[str, FrameworkRecord] = {}
+        async for event in self._store.read_all(types=[_RECORD]):
+            if isinstance(event.payload, FrameworkRecord) and event.payload.framework == _NAME:
+                newest[event.conversation] = event.payload
+        found = [self._record(id_, payload) for id_, payload in newest.items()]
+        records = [record for record in found if record is not None and scope in {None, record.scope}]
+        return sorted(records, key=lambda record: record.updated_at, reverse=True)[:limit]
+
+    async def write_record(
+        self,
+        record: ConversationRecord,
+        *,
+        new_entries: Sequence[ConversationEntry] = (),
+        expected_revision: str | None,
+    ) -> None:
+        """Store a record with its new entries, in one append.
+
+        Raises:
+            ConversationConflict: the stored record has another revision than ``expected_revision``, or there is no
+                entry that the new record could end with.
+            StoreError: the store refused; nothing was written.
+        """
+        id_ = record.conversation_id
+        payloads: list[Payload] = [FrameworkEntry(framework=_NAME, key=e.id, data=_dump(e)) for e in new_entries]
+        payloads.append(FrameworkRecord(framework=_NAME, data=json.loads(_RECORDS.dump_json(record))))
+        while True:
+            stored = await self._stored(id_)
+            if (None if stored.record is None else stored.record.revision) != expected_revision:
+                raise ConversationConflict(id_)
+            await self._check_head(record, {entry.id for entry in new_entries})
+            if not stored.version and record.forked_from is not None:
+                await self._fork(record, record.forked_from)
+                stored = await self._stored(id_)
+            if await self._appended(id_, payloads, stored.version):
+                self._homes |= dict.fromkeys(filter(None, [record.head_id, *record.branches]), id_)
+                return
+
+    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
+        """Delete a conversation's record; its entries stay in the log, as does what the timeline says.
+
+        Raises:
+            ConversationConflict: there is no record with that revision.
+            StoreError: the store refused; nothing was written.
+        """
+        while True:
+            stored = await self._stored(conversation_id)
+            if stored.record is None or stored.record.revision != expected_revision:
+                raise ConversationConflict(conversation_id)
+            if await self._appended(conversation_id, [FrameworkRecord(framework=_NAME)], stored.version):
+                return
+
+    async def read_entry(self, entry_id: str) -> ConversationEntry:
+        """Return an entry. One whose conversation was not read before is looked for in the whole store.
+
+        Raises:
+            KeyError: there is no such entry.
+            StoreError: the store cannot be read.
+        """
+        return _load(entry_id, (await self._entries_with(entry_id))[entry_id])
+
+    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+        """Return the entries from the first one up to ``head_id``, or only the last of them, from one reading.
+
+        Raises:
+            KeyError: an entry is not there.
+            StoreError: the store cannot be read.
+        """
+        if head_id is None:
+            return []
+        entries = await self._entries_with(head_id)
+        found: list[ConversationEntry] = []
+        following: str | None = head_id
+        while following is not None and (limit is None or len(found) < limit):
+            if following not in entries:
+                entries |= await self._entries_with(following)
+            found.append(_load(following, entries[following]))
+            following = found[-1].parent_id
+        return found[::-1]
+
+    async def _stored(self, conversation: str) -> _Stored:
+        try:
+            version = (await self._store.info(conversation)).version
+        except ConversationNotFound:
+            return _Stored(None, 0)
+        newest: FrameworkRecord | None = None
+        async for event in self._store.read(conversation, until=version, types=[_RECORD]):
+            if isinstance(event.payload, FrameworkRecord) and event.payload.framework == _NAME:
+                newest = event.payload
+        return _Stored(None if newest is None else self._record(conversation, newest), version)
+
+    def _record(self, conversation: str, payload: FrameworkRecord) -> ConversationRecord | None:
+        """Read a record; that of a fork's shared past is the fork's own."""
+        if payload.data is None:
+            return None
+        record = _RECORDS.validate_json(json.dumps(payload.data))
+        self._homes |= dict.fromkeys(filter(None, [record.head_id, *record.branches]), conversation)
+        return replace(record, conversation_id=conversation)
+
+    async def _entries_with(self, entry_id: str) -> dict[str, Any]:
+        """Return the entries of the conversation that has one, by id."""
+        known = self._homes.get(entry_id)
+        entries = {} if known is None else await self._entries(known)
+        if entry_id in entries:
+            return entries
+        async for event in self._store.read_all(types=[_ENTRY]):
+            if isinstance(event.payload, FrameworkEntry) and event.payload.key == entry_id:
+                self._homes[entry_id] = event.conversation
+                return await self._entries(event.conversation)
+        raise KeyError(entry_id)
+
+    async def _entries(self, conversation: str) -> dict[str, Any]:
+        read = [event.payload async for event in self._store.read(conversation, types=[_ENTRY])]
+        return {p.key: p.data for p in read if isinstance(p, FrameworkEntry) and p.framework == _NAME}
+
+    async def _check_head(self, record: ConversationRecord, new: set[str]) -> None:
+        if record.head_id is None or record.head_id in new:
+            return
+        try:
+            await self._entries_with(record.head_id)
+        except KeyError:
+            raise ConversationConflict(record.conversation_id) from None
+
+    async def _fork(self, record: ConversationRecord, parent: str) -> None:
+        """Begin the log of a fork where its last entry is in the log of its parent, if that is there."""
+        at: int | None = None
+        async for event in self._store.read(parent, types=[_ENTRY]):
+            if isinstance(event.payload, FrameworkEntry) and event.payload.key == record.forked_at:
+                at = event.version
+        if at is not None:
+            timeline = await Timeline.open(self._store, parent, create=False)
+            await timeline.fork(at=at, conversation=record.conversation_id)
+
+    async def _appended(self, conversation: str, payloads: Sequence[Payload], version: int) -> bool:
+        """Append payloads to a log at a version, 0 to begin it; return False where another writer was first."""
+        now = datetime.now(UTC)
+        if version:
+            now = max(now, (await self._store.info(conversation)).updated_at)
+        new = [ConversationOpened(), *payloads] if not version else payloads
+        ids = event_ids(now, len(new))
+        events = [NewEvent(id=id_, at=now, payload=payload) for id_, payload in zip(ids, new, strict=True)]
+        try:
+            await self._store.append(conversation, events, expected=version or Expected.NO_STREAM)
+        except VersionConflict:
+            return False
+        notify(self._store, conversation, events)
+        return True
+
+
+def _dump(entry: ConversationEntry) -> Any:
+    """Write an entry as JSON, its message as the framework writes messages."""
+    [message] = json.loads(ModelMessagesTypeAdapter.dump_json([entry.message]))
+    return {"parent_id": entry.parent_id, "kind": entry.kind, "message": message}
+
+
+def _load(entry_id: str, data: Any) -> ConversationEntry:
+    [message] = ModelMessagesTypeAdapter.validate_json(json.dumps([data["message"]]))
+    return ConversationEntry(id=entry_id, parent_id=data["parent_id"], message=message, kind=data["kind"])
