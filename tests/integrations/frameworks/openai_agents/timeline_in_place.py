@@ -1,0 +1,226 @@
+"""A plugin of pytest that puts `TimelineSession`, with its filter and hooks, in the place of the SDK's own sessions.
+
+It is loaded into a run of the SDK's own tests (``-p timeline_in_place``), in a process of its own. A session that a
+test makes with the SDK's constructor is ours, on a store in memory; a run that is given one has its configuration and
+its hooks. Nothing of the tests is changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import agents
+import agents.memory
+import agents.memory.sqlite_session
+from agents import RunConfig, RunHooks, SessionSettings
+from agents.run import AgentRunner, CallModelData
+
+from timeline.integrations.openai_agents import TimelineSession
+from timeline.integrations.openai_agents.history import stored_items
+from timeline.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+_FILES: dict[str, MemoryStore] = {}
+"""A store for each file that a test names: a second session on it goes on where the first one ended."""
+
+
+class InPlace(TimelineSession):
+    """Our session, opened by the first call that needs it: a constructor cannot wait."""
+
+    def __init__(self, session_id: str, store: MemoryStore, history: list[Any], settings: Any) -> None:
+        self.session_id = session_id
+        self.session_settings = settings
+        self._place, self._history, self._loop = store, list(history), None
+        self._given = settings
+
+    async def _opened(self) -> None:
+        if self._loop is asyncio.get_running_loop():
+            return
+        first = self._loop is None
+        self._loop = asyncio.get_running_loop()
+        settings = self.session_settings
+        made = await TimelineSession.open(self._place, self.session_id)
+        self.__dict__.update(made.__dict__)
+        self.session_settings = settings
+        if first and self._history:
+            await TimelineSession.add_items(self, self._history)
+
+    async def get_items(self, *args: Any, **named: Any) -> Any:
+        await self._opened()
+        return await super().get_items(*args, **named)
+
+    async def add_items(self, *args: Any, **named: Any) -> None:
+        await self._opened()
+        await super().add_items(*args, **named)
+
+    async def pop_item(self, *args: Any, **named: Any) -> Any:
+        await self._opened()
+        return await super().pop_item(*args, **named)
+
+    async def clear_session(self, *args: Any, **named: Any) -> None:
+        await self._opened()
+        await super().clear_session(*args, **named)
+
+    async def call_model_input_filter(self, data: Any) -> Any:
+        await self._opened()
+        return await super().call_model_input_filter(data)
+
+
+def _now(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run a coroutine to its end from code that cannot wait."""
+    done: list[Any] = []
+    thread = threading.Thread(target=lambda: done.append(asyncio.run(work())))
+    thread.start()
+    thread.join()
+    return done[0]
+
+
+class SQLiteSession(InPlace):
+    """In place of the SDK's session in SQLite."""
+
+    def __init__(
+        self,
+        session_id: str,
+        db_path: Any = ":memory:",
+        sessions_table: str = "agent_sessions",
+        messages_table: str = "agent_messages",
+        session_settings: Any = None,
+    ) -> None:
+        del sessions_table, messages_table
+        store = MemoryStore() if str(db_path) == ":memory:" else _FILES.setdefault(str(db_path), MemoryStore())
+        super().__init__(session_id, store, [], session_settings or SessionSettings())
+
+    def close(self) -> None:
+        """Close it: a store in memory needs none."""
+
+
+class SimpleListSession(InPlace):
+    """In place of the list that the SDK's tests keep their items in."""
+
+    session_settings: Any = None
+
+    def __init__(self, session_id: str = "test", history: Any = None) -> None:
+        super().__init__(session_id, MemoryStore(), list(history or []), None)
+        self._ignore_ids_for_matching = False
+
+    @property
+    def saved_items(self) -> list[Any]:
+        """The items of the session, as the tests look at them."""
+        if self._loop is None:
+            return list(self._history)
+        conversation = self.timeline.id
+        return [stored.item for stored in _now(lambda: stored_items(self._place, conversation))]
+
+    @property
+    def _items(self) -> list[Any]:
+        return self.saved_items
+
+
+class CountingSession(SimpleListSession):
+    """One that counts how often an item is popped."""
+
+    def __init__(self, session_id: str = "test", history: Any = None) -> None:
+        super().__init__(session_id, history)
+        self.pop_calls = 0
+
+    async def pop_item(self, *args: Any, **named: Any) -> Any:
+        self.pop_calls += 1
+        return await super().pop_item(*args, **named)
+
+
+class IdStrippingSession(CountingSession):
+    """One that strips the ids of items, as hosted stores do."""
+
+    def __init__(self, session_id: str = "test", history: Any = None) -> None:
+        super().__init__(session_id, history)
+        self._ignore_ids_for_matching = True
+
+    async def add_items(self, items: list[Any], **named: Any) -> None:
+        stripped = [{k: v for k, v in item.items() if k != "id"} if isinstance(item, dict) else item for item in items]
+        await super().add_items(stripped, **named)
+
+
+class _Both(RunHooks[Any]):
+    """The hooks of a test and those of the session."""
+
+    def __init__(self, theirs: Any, ours: Any) -> None:
+        self._hooks = (theirs, ours)
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("on_"):
+            return object.__getattribute__(self, name)
+        hooks = object.__getattribute__(self, "_hooks")
+
+        async def call(*args: Any, **named: Any) -> None:
+            for each in hooks:
+                await getattr(each, name)(*args, **named)
+
+        return call
+
+
+def _with_ours(named: dict[str, Any]) -> dict[str, Any]:
+    """Add a session's filter and hooks to what a run is called with."""
+    session = named.get("session")
+    if not isinstance(session, InPlace):
+        return named
+    config = named.get("run_config") or RunConfig()
+    if not isinstance(config, RunConfig):
+        return named
+    theirs = config.call_model_input_filter
+    config = session.run_config(_without_filter(config))
+    if theirs is not None:
+        config = _chained(config, theirs)
+    hooks = named.get("hooks")
+    ours = session.hooks()
+    return {**named, "run_config": config, "hooks": ours if hooks is None else _Both(hooks, ours)}
+
+
+def _without_filter(config: RunConfig) -> RunConfig:
+    from dataclasses import replace
+
+    return replace(config, call_model_input_filter=None)
+
+
+def _chained(config: RunConfig, theirs: Callable[[Any], Any]) -> RunConfig:
+    from dataclasses import replace
+    from inspect import isawaitable
+
+    ours: Callable[[Any], Awaitable[Any]] = config.call_model_input_filter  # type: ignore[assignment]
+
+    async def both(data: Any) -> Any:
+        changed = theirs(data)
+        changed = await changed if isawaitable(changed) else changed
+        return await ours(CallModelData(model_data=changed, agent=data.agent, context=data.context))
+
+    return replace(config, call_model_input_filter=both)
+
+
+_RUN, _STREAMED = AgentRunner.run, AgentRunner.run_streamed
+
+
+async def _run(self: Any, starting_agent: Any, input: Any, **named: Any) -> Any:  # noqa: A002
+    return await _RUN(self, starting_agent, input, **_with_ours(named))
+
+
+def _run_streamed(self: Any, starting_agent: Any, input: Any, **named: Any) -> Any:  # noqa: A002
+    return _STREAMED(self, starting_agent, input, **_with_ours(named))
+
+
+def pytest_configure() -> None:
+    """Take the place, before any test module is imported."""
+    import os
+
+    if os.environ.get("TIMELINE_OWN_SESSIONS"):
+        return
+    AgentRunner.run, AgentRunner.run_streamed = _run, _run_streamed  # type: ignore[method-assign,assignment]
+    for module in (agents, agents.memory, agents.memory.sqlite_session):
+        module.SQLiteSession = SQLiteSession  # type: ignore[attr-defined]
+    import tests.utils.simple_session as simple
+
+    for name in ("SimpleListSession", "CountingSession", "IdStrippingSession"):
+        setattr(simple, name, getattr(sys.modules[__name__], name))

@@ -1,0 +1,137 @@
+"""A call of the model under way: what it was sent, from its filter to its response, and the retry in between.
+
+The SDK makes a call in one task: filter, request, retries, hooks. So the call is known in that context, also where
+several agents run on one session at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.errors import needs
+from timeline.log.stopwatch import Stopwatch
+from timeline.ports import SystemClock
+
+with needs("openai-agents"):
+    from agents import ModelRetrySettings, ModelSettings, RetryDecision
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agents import Agent, RetryPolicyContext
+    from agents.run import ModelInputData
+
+    from timeline.integrations.openai_agents.beside import Beside
+    from timeline.projection.context import RenderedContext
+    from timeline.wire.request import Request
+
+_MOST: Final = 1_000
+"""Retries that the SDK counts to; how many there are is the policy's to say, which knows the agent."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call of the model.
+
+    Attributes:
+        owner: the session that it is made on.
+        agent: whose model is called.
+        context: what was rendered for it.
+        request: what the log keeps of what it was sent.
+        data: what the SDK sends: the SDK reads its input anew at each attempt.
+        beside: what is sent beside the context.
+        listed: the keys of the items in the SDK's list.
+        watch: measures it.
+        earlier: the context that was refused for its size, if one was.
+        is_open: whether it has neither a response nor an error yet.
+        has_begun: whether it is certain that the model was called; known only where a run has the session's hooks.
+        task: the task of the run that it belongs to.
+    """
+
+    owner: object
+    agent: Agent[Any]
+    context: RenderedContext
+    request: Request
+    data: ModelInputData
+    beside: Beside
+    listed: frozenset[str]
+    watch: Stopwatch = field(default_factory=lambda: Stopwatch(SystemClock()))
+    earlier: RenderedContext | None = None
+    is_open: bool = True
+    has_begun: bool = False
+    task: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
+
+    def restart(self) -> None:
+        """Begin to measure anew: the model is called again."""
+        self.watch = Stopwatch(SystemClock())
+
+    def is_left(self) -> bool:
+        """Return whether the run that it belongs to goes on without it: nothing of it comes any more."""
+        return ended(self.task)
+
+
+CALL: Final[ContextVar[Call | None]] = ContextVar("timeline_call", default=None)
+"""The call that this context makes."""
+
+
+def ended(task: asyncio.Task[Any] | None) -> bool:
+    """Return whether a run is over, for the code that asks: its task ended, or is here, where nothing waits for it."""
+    return task is None or task.done() or task is asyncio.current_task()
+
+
+def with_retry(
+    settings: ModelSettings | None, shrink: Callable[[Call, BaseException], Awaitable[bool]]
+) -> ModelSettings:
+    """Return settings under which a call that is refused for its size is made once more, with a smaller context.
+
+    All other retries are those of the settings and of the agent, as many as they allow.
+
+    Args:
+        settings: those of a run, if it has any.
+        shrink: makes the context of a call smaller; returns whether it did.
+    """
+    settings = settings or ModelSettings()
+    return replace(
+        settings,
+        retry=replace(
+            settings.retry or ModelRetrySettings(), max_retries=_MOST, policy=_SmallerOnce(settings.retry, shrink)
+        ),
+    )
+
+
+class _SmallerOnce:
+    """A policy of the SDK for retries."""
+
+    def __init__(
+        self, theirs: ModelRetrySettings | None, shrink: Callable[[Call, BaseException], Awaitable[bool]]
+    ) -> None:
+        self._theirs = theirs
+        self._shrink = shrink
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the SDK has noted on the policy of the run."""
+        if not name.startswith("_openai_agents") or self._theirs is None:
+            raise AttributeError(name)
+        return getattr(self._theirs.policy, name)
+
+    async def __call__(self, context: RetryPolicyContext) -> bool | RetryDecision:
+        """Return whether to try again."""
+        call = CALL.get()
+        if call is not None and await self._shrink(call, context.error):
+            return RetryDecision(retry=True, delay=0.0)
+        theirs = _merged(None if call is None else call.agent.model_settings.retry, self._theirs)
+        most = theirs.max_retries or 0
+        attempt = context.attempt - (0 if call is None or call.earlier is None else 1)
+        if theirs.policy is None or attempt > most:
+            return False
+        decided = theirs.policy(replace(context, attempt=attempt, max_retries=most))
+        return decided if isinstance(decided, bool | RetryDecision) else await decided
+
+
+def _merged(agents: ModelRetrySettings | None, runs: ModelRetrySettings | None) -> ModelRetrySettings:
+    """Return the settings for retries that a call has: those of the run go before those of the agent."""
+    merged = ModelSettings(retry=agents).resolve(ModelSettings(retry=runs)).retry
+    return merged or ModelRetrySettings()
