@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from timeline.errors import needs
 from timeline.log.stopwatch import Stopwatch
@@ -82,53 +83,44 @@ def ended(task: asyncio.Task[Any] | None) -> bool:
     return task is None or task.done() or task is asyncio.current_task()
 
 
-def with_retry(
-    settings: ModelSettings | None, shrink: Callable[[Call, BaseException], Awaitable[bool]]
-) -> ModelSettings:
+Shrink: TypeAlias = "Callable[[Call, BaseException], Awaitable[bool]]"
+"""Makes the context of a call smaller that was refused for its size; returns whether it did."""
+
+
+def with_retry(settings: ModelSettings | None, shrink: Shrink) -> ModelSettings:
     """Return settings under which a call that is refused for its size is made once more, with a smaller context.
 
     All other retries are those of the settings and of the agent, as many as they allow.
 
     Args:
         settings: those of a run, if it has any.
-        shrink: makes the context of a call smaller; returns whether it did.
+        shrink: makes the context of a call smaller.
     """
     settings = settings or ModelSettings()
-    return replace(
-        settings,
-        retry=replace(
-            settings.retry or ModelRetrySettings(), max_retries=_MOST, policy=_SmallerOnce(settings.retry, shrink)
-        ),
-    )
+    theirs = settings.retry or ModelRetrySettings()
+    retry = replace(theirs, max_retries=_MOST, policy=_smaller_once(settings.retry, shrink))
+    return replace(settings, retry=retry)
 
 
-class _SmallerOnce:
-    """A policy of the SDK for retries."""
+def _smaller_once(of_run: ModelRetrySettings | None, shrink: Shrink) -> Callable[[RetryPolicyContext], Any]:
+    """Return a policy for retries; a function, since the SDK copies settings with all that an object holds."""
 
-    def __init__(
-        self, theirs: ModelRetrySettings | None, shrink: Callable[[Call, BaseException], Awaitable[bool]]
-    ) -> None:
-        self._theirs = theirs
-        self._shrink = shrink
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the SDK has noted on the policy of the run."""
-        if not name.startswith("_openai_agents") or self._theirs is None:
-            raise AttributeError(name)
-        return getattr(self._theirs.policy, name)
-
-    async def __call__(self, context: RetryPolicyContext) -> bool | RetryDecision:
-        """Return whether to try again."""
+    async def policy(context: RetryPolicyContext) -> bool | RetryDecision:
         call = CALL.get()
-        if call is not None and await self._shrink(call, context.error):
+        if call is not None and await shrink(call, context.error):
             return RetryDecision(retry=True, delay=0.0)
-        theirs = _merged(None if call is None else call.agent.model_settings.retry, self._theirs)
+        theirs = _merged(None if call is None else call.agent.model_settings.retry, of_run)
         most = theirs.max_retries or 0
         attempt = context.attempt - (0 if call is None or call.earlier is None else 1)
         if theirs.policy is None or attempt > most:
             return False
-        decided = theirs.policy(replace(context, attempt=attempt, max_retries=most))
-        return decided if isinstance(decided, bool | RetryDecision) else await decided
+        decided: Any = theirs.policy(replace(context, attempt=attempt, max_retries=most))
+        told: bool | RetryDecision = await decided if isawaitable(decided) else decided
+        return told
+
+    if of_run is not None and of_run.policy is not None:
+        vars(policy).update(vars(of_run.policy))  # what the SDK noted on it
+    return policy
 
 
 def _merged(agents: ModelRetrySettings | None, runs: ModelRetrySettings | None) -> ModelRetrySettings:

@@ -38,8 +38,7 @@ class Stored(NamedTuple):
 async def stored_items(
     store: EventStore, conversation: str, *, newest: int | None = None, after: int = 0
 ) -> list[Stored]:
-    """Return the items of a conversation, oldest first; those that were popped are left out, and those that the
-    SDK rejected.
+    """Return the items of a conversation, oldest first; those that were popped or rejected are left out.
 
     Args:
         store: where it lives.

@@ -332,15 +332,12 @@ class TimelineSession:
                 response_id = f"response.{event_id(at)}"
             self._responses.add(response_id)
             rendered = self.timeline.window.rendered
+            answers = None if rendered is None else rendered.version
             called = ModelCalled(
                 model=model,
                 response_id=response_id,
                 usage=usage_of(response),
-                answers=call.request.context
-                if call is not None
-                else rendered.version
-                if rendered is not None
-                else None,
+                answers=answers if call is None else call.request.context,
                 duration=duration,
                 request=None if call is None else call.request.recorded(),
             )

@@ -16,6 +16,7 @@ import agents
 import agents.memory
 import agents.memory.sqlite_session
 from agents import RunConfig, RunHooks, SessionSettings
+from agents.memory.session_settings import coerce_session_settings
 from agents.run import AgentRunner, CallModelData
 
 from timeline.integrations.openai_agents import TimelineSession
@@ -93,7 +94,7 @@ class SQLiteSession(InPlace):
     ) -> None:
         del sessions_table, messages_table
         store = MemoryStore() if str(db_path) == ":memory:" else _FILES.setdefault(str(db_path), MemoryStore())
-        super().__init__(session_id, store, [], session_settings or SessionSettings())
+        super().__init__(session_id, store, [], coerce_session_settings(session_settings or SessionSettings()))
 
     def close(self) -> None:
         """Close it: a store in memory needs none."""
