@@ -316,7 +316,11 @@ async def test_what_a_local_shell_printed_is_in_front_of_the_model(tmp_path: Pat
     history: list[Any] = [
         {"role": "user", "content": "List the files"},
         {"type": "shell_call", "id": "sh_1", "call_id": "s1", "action": {"commands": ["ls"]}, "status": "completed"},
-        {"type": "shell_call_output", "call_id": "s1", "output": [{"stdout": "login.py", "stderr": ""}]},
+        {
+            "type": "shell_call_output",
+            "call_id": "s1",
+            "output": [{"stdout": "login.py", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+        },
     ]
     with FakeProvider(["One file."]) as provider:
         async with open_store(tmp_path / "agent.db") as store:

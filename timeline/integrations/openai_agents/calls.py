@@ -20,11 +20,12 @@ with needs("openai-agents"):
     from agents import ModelRetrySettings, ModelSettings, RetryDecision
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from agents import Agent, RetryPolicyContext
     from agents.run import ModelInputData
 
+    from timeline.blocks import Block
     from timeline.integrations.openai_agents.beside import Beside
     from timeline.projection.context import RenderedContext
     from timeline.wire.request import Request
@@ -44,7 +45,8 @@ class Call:
         request: what the log keeps of what it was sent.
         data: what the SDK sends: the SDK reads its input anew at each attempt.
         beside: what is sent beside the context.
-        listed: the keys of the items in the SDK's list.
+        listed: the items of the SDK's list, each with its blocks.
+        is_plain: whether the model speaks another wire than items.
         watch: measures it.
         earlier: the context that was refused for its size, if one was.
         is_open: whether it has neither a response nor an error yet.
@@ -58,7 +60,8 @@ class Call:
     request: Request
     data: ModelInputData
     beside: Beside
-    listed: frozenset[str]
+    listed: Sequence[tuple[Any, list[Block]]]
+    is_plain: bool
     watch: Stopwatch = field(default_factory=lambda: Stopwatch(SystemClock()))
     earlier: RenderedContext | None = None
     is_open: bool = True

@@ -33,6 +33,7 @@ from timeline.integrations.openai_agents.items import (
     wire_of_agent,
 )
 from timeline.integrations.openai_agents.known import Known
+from timeline.integrations.openai_agents.originals import as_items
 from timeline.integrations.openai_agents.replies import Replies, Reply, of_response
 from timeline.log.protocol import Draft
 from timeline.ports import SystemClock
@@ -258,7 +259,7 @@ class TimelineSession:
                 system=instructions, tools=schemas_of(agent, wire), ephemeral=extra.texts
             )
             self.context = context
-            shown = extra.behind(context.to_openai_responses()["input"]) or data.model_data.input
+            shown = extra.behind(as_items(context, listed, plain=wire != "openai_responses")) or data.model_data.input
             call = Call(
                 owner=self,
                 agent=agent,
@@ -266,7 +267,8 @@ class TimelineSession:
                 request=_request(context, agent),
                 data=ModelInputData(input=shown, instructions=instructions),
                 beside=extra,
-                listed=frozenset(keys),
+                listed=tuple(listed),
+                is_plain=wire != "openai_responses",
             )
         self._call = call
         CALL.set(call)
@@ -292,7 +294,7 @@ class TimelineSession:
                 return False
             call.context, call.earlier = smaller, call.context
             call.request = _request(smaller, call.agent)
-            call.data.input = call.beside.behind(smaller.to_openai_responses()["input"])
+            call.data.input = call.beside.behind(as_items(smaller, call.listed, plain=call.is_plain))
             call.restart()
             self.context = smaller
         return True
@@ -386,7 +388,7 @@ class TimelineSession:
             return
         call.has_begun = True
         async with self._lock:
-            await self._reject(self._replies.passed_over(wrapper, call.listed))
+            await self._reject(self._replies.passed_over(wrapper, {key_of(blocks) for _, blocks in call.listed}))
 
     async def _reject(self, items: Sequence[list[Block]]) -> None:
         """Append items that the SDK did not accept, omitted."""

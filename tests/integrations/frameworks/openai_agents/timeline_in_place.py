@@ -21,6 +21,7 @@ from agents.run import AgentRunner, CallModelData
 
 from timeline.integrations.openai_agents import TimelineSession
 from timeline.integrations.openai_agents.history import stored_items
+from timeline.ports import Home
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class InPlace(TimelineSession):
         if self._loop is asyncio.get_running_loop():
             return
         first = self._loop is None
+        _rehome(self._place)
         self._loop = asyncio.get_running_loop()
         settings = self.session_settings
         made = await TimelineSession.open(self._place, self.session_id)
@@ -70,6 +72,12 @@ class InPlace(TimelineSession):
     async def call_model_input_filter(self, data: Any) -> Any:
         await self._opened()
         return await super().call_model_input_filter(data)
+
+
+def _rehome(store: MemoryStore) -> None:
+    """Let a store be used in the next event loop: the tests call one session from several."""
+    store._home = Home("the store in memory")
+    store._home._loop = None
 
 
 def _now(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -115,7 +123,11 @@ class SimpleListSession(InPlace):
         if self._loop is None:
             return list(self._history)
         conversation = self.timeline.id
-        return [stored.item for stored in _now(lambda: stored_items(self._place, conversation))]
+        _rehome(self._place)
+        try:
+            return [stored.item for stored in _now(lambda: stored_items(self._place, conversation))]
+        finally:
+            _rehome(self._place)
 
     @property
     def _items(self) -> list[Any]:
