@@ -46,7 +46,8 @@ async def no_metal(context: Any, agent: Any, output: Any) -> GuardrailFunctionOu
 async def omitted_in(session: TimelineSession, store: Any) -> list[tuple[str, list[str]]]:
     """Return the reasons of omissions, each with the texts of the blocks."""
     texts = {
-        event.version: event.payload.block.text async for event in store.read(session.timeline.id, types=["block.appended"])
+        event.version: event.payload.block.text
+        async for event in store.read(session.timeline.id, types=["block.appended"])
     }
     hidden = await payloads_of(store, "blocks.hidden", session.timeline.id)
     return [(payload.reason, [texts[block.version] for block in payload.blocks]) for payload in hidden]

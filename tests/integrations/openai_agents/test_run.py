@@ -13,6 +13,7 @@ from agents import (
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    SQLiteSession,
     function_tool,
     handoff,
 )
@@ -271,15 +272,21 @@ async def test_items_that_a_callback_puts_in_are_stored_as_the_sdk_stores_them(t
         del history
         return [{"role": "user", "content": "Be brief."}, *new]
 
+    config = RunConfig(tracing_disabled=True, session_input_callback=only_new)
     with FakeProvider(lambda asked: f"Answer {asked.number}") as provider:
+        agent = Agent(name="a", model=model_of("responses", provider))
+        theirs = SQLiteSession("work")
+        for _ in range(3):
+            await Runner.run(agent, "Continue", session=theirs, run_config=config)
+        expected: list[Any] = [item for item in await theirs.get_items() if item.get("role") == "user"]
         async with open_store(tmp_path / "agent.db") as store:
             session = await opened(store)
-            agent = Agent(name="a", model=model_of("responses", provider))
             for stream in (False, True, True):
-                config = RunConfig(tracing_disabled=True, session_input_callback=only_new)
                 await run(session, agent, "Continue", stream=stream, config=config)
             said = [block.text for block in await blocks_of(session, store) if block.type == "user.prompt"]
-    assert said == ["Be brief.", "Continue"] * 3
+    assert said == [item["content"] for item in expected]
+    assert said.count("Continue") == 3
+    assert "Be brief." in provider.asked[-1].text
     assert provider.asked[-1].text.endswith("Continue")
 
 

@@ -32,13 +32,19 @@ class Beside:
     Attributes:
         texts: messages to the model, for the uncached tail of the context.
         items: the other items at the end of the list, which go out behind the context as they are.
+        as_is: the prompts at the end of the list, by what they say: they go out as they are.
     """
 
     texts: tuple[str, ...]
     items: tuple[Any, ...]
+    as_is: dict[str, Any]
 
     def behind(self, shown: list[Any]) -> list[Any]:
         """Return a context's items, and these behind them; none whose call is shown already."""
+        last = len(shown)
+        while last and (item := self.as_is.get(_said(shown[last - 1]))) is not None:
+            last -= 1
+            shown = [*shown[:last], item, *shown[last + 1 :]]
         there = {call_id for item in shown if (call_id := call_of(item) or answers(item)) is not None}
         return [*shown, *(item for item in self.items if (call_of(item) or answers(item)) not in there)]
 
@@ -54,15 +60,25 @@ def beside(listed: Sequence[tuple[Any, list[Block]]], unknown: Collection[int]) 
     last_known = max((number for number in range(len(listed)) if number not in unknown), default=-1)
     texts: list[str] = []
     items: list[Any] = []
+    as_is: dict[str, Any] = {}
     for number in sorted(unknown):
         item, blocks = listed[number]
         if any(all(mark in block.text for mark in markers) for block in blocks):
             continue  # the SDK's own summary of what the log holds already
         if _is_text(item, blocks):
             texts.append("\n".join(block.text for block in blocks))
+            if number > last_known:
+                as_is[texts[-1]] = item
         elif number > last_known:
             items.append(item)
-    return Beside(tuple(texts), tuple(items))
+    return Beside(tuple(texts), tuple(items), as_is)
+
+
+def _said(item: Any) -> str:
+    """Return the text of a message with one part, as the wire writes a context's tail."""
+    content = item.get("content") if isinstance(item, dict) and item.get("role") == "user" else None
+    part = content[0] if isinstance(content, list) and len(content) == 1 else None
+    return str(part.get("text", "")) if isinstance(part, dict) else ""
 
 
 def _is_text(item: Any, blocks: Sequence[Block]) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
     from timeline.wire.groups import Placed
 
-_PLAIN: Final = frozenset({None, "message", "function_call", "function_call_output"})
+_PLAIN: Final = frozenset({None, "message", "function_call", "function_call_output", "reasoning"})
 """Items that every model of the SDK is sent."""
 _MOST_UNCOUNTED: Final = 4_000
 """Characters of a hosted tool's item that is sent again: the account of a context does not count them."""
@@ -36,7 +36,7 @@ def as_items(context: RenderedContext, listed: Sequence[tuple[Any, list[Block]]]
     Args:
         context: what is shown.
         listed: the SDK's list, each item with its blocks; an item of it goes out as it is there.
-        plain: whether the model speaks another wire, for which the SDK translates what every model is sent.
+        plain: whether the SDK translates items for the model's wire, and only those that every model is sent.
     """
     return _Originals(context, listed, plain=plain).written()
 
@@ -78,11 +78,15 @@ class _Originals:
         """Return the items of a unit; None where a part of it is shown otherwise, or is no item."""
         members = self._units[unit]
         calls = {item.version for item in members if isinstance(item.block, ToolCall)}
-        if not calls <= {item.answers for item in members} or not all(map(_is_shown, members)):
+        if not all(map(_is_shown, members)):
             return None
+        is_complete = calls <= {item.answers for item in members}
         found = []
         for item, blocks in items_of([member.block for member in members]):
-            sent = self._listed.get(key_of(blocks), item)
+            key = key_of(blocks)
+            if not is_complete and key not in self._listed:
+                return None  # the SDK itself sends a call without its output only where the application gave it
+            sent = self._listed.get(key, item)
             if not isinstance(sent, dict) or (self._plain and sent.get("type") not in _PLAIN):
                 return None
             is_hosted = any(isinstance(block, CustomBlock) for block in blocks)

@@ -25,6 +25,7 @@ from timeline.integrations.openai_agents.beside import beside
 from timeline.integrations.openai_agents.calls import CALL, Call, with_retry
 from timeline.integrations.openai_agents.history import POPPED, key_of, stored_items, window
 from timeline.integrations.openai_agents.items import (
+    is_translated,
     model_of,
     read_items,
     read_output,
@@ -248,7 +249,7 @@ class TimelineSession:
             await self._close_left_calls()
             listed = self._decoded(data.model_data.input)
             keys = [key_of(blocks) for _, blocks in listed]
-            unknown = await self._known.missing(keys)
+            unknown = await self._unknown(data.model_data.input, keys)
             if len(unknown) == len(keys) > 0:
                 CALL.set(None)
                 return data.model_data
@@ -259,7 +260,7 @@ class TimelineSession:
                 system=instructions, tools=schemas_of(agent, wire), ephemeral=extra.texts
             )
             self.context = context
-            shown = extra.behind(as_items(context, listed, plain=wire != "openai_responses")) or data.model_data.input
+            shown = extra.behind(as_items(context, listed, plain=is_translated(agent))) or data.model_data.input
             call = Call(
                 owner=self,
                 agent=agent,
@@ -268,7 +269,7 @@ class TimelineSession:
                 data=ModelInputData(input=shown, instructions=instructions),
                 beside=extra,
                 listed=tuple(listed),
-                is_plain=wire != "openai_responses",
+                is_plain=is_translated(agent),
             )
         self._call = call
         CALL.set(call)
@@ -430,6 +431,23 @@ class TimelineSession:
             return []
         # One more shows whether the window begins behind a thought.
         return window(await stored_items(self._store, self.timeline.id, newest=limit + 1), limit)
+
+    async def _unknown(self, items: Sequence[Any], keys: Sequence[str]) -> list[int]:
+        """Return the numbers of the items that the log does not have.
+
+        A prompt that the log does not end with is news, whatever it says: the same words may have been said before,
+        and a stream adds its prompt later than it sends it.
+        """
+        first = len(items)
+        while first and isinstance(items[first - 1], dict) and items[first - 1].get("role") == "user":
+            first -= 1
+        said = list(keys[first:])
+        if said:
+            ending = [stored.key for stored in await stored_items(self._store, self.timeline.id, newest=len(said))]
+            first += max(n for n in range(min(len(said), len(ending)) + 1) if ending[len(ending) - n :] == said[:n])
+        else:
+            first = len(keys)
+        return [*await self._known.missing(keys[:first]), *range(first, len(keys))]
 
     def _decoded(self, items: Sequence[Any]) -> list[tuple[Any, list[Block]]]:
         """Read a list; what the last one began with is not read again."""
