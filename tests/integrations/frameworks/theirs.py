@@ -28,17 +28,20 @@ class Outcome(NamedTuple):
     failed: frozenset[str]
 
 
+def pip(*arguments: str | Path) -> None:
+    """Run pip; this environment may have none, and is then served by the one beside its Python."""
+    python = sys.executable if find_spec("pip") is not None else sys._base_executable
+    command = [python, "-m", "pip", "-qq", "--no-input", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def fetched(pins: Path, folder: Path) -> Path:
     """Fetch the source distribution that a file of hashed pins names; return the folder that it unpacks to."""
-    options = ("--no-input", "--disable-pip-version-check", "-qq", "--no-deps", "--no-binary=:all:", "--require-hashes")
-    if find_spec("pip") is not None:  # this environment has what builds the distribution's metadata
-        pip = (sys.executable, "-m", "pip", "download", "--no-build-isolation")
-    else:
-        pip = (sys._base_executable, "-m", "pip", "download")
-    done = subprocess.run(
-        [*pip, *options, "--dest", folder, "--requirement", pins], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    # What builds the distribution's metadata is in this environment; a pip from outside makes one of its own for it.
+    building = ("--no-build-isolation",) if find_spec("pip") is not None else ()
+    source = ("--no-deps", "--no-binary=:all:", "--require-hashes", "--requirement", pins)
+    pip("download", *building, *source, "--dest", folder)
     (archive,) = folder.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")

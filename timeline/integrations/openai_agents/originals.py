@@ -7,6 +7,7 @@ could look up: what such a thought led to may be gone.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import CustomBlock, ToolCall
@@ -47,11 +48,15 @@ class _Originals:
     def __init__(self, context: RenderedContext, listed: Sequence[tuple[Any, list[Block]]], *, plain: bool) -> None:
         self._context = context
         self._plain = plain
-        self._listed = {key_of(blocks): item for item, blocks in listed}
+        self._listed: defaultdict[str, list[Any]] = defaultdict(list)
+        for item, blocks in listed:
+            self._listed[key_of(blocks)].append(item)
         live = [item for item in context.window.items if not item.is_summary and not item.disowned]
         self._units = _units(live)
         self._unit_of = {item.block.path: unit for unit, members in self._units.items() for item in members}
         self._left = list(self._units)
+        # A context is the end of a conversation: of two items that say the same the newer one is the list's newer one.
+        self._items = {unit: self._whole(members) for unit, members in reversed(self._units.items())}
 
     def written(self) -> list[Any]:
         """Return the items of the whole context."""
@@ -62,9 +67,9 @@ class _Originals:
         """Return the items to send for a part of the context; None where it is written from the log."""
         unit = self._unit_of.get(_path_of(said))
         if unit is None or unit not in self._left:
-            return None if unit is None or not self._whole(unit) else []
+            return None if unit is None or not self._items[unit] else []
         before = self._beside_until(self._left.index(unit))
-        own = self._whole(unit)
+        own = self._items[unit]
         del self._left[0]
         return None if own is None else [*before, *own]
 
@@ -72,27 +77,26 @@ class _Originals:
         """Return the items up to a place that no context shows by itself: those of hosted tools."""
         passed, self._left = self._left[:place], self._left[place:]
         beside = [unit for unit in passed if all(isinstance(item.block, CustomBlock) for item in self._units[unit])]
-        return [item for unit in beside for item in self._whole(unit) or ()]
+        return [item for unit in beside for item in self._items[unit] or ()]
 
-    def _whole(self, unit: int) -> list[Any] | None:
+    def _whole(self, members: Sequence[Item]) -> list[Any] | None:
         """Return the items of a unit; None where a part of it is shown otherwise, or is no item."""
-        members = self._units[unit]
-        calls = {item.version for item in members if isinstance(item.block, ToolCall)}
         if not all(map(_is_shown, members)):
             return None
+        calls = {item.version for item in members if isinstance(item.block, ToolCall)}
         is_complete = calls <= {item.answers for item in members}
         found = []
-        for item, blocks in items_of([member.block for member in members]):
-            key = key_of(blocks)
-            if not is_complete and key not in self._listed:
+        for item, blocks in reversed(items_of([member.block for member in members])):
+            listed = self._listed[key_of(blocks)]
+            if not is_complete and not listed:
                 return None  # the SDK itself sends a call without its output only where the application gave it
-            sent = self._listed.get(key, item)
+            sent = listed.pop() if listed else item
             if not isinstance(sent, dict) or (self._plain and sent.get("type") not in _PLAIN):
                 return None
             is_hosted = any(isinstance(block, CustomBlock) for block in blocks)
             if not is_hosted or len(compact_json(sent)) <= _MOST_UNCOUNTED:
                 found.append(sent)
-        return found
+        return found[::-1]
 
 
 def _units(live: Sequence[Item]) -> dict[int, list[Item]]:
