@@ -21,7 +21,7 @@ HERE: Final = Path(__file__).parent / "openai_agents"
 def signatures(*folders: Path) -> dict[str, str]:
     """Return what the names look like that are used, in a process that looks into some folders first."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    command = [sys.executable, HERE / "signatures.py"]
+    command: list[str | Path] = [sys.executable, HERE / "signatures.py"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     printed: dict[str, str] = json.loads(done.stdout)

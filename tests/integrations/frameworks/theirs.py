@@ -13,11 +13,11 @@ import tarfile
 import tomllib
 import xml.etree.ElementTree as ET
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 
 class Outcome(NamedTuple):
@@ -30,8 +30,8 @@ class Outcome(NamedTuple):
 
 def pip(*arguments: str | Path) -> None:
     """Run pip; this environment may have none, and is then served by the one beside its Python."""
-    python = sys.executable if find_spec("pip") is not None else sys._base_executable
-    command = [python, "-m", "pip", "-qq", "--no-input", "--disable-pip-version-check", *arguments]
+    python = sys.executable if find_spec("pip") is not None else str(Path(sys.base_prefix, "bin", "python3"))
+    command: list[str | Path] = [python, "-m", "pip", "-qq", "--no-input", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

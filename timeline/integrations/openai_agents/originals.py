@@ -106,7 +106,7 @@ def _units(live: Sequence[Item]) -> dict[int, list[Item]]:
     firsts: dict[int, int] = {}
     newest = 0
     for item in live:
-        number = item.response or numbers.get(item.block.response_id, 0)
+        number = item.response or numbers.get(item.block.response_id or "", 0)
         if number:
             unit = firsts.setdefault(number, item.version)
         elif item.block.meta.get(KEY) == {} and newest:

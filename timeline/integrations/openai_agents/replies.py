@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import ToolCall
-from timeline.integrations.openai_agents.calls import ended
+from timeline.integrations.openai_agents.model_calls import ended
 
 if TYPE_CHECKING:
     import asyncio

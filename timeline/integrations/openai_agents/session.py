@@ -22,7 +22,6 @@ from timeline.errors import ContextRefused, ConversationNotFound, InvalidArgumen
 from timeline.events import REJECTED, BlocksHidden, ModelCalled, ParentLink, Replacement, event_id
 from timeline.integrations.framework_requests import framework_request
 from timeline.integrations.openai_agents.beside import beside
-from timeline.integrations.openai_agents.calls import CALL, Call, with_retry
 from timeline.integrations.openai_agents.history import POPPED, key_of, stored_items, window
 from timeline.integrations.openai_agents.items import (
     is_translated,
@@ -34,6 +33,7 @@ from timeline.integrations.openai_agents.items import (
     wire_of_agent,
 )
 from timeline.integrations.openai_agents.known import Known
+from timeline.integrations.openai_agents.model_calls import CALL, Call, with_retry
 from timeline.integrations.openai_agents.originals import as_items
 from timeline.integrations.openai_agents.replies import Replies, Reply, of_response
 from timeline.log.protocol import Draft
