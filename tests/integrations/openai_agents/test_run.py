@@ -13,6 +13,7 @@ from agents import (
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    SessionSettings,
     SQLiteSession,
     function_tool,
     handoff,
@@ -288,6 +289,25 @@ async def test_items_that_a_callback_puts_in_are_stored_as_the_sdk_stores_them(t
     assert said.count("Continue") == 3
     assert "Be brief." in provider.asked[-1].text
     assert provider.asked[-1].text.endswith("Continue")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_run_that_is_given_no_history_is_sent_what_the_log_shows(tmp_path: Path, *, stream: bool) -> None:
+    """Also its first call, whose prompt a stream adds later; each call is recorded with its request."""
+    with FakeProvider(lambda asked: f"Answer {asked.number}") as provider:
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store, session_settings=SessionSettings(limit=0))
+            agent = Agent(name="a", model=model_of("responses", provider))
+            for prompt in ("One", "Two", "Two"):
+                await run(session, agent, prompt, stream=stream)
+            called = await payloads_of(store, "model.called", "work")
+    assert provider.refused == []
+    assert [asked.text.split("\n") for asked in provider.asked] == [
+        ["One"],
+        ["One", "Answer 0", "Two"],
+        ["One", "Answer 0", "Two", "Answer 1", "Two"],
+    ]
+    assert [one.request is not None for one in called] == [True] * 3
 
 
 async def test_pictures_go_to_the_model_as_they_came(tmp_path: Path) -> None:

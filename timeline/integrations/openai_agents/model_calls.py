@@ -81,6 +81,24 @@ CALL: Final[ContextVar[Call | None]] = ContextVar("timeline_call", default=None)
 """The call that this context makes."""
 
 
+@dataclass(slots=True, eq=False)
+class Begun:
+    """A run that a session gave its items to; its first call follows, before that of any agent inside a tool."""
+
+    owner: object
+    has_called: bool = False
+
+    def is_first_call(self, owner: object) -> bool:
+        """Return whether a session's filter is called for the first time since; from then on it is not."""
+        is_first = self.owner is owner and not self.has_called
+        self.has_called = self.has_called or is_first
+        return is_first
+
+
+BEGUN: Final[ContextVar[Begun | None]] = ContextVar("timeline_begun", default=None)
+"""The newest run that began in this context."""
+
+
 def ended(task: asyncio.Task[Any] | None) -> bool:
     """Return whether a run is over, for the code that asks: its task ended, or is here, where nothing waits for it."""
     return task is None or task.done() or task is asyncio.current_task()

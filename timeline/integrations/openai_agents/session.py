@@ -33,7 +33,7 @@ from timeline.integrations.openai_agents.items import (
     wire_of_agent,
 )
 from timeline.integrations.openai_agents.known import Known
-from timeline.integrations.openai_agents.model_calls import CALL, Call, with_retry
+from timeline.integrations.openai_agents.model_calls import BEGUN, CALL, Begun, Call, with_retry
 from timeline.integrations.openai_agents.originals import as_items
 from timeline.integrations.openai_agents.replies import Replies, Reply, of_response
 from timeline.log.protocol import Draft
@@ -143,6 +143,8 @@ class TimelineSession:
         async with self._lock:
             await self._go_on()
             await self._reject(self._replies.left_behind(also_calls=wrapper is not None))
+            if wrapper is not None:
+                BEGUN.set(Begun(self))
             most = resolve_session_limit(limit, self.session_settings)
             after = 0 if wrapper is None or most is not None else await self._covered()
             return [stored.item for stored in await self._stored(most, after)]  # type: ignore[misc]  # TypedDicts
@@ -250,7 +252,9 @@ class TimelineSession:
             listed = self._decoded(data.model_data.input)
             keys = [key_of(blocks) for _, blocks in listed]
             unknown = await self._unknown(data.model_data.input, keys)
-            if len(unknown) == len(keys) > 0:
+            begun = BEGUN.get()
+            is_first = begun is not None and begun.is_first_call(self)
+            if len(unknown) == len(keys) and not is_first:
                 CALL.set(None)
                 return data.model_data
             extra = beside(listed, unknown)
