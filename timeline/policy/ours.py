@@ -4,7 +4,7 @@ All three hide old content in one batch, once the cache is cold or the context a
 content of each file longest, and compact into a summary block at a cut point (design: Cut point). They differ in how
 long content stays, in how much survives a compaction, in how small a context is compacted when the cache is cold, and
 in how much of a wide window they use. System prompt and tools are cached for the provider's long time. The figures were
-searched with the lab on one half of the recordings, and hold on the other (docs/lab.md, "Our own policies"; ADR 0047).
+searched with the lab on one half of the recordings, and hold on the other (docs/lab.md, "Our own policies"; ADR 0046).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REPLACEMENT_TOKENS: Final = 40
 _POINTS: Final = CachePointRule(kept_long="fixed_part")
 """The fixed part outlives the pauses in which the messages go cold and are rewritten (ADR 0023)."""
 _RECORD: Final = 600
-"""Tokens of the record behind a summary: what is far is found by its names (ADR 0047)."""
+"""Tokens of the record behind a summary: what is far is found by its names (ADR 0046)."""
 
 
 @preset(release=1)
