@@ -19,6 +19,8 @@ from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from timeline.blocks import Block
     from timeline.wire.groups import Placed
     from timeline.wire.media import Part
@@ -34,16 +36,32 @@ def encode(context: NeutralContext) -> dict[str, Any]:
 
     It refers to nothing that the provider may have stored, so it works with ``store=False`` too.
     """
-    writer = _Writer(context.model)
-    for item in gather(context.entries):
-        writer.add(item)
-    for item in gather(context.ephemeral, first_number=len(context.entries)):
-        writer.add(item)
     instructions = system_text(context.system)
     body: dict[str, Any] = {"instructions": instructions} if instructions else {}
     if context.tools:
         body["tools"] = list(context.tools)
-    return {**body, "input": writer.items}
+    return {**body, "input": items(context)}
+
+
+def items(
+    context: NeutralContext, instead: Callable[[Placed | Response], list[Part] | None] = lambda _: None
+) -> list[Part]:
+    """Return the items of a context.
+
+    Args:
+        context: the context.
+        instead: returns the items that a message or a response goes out as, where a caller has them; else None.
+    """
+    writer = _Writer(context.model)
+    for item in gather(context.entries):
+        own = instead(item)
+        if own is None:
+            writer.add(item)
+        else:
+            writer.items += own
+    for item in gather(context.ephemeral, first_number=len(context.entries)):
+        writer.add(item)
+    return writer.items
 
 
 class _Writer:

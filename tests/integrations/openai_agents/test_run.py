@@ -13,6 +13,8 @@ from agents import (
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    SessionSettings,
+    SQLiteSession,
     function_tool,
     handoff,
 )
@@ -271,16 +273,41 @@ async def test_items_that_a_callback_puts_in_are_stored_as_the_sdk_stores_them(t
         del history
         return [{"role": "user", "content": "Be brief."}, *new]
 
+    config = RunConfig(tracing_disabled=True, session_input_callback=only_new)
     with FakeProvider(lambda asked: f"Answer {asked.number}") as provider:
+        agent = Agent(name="a", model=model_of("responses", provider))
+        theirs = SQLiteSession("work")
+        for _ in range(3):
+            await Runner.run(agent, "Continue", session=theirs, run_config=config)
+        expected: list[Any] = [item for item in await theirs.get_items() if item.get("role") == "user"]
         async with open_store(tmp_path / "agent.db") as store:
             session = await opened(store)
-            agent = Agent(name="a", model=model_of("responses", provider))
             for stream in (False, True, True):
-                config = RunConfig(tracing_disabled=True, session_input_callback=only_new)
                 await run(session, agent, "Continue", stream=stream, config=config)
             said = [block.text for block in await blocks_of(session, store) if block.type == "user.prompt"]
-    assert said == ["Be brief.", "Continue"] * 3
+    assert said == [item["content"] for item in expected]
+    assert said.count("Continue") == 3
+    assert "Be brief." in provider.asked[-1].text
     assert provider.asked[-1].text.endswith("Continue")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_run_that_is_given_no_history_is_sent_what_the_log_shows(tmp_path: Path, *, stream: bool) -> None:
+    """Also its first call, whose prompt a stream adds later; each call is recorded with its request."""
+    with FakeProvider(lambda asked: f"Answer {asked.number}") as provider:
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store, session_settings=SessionSettings(limit=0))
+            agent = Agent(name="a", model=model_of("responses", provider))
+            for prompt in ("One", "Two", "Two"):
+                await run(session, agent, prompt, stream=stream)
+            called = await payloads_of(store, "model.called", "work")
+    assert provider.refused == []
+    assert [asked.text.split("\n") for asked in provider.asked] == [
+        ["One"],
+        ["One", "Answer 0", "Two"],
+        ["One", "Answer 0", "Two", "Answer 1", "Two"],
+    ]
+    assert [one.request is not None for one in called] == [True] * 3
 
 
 async def test_pictures_go_to_the_model_as_they_came(tmp_path: Path) -> None:
@@ -316,7 +343,11 @@ async def test_what_a_local_shell_printed_is_in_front_of_the_model(tmp_path: Pat
     history: list[Any] = [
         {"role": "user", "content": "List the files"},
         {"type": "shell_call", "id": "sh_1", "call_id": "s1", "action": {"commands": ["ls"]}, "status": "completed"},
-        {"type": "shell_call_output", "call_id": "s1", "output": [{"stdout": "login.py", "stderr": ""}]},
+        {
+            "type": "shell_call_output",
+            "call_id": "s1",
+            "output": [{"stdout": "login.py", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+        },
     ]
     with FakeProvider(["One file."]) as provider:
         async with open_store(tmp_path / "agent.db") as store:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from agents import SessionSettings
+from agents import RunContextWrapper, SessionSettings
 from agents.memory import Session, is_openai_responses_compaction_aware_session
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.scenes import AT, opened, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.blocks import UserPrompt
+from timeline.errors import InvalidArgument
 from timeline.events import BlockRedacted, event_id
 from timeline.integrations.openai_agents import TimelineSession
 from timeline.integrations.openai_agents.items import items_of, read_items
@@ -147,6 +148,42 @@ async def test_a_limit_divides_no_call_from_its_output_and_no_thought_from_what_
         assert [item["type"] for item in got if item.get("type") != "reasoning"][-1:] == kinds
         calls = {item["call_id"] for item in got if item.get("type") == "function_call"}
         assert {item["call_id"] for item in got if item.get("type") == "function_call_output"} <= calls
+
+
+async def test_settings_may_come_as_a_dictionary() -> None:
+    """As the SDK's own sessions take them."""
+    session = await session_in(MemoryStore(), session_settings={"limit": 1})
+    await session.add_items([user("One"), user("Two")])
+    assert await session.get_items() == [user("Two")]
+
+
+async def test_settings_that_are_none_are_refused_when_the_session_is_opened() -> None:
+    """With an error of this library."""
+    with pytest.raises(InvalidArgument, match="session_settings"):
+        await session_in(MemoryStore(), session_settings={"limt": 1})
+
+
+async def test_an_item_that_no_json_can_hold_is_refused_and_nothing_is_written() -> None:
+    """With an error of this library that says where it is."""
+    session = await session_in(MemoryStore())
+    unwritable: Any = {"role": "user", "content": object()}
+    with pytest.raises(InvalidArgument, match=r"items.*content"):
+        await session.add_items([user("One"), unwritable])
+    assert await session.get_items() == []
+
+
+async def test_a_run_is_given_what_its_contexts_may_show_and_the_application_every_item() -> None:
+    """What a summary stands for is not read for each run: its cost is that of the window."""
+    store = MemoryStore()
+    session = await session_in(store, policy=small_policy(max_tokens=4_000))
+    for number in range(30):
+        await session.add_items([user(f"Question {number}"), said("words " * 300, f"msg_{number}")])
+        await session.timeline.render()
+    assert session.timeline.compaction_state().count >= 3
+    of_run: list[Any] = await session.get_items(wrapper=RunContextWrapper(context=None))
+    assert len(await session.get_items()) == 60
+    assert 0 < len(of_run) <= 16
+    assert of_run[-1]["id"] == "msg_29"
 
 
 async def test_what_is_popped_is_gone_from_items_and_context_but_not_from_the_log() -> None:

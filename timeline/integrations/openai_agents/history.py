@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.agent.deduplication import content_key
 from timeline.blocks import Reasoning
-from timeline.events import BlockRedacted, BlocksHidden, appended_block
+from timeline.events import DISOWNED, BlockRedacted, BlocksHidden, BlocksRevealed, appended_block
 from timeline.fold.window import tombstone
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.integrations.openai_agents.items import KEY, answers, call_of, items_of
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 POPPED: Final = "session.popped"
 """Reason of the decisions that take items back."""
 
-_TYPES: Final = ("block.appended", "block.redacted", "blocks.hidden")
+_GONE: Final = DISOWNED | {POPPED}
+_TYPES: Final = ("block.appended", "block.redacted", "blocks.hidden", "blocks.revealed")
 _FIRST_READ: Final = 4
 """Events that are read at first for each item that is wanted."""
 
@@ -37,7 +38,7 @@ class Stored(NamedTuple):
 async def stored_items(
     store: EventStore, conversation: str, *, newest: int | None = None, after: int = 0
 ) -> list[Stored]:
-    """Return the items of a conversation, oldest first; those that were popped are left out.
+    """Return the items of a conversation, oldest first; those that were popped or rejected are left out.
 
     Args:
         store: where it lives.
@@ -98,8 +99,10 @@ def _items(events: Sequence[Event], *, whole: bool) -> list[Stored]:
     gone: set[int] = set()
     erased: dict[int, str] = {}
     for event in events:
-        if isinstance(event.payload, BlocksHidden) and event.payload.reason == POPPED:
+        if isinstance(event.payload, BlocksHidden) and event.payload.reason in _GONE:
             gone |= {block.version for block in event.payload.blocks}
+        elif isinstance(event.payload, BlocksRevealed):
+            gone.difference_update(event.payload.versions)
         elif isinstance(event.payload, BlockRedacted):
             erased[event.payload.version] = event.payload.reason
     blocks: list[Block] = []

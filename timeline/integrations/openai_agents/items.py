@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     Item = dict[str, Any]
 
 
+_TRANSLATED: Final = frozenset({"OpenAIChatCompletionsModel", "LitellmModel", "AnyLLMModel"})
+"""The SDK's models of chat completions, by their names: two of them need further packages."""
+
+
 def usage_of(response: ModelResponse) -> Usage:
     """Return what a call used, as every wire counts it."""
     used = response.usage
@@ -60,6 +64,11 @@ def schemas_of(agent: Agent[Any], wire: str) -> list[JsonValue]:
 def wire_of_agent(agent: Agent[Any]) -> str:
     """Return the wire that an agent's model speaks: OpenAI's responses, where only its name is given."""
     return "openai_responses" if agent.model is None or isinstance(agent.model, str) else wire_of(agent.model)
+
+
+def is_translated(agent: Agent[Any]) -> bool:
+    """Return whether the SDK translates the items that an agent's model is sent, to chat completions."""
+    return any(cls.__name__ in _TRANSLATED for cls in type(agent.model).__mro__)
 
 
 def model_of(agent: Agent[Any]) -> str:

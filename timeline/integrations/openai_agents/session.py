@@ -4,24 +4,27 @@ The SDK asks a session for its items at the start of a run, and adds what came a
 calls, and its tool loop is where a context grows. So the context is rendered in ``call_model_input_filter``, the last
 hook before a call. It is never given back to the SDK as history, or it would be stored as if a user had said it.
 
-Where both the hook and the SDK bring the same item, it is appended once: what came ahead of the SDK is remembered until
-the SDK adds it too.
+The log takes what the SDK adds, and nothing else: that is what the agent lived through. A reply is in it once the SDK
+accepted it; one that it rejected is appended as omitted. What the SDK's list says beyond the log (a handoff's or
+another filter's words, a tool's output that waits for a guardrail) is sent with this one call, and kept nowhere.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
+from pydantic import ValidationError
 
-from timeline.agent.list_follower import own_words
-from timeline.errors import ConversationNotFound, InvalidArgument, VersionConflict, needs
-from timeline.events import BlocksHidden, ModelCalled, ParentLink, Replacement, event_id, event_ids
+from timeline.agent.disowned import append_disowned
+from timeline.errors import ContextRefused, ConversationNotFound, InvalidArgument, VersionConflict, needs
+from timeline.events import REJECTED, BlocksHidden, ModelCalled, ParentLink, Replacement, event_id
 from timeline.integrations.framework_requests import framework_request
+from timeline.integrations.openai_agents.beside import beside
 from timeline.integrations.openai_agents.history import POPPED, key_of, stored_items, window
 from timeline.integrations.openai_agents.items import (
+    is_translated,
     model_of,
     read_items,
     read_output,
@@ -29,14 +32,17 @@ from timeline.integrations.openai_agents.items import (
     usage_of,
     wire_of_agent,
 )
+from timeline.integrations.openai_agents.known import Known
+from timeline.integrations.openai_agents.model_calls import BEGUN, CALL, Begun, Call, with_retry
+from timeline.integrations.openai_agents.originals import as_items
+from timeline.integrations.openai_agents.replies import Replies, Reply, of_response
 from timeline.log.protocol import Draft
-from timeline.log.stopwatch import Stopwatch
 from timeline.ports import SystemClock
 from timeline.timeline import Timeline
 
 with needs("openai-agents"):
     from agents import FunctionTool, RunConfig, RunHooks, SessionSettings
-    from agents.handoffs import get_conversation_history_wrappers
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
     from agents.models.fake_id import FAKE_RESPONSES_ID
     from agents.run import ModelInputData
 
@@ -75,15 +81,16 @@ class TimelineSession:
         self._options = options
         self._clock = options.get("clock") or SystemClock()
         self._lock = anyio.Lock()
-        self._watch: Stopwatch | None = None
-        """Measures the call of a model that the newest context was rendered for."""
-        self._is_calling = False
-        """Whether a call of the model began that has no response yet; known only where a run has these hooks."""
         self._be_in(timeline)
 
     @classmethod
     async def open(
-        cls, store: EventStore, session_id: str, *, session_settings: SessionSettings | None = None, **options: Any
+        cls,
+        store: EventStore,
+        session_id: str,
+        *,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+        **options: Any,
     ) -> Self:
         """Open a session, or begin it.
 
@@ -97,62 +104,69 @@ class TimelineSession:
             StoreError: the store cannot be read or written.
             InvalidArgument: one of the options is something else than it should be.
         """
+        settings = _settings(session_settings or SessionSettings())
         conversation = await _newest(store, session_id, session_id)
         timeline = await Timeline.open(store, conversation, **options)
-        return cls(store, session_id, timeline, session_settings or SessionSettings(), options)
+        return cls(store, session_id, timeline, settings, options)
 
     def _be_in(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.context: RenderedContext | None = None
-        self._request: Request | None = None
+        self._call: Call | None = None
         self._follower = timeline.list_follower()
         self._responses: set[str] = {FAKE_RESPONSES_ID}
-        self._ahead: Counter[str] = Counter()
-        self._known: Counter[str] = Counter()
-        self._known_until: int | None = None
+        self._replies = Replies()
+        self._known = Known(self._store, timeline.id)
         self._read: list[tuple[Any, list[Block]]] = []
 
     # The SDK's protocol
 
-    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+    async def get_items(
+        self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
+    ) -> list[TResponseInputItem]:
         """Return the items of the session, oldest first, each as it was added.
 
         With a limit the newest ones, but none that a model could not be sent without an older one: no output without
         its call, nothing that a thought led to without the thought. So there may be fewer.
 
         Without a limit the whole log is read: covered items are asked for as well, so that neither the window nor an
-        index can answer. With one the cost is that of the newest items.
+        index can answer. A run is given those that its contexts may show, from the newest compaction on: the filter
+        sends what the log shows, the summary included. So a run costs what its window costs.
 
         Args:
             limit: most items; that of the settings unless given, or all.
+            wrapper: the run that asks; the SDK passes it.
 
         Raises:
             StoreError: the store cannot be read.
         """
         async with self._lock:
             await self._go_on()
-            settings = self.session_settings
-            most = limit if limit is not None else settings.limit if settings is not None else None
-            return [stored.item for stored in await self._stored(most)]  # type: ignore[misc]  # theirs are TypedDicts
+            await self._reject(self._replies.left_behind(also_calls=wrapper is not None))
+            BEGUN.set(Begun(self))
+            most = resolve_session_limit(limit, self.session_settings)
+            after = 0 if wrapper is None or most is not None else await self._covered()
+            return [stored.item for stored in await self._stored(most, after)]  # type: ignore[misc]  # TypedDicts
 
-    async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Append items; those that a model call brought ahead of the SDK are in the log already.
+    async def add_items(
+        self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
+    ) -> None:
+        """Append items: what the SDK adds, it has accepted.
 
         Raises:
+            InvalidArgument: an item is nothing that JSON can hold; nothing was written.
             StoreError: the store refused; nothing was written.
         """
+        del wrapper
         async with self._lock:
             await self._go_on()
             new: list[list[Block]] = []
-            for blocks in read_items(items, str(event_id(self._clock.now()))):
-                key = key_of(blocks)
-                if self._ahead[key] > 0:
-                    self._ahead[key] -= 1
-                else:
-                    new.append(blocks)
+            for blocks in _readable(items, str(event_id(self._clock.now()))):
+                response = self._replies.accept(key_of(blocks))
+                new.append(blocks if response is None else of_response(blocks, response))
             await self._follower.append(new)
 
-    async def pop_item(self) -> TResponseInputItem | None:
+    async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
         """Take the newest item back and return it; None where there is none.
 
         The log keeps it, out of sight of later calls of `get_items` and of the model.
@@ -160,6 +174,7 @@ class TimelineSession:
         Raises:
             StoreError: the store refused.
         """
+        del wrapper
         async with self._lock:
             await self._go_on()
             while True:
@@ -178,17 +193,19 @@ class TimelineSession:
                     )
                 except VersionConflict:
                     continue  # another writer appended: then another item is the newest
-                self._known[found[-1].key] -= 1
+                self._known.drop(found[-1].key)
                 return found[-1].item  # type: ignore[return-value]  # theirs are TypedDicts
 
-    async def clear_session(self) -> None:
+    async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
         """Begin anew: the session has no items afterwards. What was said stays in the conversation that it was in.
 
         Raises:
             StoreError: the store refused.
         """
+        del wrapper
         async with self._lock:
             await self._go_on()
+            await self._reject(self._replies.left_behind(also_calls=True))
             if not await stored_items(self._store, self.timeline.id, newest=1):
                 return
             options = {"policy": self.timeline.policy, **self._options}
@@ -201,8 +218,10 @@ class TimelineSession:
     def run_config(self, base: RunConfig | None = None) -> RunConfig:
         """Return a run's configuration with this session's `call_model_input_filter`.
 
+        A call that the model refuses for its size is made once more, with a smaller context.
+
         Args:
-            base: what else is configured.
+            base: what else is configured; its settings for retries hold for all other errors.
 
         Raises:
             InvalidArgument: ``base`` has such a filter already.
@@ -212,31 +231,77 @@ class TimelineSession:
             raise InvalidArgument(
                 "base", "has a call_model_input_filter; call the session's own in it, and return what that returns"
             )
-        return replace(base, call_model_input_filter=self.call_model_input_filter)
+        settings = with_retry(base.model_settings, self._shrink)
+        return replace(base, call_model_input_filter=self.call_model_input_filter, model_settings=settings)
 
     async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """Append the new items of the SDK's list, and return the rendered context in their place.
+        """Return the rendered context in the place of the SDK's list.
 
-        The render compacts first if that is due. The SDK keeps its own list; only this one call is changed.
+        The render compacts first if that is due. The SDK keeps its own list; only this one call is changed. What the
+        list says beyond the log is sent with this call. A list that has nothing of the log is another agent's, such as
+        one that runs inside a tool: it is sent as it is.
 
         Raises:
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
             StoreError: the store refused.
         """
         async with self._lock:
-            if self._is_calling:  # and it has no response: the SDK, or the application, tries again
-                await self._failed("no response came")
             await self._go_on()
-            instructions = data.model_data.instructions
-            await self._take(data.model_data.input)
-            wire = wire_of_agent(data.agent)
-            context = await self.timeline.render(system=instructions, tools=schemas_of(data.agent, wire))
-            settings = vars(data.agent.model_settings)
-            self._request = framework_request(context, wire, model_of(data.agent), settings)
+            await self._close_left_calls()
+            listed = self._decoded(data.model_data.input)
+            keys = [key_of(blocks) for _, blocks in listed]
+            unknown = await self._unknown(data.model_data.input, keys)
+            begun = BEGUN.get()
+            is_first = begun is not None and begun.is_first_call(self)
+            if len(unknown) == len(keys) and not is_first:
+                CALL.set(None)
+                return data.model_data
+            extra = beside(listed, unknown)
+            instructions, agent = data.model_data.instructions, data.agent
+            wire = wire_of_agent(agent)
+            context = await self.timeline.render(
+                system=instructions, tools=schemas_of(agent, wire), ephemeral=extra.texts
+            )
             self.context = context
-            self._watch = Stopwatch(self._clock)
-        shown = context.to_openai_responses()["input"]
-        return ModelInputData(input=shown or data.model_data.input, instructions=instructions)
+            shown = extra.behind(as_items(context, listed, plain=is_translated(agent))) or data.model_data.input
+            call = Call(
+                owner=self,
+                agent=agent,
+                context=context,
+                request=_request(context, agent),
+                data=ModelInputData(input=shown, instructions=instructions),
+                beside=extra,
+                listed=tuple(listed),
+                is_plain=is_translated(agent),
+            )
+        self._call = call
+        CALL.set(call)
+        return call.data
+
+    async def _shrink(self, call: Call, error: BaseException) -> bool:
+        """Make the context of a call smaller that the model refused for its size; return whether it did.
+
+        Raises:
+            ContextRefused: the smaller one was refused too, or there is none.
+        """
+        if call.owner is not self:
+            return False
+        async with self._lock:
+            try:
+                smaller = await self.timeline.after_refusal(
+                    call.context, error, earlier=call.earlier, request=call.request
+                )
+            except ContextRefused:
+                call.is_open = False  # and the log has it
+                raise
+            if smaller is None:
+                return False
+            call.context, call.earlier = smaller, call.context
+            call.request = _request(smaller, call.agent)
+            call.data.input = call.beside.behind(as_items(smaller, call.listed, plain=call.is_plain))
+            call.restart()
+            self.context = smaller
+        return True
 
     def hooks(self) -> RunHooks[Any]:
         """Return hooks that record each response with its usage; give them to ``Runner.run``.
@@ -245,54 +310,53 @@ class TimelineSession:
         """
         return _Recording(self)
 
-    async def record_response(self, response: ModelResponse, *, model: str = "") -> list[Block]:
-        """Append a response with its usage; return the blocks.
+    async def record_response(
+        self, response: ModelResponse, *, model: str = "", wrapper: RunContextWrapper[Any] | None = None
+    ) -> None:
+        """Record a call with its usage; its reply is appended when the SDK has accepted it.
 
-        Without this call the items still come with the SDK's next step, but without usage: then the state of the
-        provider's cache is unknown, and two responses in a row may be taken for one. Its duration is the time since
-        `call_model_input_filter` returned.
+        Without this call the reply still comes with the SDK's next step, but without usage: then the state of the
+        provider's cache is unknown, and two responses in a row may be taken for one; and what a guardrail rejected is
+        nowhere. Its duration is the time since `call_model_input_filter` returned.
 
         Args:
             response: the response that the SDK passes to the hook ``on_llm_end``.
             model: its name, if known.
+            wrapper: the context that the SDK passes to the hook: the run that the response is of.
 
         Raises:
             StoreError: the store refused; nothing was written.
         """
-        watch, self._watch = self._watch, None
-        duration = None if watch is None else watch.duration()
+        call = self._call_here()
+        duration = None if call is None else call.watch.duration()
         async with self._lock:
-            self._is_calling = False
-            await self._go_on()
+            if call is not None:
+                call.is_open = False
             at = self._clock.now()
-            sent, self._request = self._request, None
             response_id = response.response_id or ""
             if not response_id or response_id in self._responses:  # a placeholder of the SDK, or of a careless server
                 response_id = f"response.{event_id(at)}"
             self._responses.add(response_id)
-            read = read_output(response.to_input_items(), response_id)
-            blocks = [block for own in read for block in own]
             rendered = self.timeline.window.rendered
+            answers = None if rendered is None else rendered.version
             called = ModelCalled(
                 model=model,
                 response_id=response_id,
                 usage=usage_of(response),
-                answers=sent.context if sent is not None else rendered.version if rendered is not None else None,
+                answers=answers if call is None else call.request.context,
                 duration=duration,
-                request=None if sent is None else sent.recorded(),
+                request=None if call is None else call.request.recorded(),
             )
-            sizes = await self.timeline.count(blocks)
-            ids = event_ids(at, len(blocks) + 1)
-            drafts = [Draft(id_, None, block, n) for id_, block, n in zip(ids[:-1], blocks, sizes, strict=True)]
-            stored = await self.timeline.extend([*drafts, Draft(ids[-1], None, payload=called)])
-            self._ahead.update(key_of(own) for own in read)
-            return stored
+            await self.timeline.extend([Draft(event_id(at), None, payload=called)])
+            left = [(key_of(blocks), blocks) for blocks in read_output(response.to_input_items(), response_id)]
+            self._replies.add(Reply(wrapper, None if call is None else call.task, response_id, left))
 
     async def record_failure(self, error: BaseException) -> None:
-        """Record that the newest call of the model failed; call it where a run raises an error of the model's client.
+        """Record what a run left that raised an error: a call that failed, or a reply that a guardrail rejected.
 
-        The SDK has no hook for it. Without this call a failed one is recorded when the next one begins, if the run has
-        the session's hooks, and its error is not known. Where no call is under way, nothing is recorded.
+        The SDK has no hook for either. Without this call a failed one is recorded when the next one begins, if the run
+        has the session's hooks, and its error is not known; a rejected reply is appended when the next run begins.
+        Where nothing is left, nothing is recorded.
 
         Args:
             error: what was raised.
@@ -301,17 +365,38 @@ class TimelineSession:
             StoreError: the store refused; nothing was written.
         """
         async with self._lock:
-            if self._request is not None:
-                await self._failed(str(error) or type(error).__name__)
+            if self._call is not None and self._call.is_open:
+                await self._failed(self._call, str(error) or type(error).__name__)
+            await self._reject(self._replies.left_behind(also_calls=True))
 
-    async def _failed(self, words: str) -> None:
-        watch, self._watch = self._watch, None
-        duration = None if watch is None else watch.duration()
-        await self.timeline.record_model_call(error=words, request=self._request, duration=duration)
-        self._request, self._is_calling = None, False
+    async def _failed(self, call: Call, words: str) -> None:
+        call.is_open = False
+        await self.timeline.record_model_call(error=words, request=call.request, duration=call.watch.duration())
 
-    def _calling(self) -> None:
-        self._is_calling = True
+    async def _close_left_calls(self) -> None:
+        """Record a call as failed that has no response: the SDK, or the application, tries again."""
+        call = self._call
+        if call is not None and call.is_open and call.has_begun and call.is_left():
+            await self._failed(call, "no response came")
+
+    def _call_here(self) -> Call | None:
+        """Return the open call of the code that asks."""
+        here = CALL.get()
+        call = here if here is not None and here.owner is self else self._call
+        return call if call is not None and call.is_open else None
+
+    async def _calling(self, wrapper: RunContextWrapper[Any]) -> None:
+        """Note that the model is called: what the run neither added nor lists by now, it did not accept."""
+        call = self._call_here()
+        if call is None:
+            return
+        call.has_begun = True
+        async with self._lock:
+            await self._reject(self._replies.passed_over(wrapper, {key_of(blocks) for _, blocks in call.listed}))
+
+    async def _reject(self, items: Sequence[list[Block]]) -> None:
+        """Append items that the SDK did not accept, omitted."""
+        await append_disowned(self.timeline._conversation, items, REJECTED, None)  # noqa: SLF001 - of this library
 
     def recall_tool(self) -> FunctionTool:
         """Return a tool for the agent, with which its model reads any path that its context prints."""
@@ -335,75 +420,46 @@ class TimelineSession:
         if newest != self.timeline.id:
             self._be_in(await Timeline.open(self._store, newest, **self._options))
 
-    async def _stored(self, limit: int | None) -> list[Stored]:
+    async def _covered(self) -> int:
+        """Return the last version that a summary stands for."""
+        await self.timeline.catch_up()
+        ends = (last for summary in self.timeline.window.summaries for _, last in summary.covers.ranges)
+        return max(ends, default=0)
+
+    async def _stored(self, limit: int | None, after: int) -> list[Stored]:
         """Return the items that a run begins with; they are known when they come back in its list."""
-        if limit is not None and limit <= 0:
-            found: list[Stored] = []
-        elif limit is None:
-            found = await stored_items(self._store, self.timeline.id)
-        else:  # one more tells whether the window begins behind a thought
-            found = window(await stored_items(self._store, self.timeline.id, newest=limit + 1), limit)
-        await self._learn()
-        self._known |= Counter(stored.key for stored in found)
-        self._ahead.clear()  # of a run that is over
-        return found
-
-    async def _learn(self) -> list[str]:
-        """Read the events appended since the last call; return the keys of the newest items, oldest first."""
-        if self._known_until is None:
-            self._known_until = (await self._store.info(self.timeline.id)).version
+        if limit is None:
+            return await stored_items(self._store, self.timeline.id, after=after)
+        if limit <= 0:
             return []
-        new = await stored_items(self._store, self.timeline.id, after=self._known_until)
-        if new:
-            self._known_until = max(new[-1].versions)
-        self._known.update(stored.key for stored in new)
-        return [stored.key for stored in new]
+        # One more shows whether the window begins behind a thought.
+        return window(await stored_items(self._store, self.timeline.id, newest=limit + 1), limit)
 
-    async def _take(self, items: Sequence[Any]) -> None:
-        """Append the items of the SDK's list that are not in the log."""
-        if self._known_until is None:  # no run began with this session's items: the list is a whole history
-            self._known = Counter(stored.key for stored in await stored_items(self._store, self.timeline.id))
-        await self._learn()
-        own = own_words(self.timeline.window)
-        markers = get_conversation_history_wrappers()
-        left = self._known.copy()
-        read = self._decoded(items, str(event_id(self._clock.now())))
-        prompts = await self._new_prompts(items, read)
-        new: list[list[Block]] = []
-        for number, blocks in enumerate(read):
-            key = key_of(blocks)
-            if any(block.text in own or all(mark in block.text for mark in markers) for block in blocks):
-                continue  # this library's words, or the SDK's own summary of what the log holds already
-            if number < prompts and left[key] > 0:
-                left[key] -= 1
-            else:
-                new.append(blocks)
-        await self._follower.append(new)
-        self._ahead.update(map(key_of, new))
+    async def _unknown(self, items: Sequence[Any], keys: Sequence[str]) -> list[int]:
+        """Return the numbers of the items that the log does not have.
 
-    async def _new_prompts(self, items: Sequence[Any], read: Sequence[list[Block]]) -> int:
-        """Return the number of the first item that is news whatever it says: a prompt that does not end the log.
-
-        The same words may have been said before, and that part of the history be left out of the list.
+        A prompt that the log does not end with is news, whatever it says: the same words may have been said before,
+        and a stream adds its prompt later than it sends it.
         """
         first = len(items)
         while first and isinstance(items[first - 1], dict) and items[first - 1].get("role") == "user":
             first -= 1
-        said = [key_of(blocks) for blocks in read[first:]]
-        if not said:
-            return len(items)
-        ending = [stored.key for stored in await stored_items(self._store, self.timeline.id, newest=len(said))]
-        known = max(n for n in range(min(len(said), len(ending)) + 1) if ending[len(ending) - n :] == said[:n])
-        return first + known
+        said = list(keys[first:])
+        if said:
+            ending = [stored.key for stored in await stored_items(self._store, self.timeline.id, newest=len(said))]
+            first += max(n for n in range(min(len(said), len(ending)) + 1) if ending[len(ending) - n :] == said[:n])
+        else:
+            first = len(keys)
+        return [*await self._known.missing(keys[:first]), *range(first, len(keys))]
 
-    def _decoded(self, items: Sequence[Any], batch: str) -> list[list[Block]]:
+    def _decoded(self, items: Sequence[Any]) -> list[tuple[Any, list[Block]]]:
         """Read a list; what the last one began with is not read again."""
         same = 0
         while same < min(len(items), len(self._read)) and self._read[same][0] == items[same]:
             same += 1
-        rest = read_items(items[same:], batch)
+        rest = read_items(items[same:], "listed")
         self._read = [*self._read[:same], *zip(items[same:], rest, strict=True)]
-        return [blocks for _, blocks in self._read]
+        return self._read
 
 
 class _Recording(RunHooks[Any]):
@@ -420,13 +476,43 @@ class _Recording(RunHooks[Any]):
         input_items: list[TResponseInputItem],
     ) -> None:
         """Note that the model is called."""
-        del context, agent, system_prompt, input_items
-        self._session._calling()  # noqa: SLF001 - these are its own hooks
+        del agent, system_prompt, input_items
+        await self._session._calling(context)  # noqa: SLF001 - these are its own hooks
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Record a response."""
-        del context
-        await self._session.record_response(response, model=model_of(agent))
+        await self._session.record_response(response, model=model_of(agent), wrapper=context)
+
+
+def _settings(given: SessionSettings | dict[str, Any]) -> SessionSettings:
+    """Return settings of a session, which may come as a dictionary.
+
+    Raises:
+        InvalidArgument: they are none.
+    """
+    try:
+        return coerce_session_settings(given)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument("session_settings", f"are no settings of the SDK's sessions: {error}") from error
+
+
+def _readable(items: Sequence[Any], batch: str) -> list[list[Block]]:
+    """Read items.
+
+    Raises:
+        InvalidArgument: an item is nothing that JSON can hold.
+    """
+    try:
+        return read_items(items, batch)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise InvalidArgument("items", f"hold what JSON cannot, at {where}: {problem['msg']}") from error
+
+
+def _request(context: RenderedContext, agent: Agent[Any]) -> Request:
+    """Return what the log keeps of a request that the SDK writes."""
+    return framework_request(context, wire_of_agent(agent), model_of(agent), vars(agent.model_settings))
 
 
 def _next(session_id: str, conversation: str) -> str:
