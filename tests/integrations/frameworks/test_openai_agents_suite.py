@@ -1,0 +1,40 @@
+"""The OpenAI Agents SDK's own tests, on our session with its filter and hooks in place of the SDK's sessions."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.depth import full_depth
+from tests.integrations.frameworks.theirs import fetched, reasons, run
+
+HERE: Final = Path(__file__).parent / "openai_agents"
+LISTED: Final = HERE / "differences.toml"
+
+
+def listed() -> dict[str, Any]:
+    """Return the list of what is run and of what differs."""
+    return tomllib.loads(LISTED.read_text(encoding="utf-8"))
+
+
+@full_depth
+@pytest.mark.timeout(900)
+def test_exactly_the_listed_tests_of_the_sdk_differ(tmp_path: Path) -> None:
+    """What fails and is not listed is a defect of ours, or to be explained; what is listed and passes is taken off."""
+    told = listed()
+    names = [f"tests/{name.replace('::', '.py::', 1)}" for group in told["not_run"] for name in group["tests"]]
+    files = [f"tests/{name}" for name in told["files"]]
+    source = fetched(HERE / "pins.txt", tmp_path)
+    outcome = run(source, HERE / "timeline_in_place.py", files, names, Path(__file__).parents[3])
+    assert sorted(outcome.failed - reasons(LISTED).keys()) == []
+    assert sorted(reasons(LISTED).keys() - outcome.failed) == []
+    assert outcome.on_ours >= told["on_ours"]
+
+
+def test_the_suite_is_that_of_the_installed_version() -> None:
+    """Another version of the SDK brings other tests: the hash is chosen anew with the pins."""
+    assert f"openai-agents=={version('openai-agents')} " in (HERE / "pins.txt").read_text(encoding="utf-8")

@@ -1,0 +1,92 @@
+"""Fetch a framework's source distribution, run its own tests with our part in place of its own, and read what failed.
+
+Nothing of a framework's tests is kept here: the distribution is fetched by its hash, from wherever pip is told to look.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import xml.etree.ElementTree as ET
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Outcome(NamedTuple):
+    """What a run of a framework's tests came to: how many ran on something of ours, and which failed."""
+
+    tests: int
+    on_ours: int
+    failed: frozenset[str]
+
+
+def pip(*arguments: str | Path) -> None:
+    """Run pip; this environment may have none, and is then served by the one beside its Python."""
+    python = sys.executable if find_spec("pip") is not None else str(Path(sys.base_prefix, "bin", "python3"))
+    command: list[str | Path] = [python, "-m", "pip", "-qq", "--no-input", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def fetched(pins: Path, folder: Path) -> Path:
+    """Fetch the source distribution that a file of hashed pins names; return the folder that it unpacks to."""
+    # What builds the distribution's metadata is in this environment; a pip from outside makes one of its own for it.
+    building = ("--no-build-isolation",) if find_spec("pip") is not None else ()
+    source = ("--no-deps", "--no-binary=:all:", "--require-hashes", "--requirement", pins)
+    pip("download", *building, *source, "--dest", folder)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    return folder / archive.name.removesuffix(".tar.gz")
+
+
+def run(source: Path, plugin: Path, files: Sequence[str], left_out: Sequence[str], ours: Path) -> Outcome:
+    """Run tests of a framework in a process of their own.
+
+    Args:
+        source: the unpacked distribution.
+        plugin: the plugin of pytest that puts our part in place.
+        files: the files of tests.
+        left_out: tests that are not run.
+        ours: the checkout of this library.
+    """
+    report = source / "report.xml"
+    path = os.pathsep.join(map(str, (source / "src", ours, plugin.parent)))
+    command: list[str | Path] = [sys.executable, "-m", "pytest", f"-p{plugin.stem}", "-pno:cacheprovider", "-q"]
+    command += ["--numprocesses=2", "--dist=worksteal", "--timeout=60", "--tb=no", "--override-ini=addopts="]
+    command += [f"--junitxml={report}", *(f"--deselect={name}" for name in left_out), *files]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        command, cwd=source, env={**environment, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in {0, 1}, done.stdout[-4_000:] + done.stderr[-4_000:]
+    return _read(report)
+
+
+def _read(report: Path) -> Outcome:
+    cases = list(ET.parse(report).iter("testcase"))  # noqa: S314 - this machine's pytest wrote it
+    failed = {_name(case) for case in cases if case.find("failure") is not None or case.find("error") is not None}
+    made = [case.find("properties/property[@name='timeline']") for case in cases]
+    return Outcome(len(cases), sum(one is not None and one.get("value") != "0" for one in made), frozenset(failed))
+
+
+def _name(case: ET.Element) -> str:
+    """Return the name of a test without its parameters: ``memory/test_session::test_pop``."""
+    place = case.get("classname", "").removeprefix("tests.")
+    parts = re.split(r"\.(?=Test[A-Z])", place, maxsplit=1)
+    name = case.get("name", "").partition("[")[0]
+    return "::".join([parts[0].replace(".", "/"), *parts[1:], name])
+
+
+def reasons(listed: Path) -> Mapping[str, str]:
+    """Return the tests that a list has, each with the reason why it differs."""
+    groups = tomllib.loads(listed.read_text(encoding="utf-8"))["difference"]
+    return {test: group["reason"] for group in groups for test in group["tests"]}
