@@ -32,6 +32,7 @@ from timeline import open_store
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.providers import Step
     from timeline.integrations.openai_agents import TimelineSession
 
 WORD = "zirconium"
@@ -250,7 +251,7 @@ async def test_a_callback_makes_the_log_no_longer_than_the_sdks_own_session(tmp_
 
 async def test_what_an_agent_inside_a_tool_says_is_no_part_of_the_conversation(tmp_path: Path) -> None:
     """It runs with the run's configuration, but on a list of its own: it is sent that, and the log has the tool's."""
-    steps = [
+    steps: list[Step] = [
         Answer(calls=(Call("translate", {"input": "Say hello to the lynx"}),)),
         "Bonjour, lynx.",
         "It is: Bonjour, lynx.",
@@ -281,7 +282,7 @@ async def test_what_a_handoffs_filter_adds_is_said_to_the_second_agent_and_kept_
         history = data.input_history if isinstance(data.input_history, tuple) else ()
         return data.clone(input_history=(*history, note))
 
-    steps = [Answer(calls=(Call("transfer_to_tester", {}),)), "Tested.", "Done."]
+    steps: list[Step] = [Answer(calls=(Call("transfer_to_tester", {}),)), "Tested.", "Done."]
     with FakeProvider(steps) as provider:
         model = model_of("responses", provider)
         tester = Agent(name="tester", instructions="You test.", model=model)

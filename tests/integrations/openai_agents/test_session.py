@@ -166,8 +166,9 @@ async def test_settings_that_are_none_are_refused_when_the_session_is_opened() -
 async def test_an_item_that_no_json_can_hold_is_refused_and_nothing_is_written() -> None:
     """With an error of this library that says where it is."""
     session = await session_in(MemoryStore())
+    unwritable: Any = {"role": "user", "content": object()}
     with pytest.raises(InvalidArgument, match=r"items.*content"):
-        await session.add_items([user("One"), {"role": "user", "content": object()}])
+        await session.add_items([user("One"), unwritable])
     assert await session.get_items() == []
 
 

@@ -143,8 +143,7 @@ class TimelineSession:
         async with self._lock:
             await self._go_on()
             await self._reject(self._replies.left_behind(also_calls=wrapper is not None))
-            if wrapper is not None:
-                BEGUN.set(Begun(self))
+            BEGUN.set(Begun(self))
             most = resolve_session_limit(limit, self.session_settings)
             after = 0 if wrapper is None or most is not None else await self._covered()
             return [stored.item for stored in await self._stored(most, after)]  # type: ignore[misc]  # TypedDicts

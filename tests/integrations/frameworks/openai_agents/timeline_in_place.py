@@ -64,25 +64,25 @@ class InPlace(TimelineSession):
         if is_first and self._history:
             await TimelineSession.add_items(self, self._history)
 
-    async def get_items(self, *args: Any, **named: Any) -> Any:
+    async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> Any:
         """See `TimelineSession`."""
         await self._opened()
-        return await super().get_items(*args, **named)
+        return await super().get_items(limit, wrapper=wrapper)
 
-    async def add_items(self, *args: Any, **named: Any) -> None:
+    async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
         """See `TimelineSession`."""
         await self._opened()
-        await super().add_items(*args, **named)
+        await super().add_items(items, wrapper=wrapper)
 
-    async def pop_item(self, *args: Any, **named: Any) -> Any:
+    async def pop_item(self, *, wrapper: Any = None) -> Any:
         """See `TimelineSession`."""
         await self._opened()
-        return await super().pop_item(*args, **named)
+        return await super().pop_item(wrapper=wrapper)
 
-    async def clear_session(self, *args: Any, **named: Any) -> None:
+    async def clear_session(self, *, wrapper: Any = None) -> None:
         """See `TimelineSession`."""
         await self._opened()
-        await super().clear_session(*args, **named)
+        await super().clear_session(wrapper=wrapper)
 
     async def call_model_input_filter(self, data: Any) -> Any:
         """See `TimelineSession`."""
@@ -157,10 +157,10 @@ class CountingSession(SimpleListSession):
         super().__init__(session_id, history)
         self.pop_calls = 0
 
-    async def pop_item(self, *args: Any, **named: Any) -> Any:
+    async def pop_item(self, *, wrapper: Any = None) -> Any:
         """Count it."""
         self.pop_calls += 1
-        return await super().pop_item(*args, **named)
+        return await super().pop_item(wrapper=wrapper)
 
 
 class IdStrippingSession(CountingSession):
@@ -170,10 +170,10 @@ class IdStrippingSession(CountingSession):
         super().__init__(session_id, history)
         self._ignore_ids_for_matching = True
 
-    async def add_items(self, items: list[Any], **named: Any) -> None:
+    async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
         """Strip the ids."""
         stripped = [{k: v for k, v in item.items() if k != "id"} if isinstance(item, dict) else item for item in items]
-        await super().add_items(stripped, **named)
+        await super().add_items(stripped, wrapper=wrapper)
 
 
 class _Both(RunHooks[Any]):
