@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 BAR: Final = 0.95
 """What a setting of ours may cost of a published default, to count as better."""
+SLACK: Final = 0.05
+"""What a setting has to keep more where it is chosen, so that it keeps as much where nobody looked."""
 
 
 class Answer(NamedTuple):
@@ -25,6 +27,7 @@ class Answer(NamedTuple):
         recordings: how many recordings that are.
         ratio: our cost as a share of the default's.
         keeps: no less is in sight, and no fewer facts are one read away.
+        surely: that with some slack.
     """
 
     published: str
@@ -32,6 +35,7 @@ class Answer(NamedTuple):
     recordings: int
     ratio: float
     keeps: bool
+    surely: bool
 
     @property
     def answered(self) -> bool:
@@ -47,7 +51,8 @@ def answer(replays: Replays, limit: int, published: str, setting: str, files: Se
     theirs, ours = (replays.point(limit, name, changed) for name in (published, setting))
     if not theirs.sound:
         return None
-    return Answer(published, setting, len({*changed}), ours.units / theirs.units, ours.betters(theirs))
+    kept = (ours.betters(theirs, slack=slack) for slack in (0.0, SLACK))
+    return Answer(published, setting, len({*changed}), ours.units / theirs.units, *kept)
 
 
 def chosen(replays: Replays, limit: int) -> dict[str, str]:
@@ -72,4 +77,5 @@ def chosen(replays: Replays, limit: int) -> dict[str, str]:
 def _surety(replays: Replays, limit: int, published: str, setting: str) -> tuple[int, int, float]:
     drawn = (answer(replays, limit, published, setting, files) for files in draws(replays.files))
     found = [one for one in drawn if one is not None]
-    return sum(one.answered for one in found), sum(one.keeps for one in found), -sum(one.ratio for one in found)
+    answered = sum(one.answered + (one.answered and one.surely) for one in found)
+    return answered, sum(one.keeps for one in found), -sum(one.ratio for one in found)

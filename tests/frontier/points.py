@@ -57,10 +57,20 @@ class Point(NamedTuple):
     need: float
     sound: bool
 
-    def betters(self, other: Point) -> bool:
-        """Return whether this one is sound, with no less in sight and no fewer facts one read away than another."""
-        in_sight = self.visible >= other.visible and self.seen.whole >= other.seen.whole
-        return self.sound and in_sight and self.one_read.whole >= other.one_read.whole
+    def betters(self, other: Point, *, slack: float = 0.0) -> bool:
+        """Return whether this one is sound, with no less in sight and no fewer facts one read away than another.
+
+        Args:
+            other: the point to hold it against.
+            slack: share by which more tokens have to be in sight, and fewer facts out of sight, than it takes.
+        """
+        shown = self.visible >= (1 + slack) * other.visible
+        missed = ((1 - ours.whole, 1 - theirs.whole) for ours, theirs in _pairs(self, other))
+        return self.sound and shown and all(ours <= (1 - slack) * theirs for ours, theirs in missed)
+
+
+def _pairs(one: Point, other: Point) -> tuple[tuple[Known, Known], ...]:
+    return (one.seen, other.seen), (one.one_read, other.one_read)
 
 
 class _Sums(NamedTuple):

@@ -117,6 +117,11 @@ LOW: Final = [
     )
 ]
 """The same with a lower line, for what published defaults show less of."""
+HIGH: Final = [
+    Setting(keep, rounds, Cache(0.65), Line(target=0.85))
+    for keep, rounds in product((0.5, 0.7), (Rounds(8, 12, 8), Rounds(16, 30, 30), Rounds(24, 240, 96)))
+]
+"""The same that keep more, for what published defaults show more of."""
 
 
 def named(name: str) -> Callable[[int], Policy]:
@@ -124,7 +129,7 @@ def named(name: str) -> Callable[[int], Policy]:
     return lambda limit: find_policy(name, max_tokens=limit)
 
 
-SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW)}
+SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW, *HIGH)}
 """What is searched."""
 FIRST: Final = "none"
 """What costs are shares of."""

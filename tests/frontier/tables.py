@@ -121,4 +121,5 @@ def _answers(replays: Replays, limit: int, answers: Mapping[str, str], files: Se
     for published, setting in answers.items():
         found = answer(replays, limit, published, setting, files)
         if found is not None:
-            yield {**found._asdict(), "ratio": round(found.ratio, 3)}
+            row = {**found._asdict(), "ratio": round(found.ratio, 3)}
+            yield {name: value for name, value in row.items() if name != "surely"}
