@@ -27,7 +27,7 @@ from timeline.store.memory import MemoryStore
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 
 
-@pytest.mark.shows("002-1", "002-53", "R-002-6", "002-8", "002-25", "002-26", "002-28")
+@pytest.mark.shows("002-1", "002-5", "002-53", "R-002-6", "002-8", "002-25", "002-26", "002-28")
 async def test_summary_insertion() -> None:
     """Above the ceiling a render inserts a summary block and drops the older blocks from the visible stream."""
     store = MemoryStore()
