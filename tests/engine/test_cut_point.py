@@ -300,6 +300,7 @@ async def test_the_digest_has_the_visibility_of_artifacts_and_the_paths_that_a_m
 async def test_the_stream_begins_at_the_latest_summary_with_replacements_and_fresh_cache_points() -> None:
     """Two compactions leave one summary; a hidden block shows its replacement, and the points are on what is left."""
     timeline = await compacted(400, *EARLIER, *turn(300, asked=100))
+    earlier = await timeline.render()
     await timeline.append(*turn(2_000), *turn(2_000), prompt(200), *exchange("a", 200), answer(100))
     await timeline.compact()
     await timeline.hide("tc:turn_6.a.result", text="[gone]")
@@ -309,6 +310,7 @@ async def test_the_stream_begins_at_the_latest_summary_with_replacements_and_fre
     ]
     assert {entry.path: entry.text for entry in context.neutral.entries}["tc:turn_6.a.result"] == "[gone]"
     assert context.cache_points[-1].index == len(context.neutral.entries) - 1
+    assert context.cache_points[-1].index != earlier.cache_points[-1].index
 
 
 @pytest.mark.shows("002-38", "002-39", "002-40", "002-41", "002-44", "R-002-5")

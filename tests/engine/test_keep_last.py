@@ -601,7 +601,7 @@ async def test_a_record_names_pictures_and_leaves_out_thoughts_and_empty_message
 
 
 @pytest.mark.shows(
-    "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36", "R-001-11", "R-001-15"
+    "001-21", "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36", "R-001-11", "R-001-15"
 )
 async def test_a_model_is_asked_for_the_designs_sections() -> None:
     """Headings and columns in their order, 800 tokens, no code blocks, errors only where there were any."""

@@ -75,6 +75,7 @@ async def test_unchanged_leaves_the_messages_and_warns_once(caplog: pytest.LogCa
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("001-53")
 @pytest.mark.parametrize(
     ("summarizer", "problem"),
     [

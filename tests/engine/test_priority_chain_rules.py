@@ -8,7 +8,7 @@ import pytest
 
 from tests.scenes import Mute, Scribe, answer, call, opened, payloads_of, prompt, result, turn, words
 from timeline import policies
-from timeline.blocks import AssistantCompletion, ToolResult, UserPrompt
+from timeline.blocks import AssistantCompletion, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.policy.steps import StripChitchat
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
@@ -193,6 +193,20 @@ async def test_short_messages_of_the_user_are_stripped(text: str, *, stays: bool
     texts = ["ya", *([text] if stays else []), "ok"]
     assert shown == [prompt().text, *texts, *[block.text for block in turn(1_700, asked=5)]]
     assert (taken(context)[:1] == ["chitchat"]) is not stays
+
+
+@pytest.mark.shows("000-17")
+async def test_short_messages_of_others_than_the_user_stay() -> None:
+    """Beside a user's "ok", which goes: the assistant's, a tool's result, a message of the system's."""
+    said = [AssistantCompletion(text="ok"), SystemMessage(text="ok")]
+    made = [ToolCall(call_id="c", name="run", arguments={}, response_id="m"), ToolResult(call_id="c", text="ok")]
+    timeline = await talking(
+        policies.priority_chain(max_tokens=2_000), prompt(), *said, UserPrompt(text="ok"), *made, *turn(1_700, asked=5)
+    )
+    context = await timeline.render()
+    assert taken(context)[0] == "chitchat"
+    short = [entry.type for entry in context.neutral.entries if entry.text == "ok"]
+    assert short == ["assistant.completion", "system.message", "react.tool.result"]
 
 
 @pytest.mark.shows("000-22", "R-000-8")

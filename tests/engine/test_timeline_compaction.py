@@ -27,7 +27,7 @@ from timeline.store.memory import MemoryStore
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 
 
-@pytest.mark.shows("002-1", "002-53", "R-002-6", "002-8", "002-25", "002-26", "002-28")
+@pytest.mark.shows("002-1", "002-5", "002-53", "R-002-6", "002-8", "002-25", "002-26", "002-28")
 async def test_summary_insertion() -> None:
     """Above the ceiling a render inserts a summary block and drops the older blocks from the visible stream."""
     store = MemoryStore()
@@ -151,6 +151,11 @@ async def test_cache_points_after_render() -> None:
     timeline = await opened(store, policy=small_policy(max_tokens=4_000, keep_recent_tokens=1_200))
     for name in "ABCDE":
         await timeline.append(prompt(100, turn_id=name), answer(800 if name < "D" else 500))
+        if name == "C":  # points of an earlier context, by the handle that compacts
+            assert points(await timeline.render()) == {
+                "previous_turn": "ar:B.assistant.completion",
+                "tail": "ar:C.assistant.completion",
+            }
     uncompacted = await opened(store, policy=policies.none(counter="chars4"))
     assert points(await uncompacted.render(record=False)) == {
         "pre_tail": "ar:A.assistant.completion",
@@ -160,6 +165,12 @@ async def test_cache_points_after_render() -> None:
     context = await timeline.render()
     assert [e.path for e in context.neutral.entries][:2] == ["su:D.conv.range.summary", "ar:D.user.prompt"]
     assert points(context) == {"previous_turn": "ar:D.assistant.completion", "tail": "ar:E.assistant.completion"}
+    await timeline.hide("ar:E.assistant.completion", text="[gone]")
+    await timeline.hide("ar:D.assistant.completion", mode="omit")
+    assert points(await timeline.render()) == {
+        "previous_turn": "ar:D.user.prompt",
+        "tail": "ar:E.assistant.completion",
+    }
 
 
 def points(context: RenderedContext) -> dict[str, str]:

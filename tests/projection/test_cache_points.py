@@ -100,6 +100,7 @@ def test_the_previous_turn_ends_before_the_current_turns_first_block() -> None:
     assert points(window)[0] == ("previous_turn", "ar:turn_1.assistant.completion")
 
 
+@pytest.mark.shows("002-37", "002-38")
 def test_the_summary_may_be_the_last_block_before_the_current_turn() -> None:
     """When all earlier turns are covered, the previous-turn point stands on the summary."""
     fold = fold_of(*turn(), *turn())
@@ -110,6 +111,7 @@ def test_the_summary_may_be_the_last_block_before_the_current_turn() -> None:
     ]
 
 
+@pytest.mark.shows("002-37", "002-38")
 def test_a_summary_of_the_current_turn_is_still_before_it() -> None:
     """A split turn's summary stands in that turn, and everything behind it is the current turn."""
     fold = fold_of(*turn(), prompt(turn_id="c"), *exchange("a"), *exchange("b"))

@@ -257,6 +257,7 @@ async def test_the_table_says_that_messages_are_kept_for_long() -> None:
     assert (await timeline.render()).explain().splitlines()[2].strip() == told
 
 
+@pytest.mark.shows("004-100")
 async def test_the_table_has_a_line_a_block_then_the_account_then_the_decisions() -> None:
     """State, tokens, path, why, where the cache points are, and every figure against its bound."""
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000))
