@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _PLAYER: Final = Path(__file__).with_name("policy_player.py")
-_BEFORE: Final = ("@preset(release=1)\ndef balanced(", '"compact_when_cold": 0.1, "target": 0.8')
-_AFTER: Final = ("@preset(release=2)\ndef balanced(", '"compact_when_cold": 0.2, "target": 0.75')
+_BEFORE: Final = ("@preset(release=1)\ndef balanced(", '"compact_when_cold": 0.3, "target": 0.6')
+_AFTER: Final = ("@preset(release=2)\ndef balanced(", '"compact_when_cold": 0.4, "target": 0.75')
 
 
 def copy_release(folder: Path) -> None:

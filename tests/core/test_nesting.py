@@ -104,6 +104,7 @@ async def test_a_text_of_deep_json_is_kept_as_the_text_that_it_is(timeline: Time
     assert isinstance(asked, ToolCall)
     assert isinstance(answered, ToolResult)
     assert asked.arguments == answered.text == deep
+    await timeline.use_policy(policies.none(max_tokens=200_000))
     context = await timeline.render()
     sent = context.to_anthropic()["messages"], context.to_openai_chat()["messages"]
     assert all(deep in str(messages) for messages in sent)

@@ -237,12 +237,12 @@ async def test_another_release_of_the_preset_leaves_a_conversation_its_figures(
     async with open_store(file) as store:
         for policy in (None, own):
             timeline = await Timeline.open(store, "c", policy=policy)
-            assert (timeline.policy.hash(), timeline.policy.compact_when_cold, timeline.version) == (theirs, 0.2, 1)
+            assert (timeline.policy.hash(), timeline.policy.compact_when_cold, timeline.version) == (theirs, 0.4, 1)
             assert timeline.policy.origin.release == 2
         other = await Timeline.open(store, "c", policy=policies.balanced(model="gpt-4o"))
         assert other.version == 2
         await timeline.use_policy(own)
-        assert (await Timeline.open(store, "c")).policy.compact_when_cold == 0.1
+        assert (await Timeline.open(store, "c")).policy.compact_when_cold == 0.3
     assert len(caplog.records) == 1
 
 

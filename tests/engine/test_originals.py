@@ -66,6 +66,8 @@ def policy(**changes: Any) -> Policy:
     small = {
         "counter": "chars4",
         "compact_when_cold": 0.9,
+        "hiding": {"intact": 6, "files": 30, "old": 8},
+        "target": 0.8,
         "keep_recent": 0.001,
         "digest_tokens": 0,
         "max_tokens": 20_000,

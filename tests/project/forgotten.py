@@ -73,7 +73,16 @@ async def work(file: Path) -> None:
     clock = Clock()
     async with open_store(file) as store:
         # The usage below is characters, no provider's tokens: nothing is to be learnt from it.
-        policy = policies.balanced(max_tokens=3_400, digest_tokens=0, counts="counter")
+        # The figures are the story's own, so that it stays as it is told when the preset's are searched again.
+        policy = policies.balanced(
+            max_tokens=3_400,
+            digest_tokens=0,
+            counts="counter",
+            trigger=0.9,
+            target=0.8,
+            compact_when_cold=0.1,
+            hiding={"intact": 6, "files": 30, "old": 8},
+        )
         timeline = await Timeline.open(store, SHOP, policy=policy, clock=clock)
         call = 0
         for prompt, part in TURNS.items():

@@ -41,7 +41,13 @@ ALLOWED = {
     ("timeline.cli", "os.open"): "the null device",
     ("timeline.cli.output", "shutil.get_terminal_size"): NO_FILE,
 }
-CONVERSATIONS = {"Timeline.open", "AsyncTimeline.open", "TimelineSession.open", "opener.open"}
+CONVERSATIONS = {
+    "Timeline.open",
+    "timeline.sync.Timeline.open",
+    "AsyncTimeline.open",
+    "TimelineSession.open",
+    "opener.open",
+}
 """Opened in a store, by id."""
 READERS = {"open", "fdopen", "connect", "read_bytes", "read_text", "write_bytes", "write_text"}
 READERS |= {"file_digest", "memmap", "mmap", "fromfile", "loadtxt", "FileIO", "GzipFile", "ZipFile"}

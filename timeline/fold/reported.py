@@ -106,16 +106,18 @@ class Reported(NamedTuple):
     def offset(self, ratio: float) -> int:
         """Return the tokens that the provider counts besides ours at a ratio; 0 before the first call.
 
-        By the newest call, the account of its context is the reported figure. What that call's text counted below the
-        ratio may have left the context since, where something was rewritten: then the offset is not below that of the
-        first call, whose context was hardly more than system prompt and tools.
+        By the newest call, the account of its context is the reported figure. Where differences were left out on the
+        way, it is no more than that call itself, or the first one, gives: what was left out has no say in either
+        direction. What the newest call's text counted below the ratio may have left the context since, where something
+        was rewritten: then the offset is not below that of the first call, whose context was hardly more than system
+        prompt and tools.
         """
         if self.newest is None:
             return 0
-        offset = self.anchor_input - ratio * self.anchor_counted
-        if self.newest.rewrites != self.rewrites:
-            offset = max(offset, self.first_input - ratio * self.first_counted)
-        return round(offset)
+        first = self.first_input - ratio * self.first_counted
+        newest = self.newest_input - self.newest.media - ratio * self.newest.counted
+        offset = min(self.anchor_input - ratio * self.anchor_counted, max(first, newest))
+        return round(offset if self.newest.rewrites == self.rewrites else max(offset, first))
 
     def after(self, version: int, payload: Payload) -> Reported:
         """Return the state after an event of one of the types `REPORTING`; any other changes nothing."""

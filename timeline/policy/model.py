@@ -346,7 +346,7 @@ class Policy(Frozen):
     @property
     def first_ratio(self) -> float | None:
         """The ratio of calibrated counts before the provider reported any usage; None for the counter's own counts."""
-        return 1 + self.margin if self.counts == "calibrated" else None
+        return round(1 + self.margin, 4) if self.counts == "calibrated" else None
 
     def canonical(self) -> str:
         """Return the text that is stored and hashed.
