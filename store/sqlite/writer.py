@@ -217,9 +217,9 @@ def _answer(group: Sequence[_Append], outcomes: Sequence[Appended | BaseExceptio
 
 def _settle(answered: Sequence[tuple[asyncio.Future[Appended], Appended | BaseException]]) -> None:
     for future, outcome in answered:
-        if future.done():  # The caller was cancelled while the append ran.
-            continue
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
+        # The caller was cancelled while the append ran. An interrupt may cancel it between any two steps of ours.
+        with suppress(asyncio.InvalidStateError):
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)

@@ -215,7 +215,7 @@ def test_ctrl_c_ends_with_one_line_and_leaves_a_sound_log(
     run: Callable[..., Done], command: list[str], tmp_path: Path, db: Path
 ) -> None:
     """An interrupted simulation exits with 130, and what it stored verifies."""
-    file = sessions.write(tmp_path, sessions.rows(120))
+    file = sessions.write(tmp_path, sessions.rows(900))
     with subprocess.Popen([*command, "simulate", str(file)], stderr=subprocess.PIPE, text=True) as process:
         _wait_for_events(run, db)
         process.send_signal(signal.SIGINT)

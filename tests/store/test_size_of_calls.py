@@ -64,6 +64,7 @@ async def loop(file: Path, wanted: int) -> int:
             request = context.request("anthropic", model="claude-opus-5", max_tokens=4_096)
             text, command, output = said(number, wanted)
             use = {"type": "tool_use", "id": f"toolu_01{number:022d}", "name": "bash", "input": {"command": command}}
+            read = len(str(request.arguments)) // 4
             reply = {
                 "id": f"msg_01{number:022d}",
                 "type": "message",
@@ -71,7 +72,11 @@ async def loop(file: Path, wanted: int) -> int:
                 "model": "claude-opus-5",
                 "stop_reason": "tool_use",
                 "content": [{"type": "text", "text": text}, use],
-                "usage": {"input_tokens": 12, "output_tokens": 85, "cache_read_input_tokens": 20_000 + number},
+                "usage": {
+                    "input_tokens": 12,
+                    "output_tokens": 85,
+                    "cache_read_input_tokens": read,
+                },
             }
             await timeline.record(reply, request=request, duration=2.314)
             await timeline.append(ToolResult(call_id=str(use["id"]), text=output))

@@ -83,6 +83,7 @@ class Reported(NamedTuple):
         anchor_counted, anchor_input: the same of the newest call, differences that do not follow ours left out.
         counted, input: the compared text in our tokens and in the provider's.
         ratio: in force; 0 until enough was compared.
+        followed: the newest call's figure follows our count from the call before it.
     """
 
     model: str = ""
@@ -98,6 +99,7 @@ class Reported(NamedTuple):
     counted: int = 0
     input: int = 0
     ratio: float = 0.0
+    followed: bool = True
 
     def ratio_from(self, start: float) -> float:
         """Return the ratio in force: the measured one, or ``start`` as long as there is none."""
@@ -107,17 +109,19 @@ class Reported(NamedTuple):
         """Return the tokens that the provider counts besides ours at a ratio; 0 before the first call.
 
         By the newest call, the account of its context is the reported figure. Where differences were left out on the
-        way, it is no more than that call itself, or the first one, gives: what was left out has no say in either
-        direction. What the newest call's text counted below the ratio may have left the context since, where something
-        was rewritten: then the offset is not below that of the first call, whose context was hardly more than system
-        prompt and tools.
+        way, it is no more than that call itself, or the first one, gives. What the newest call's text counted below the
+        ratio may have left the context since, where something was rewritten: then the offset is not below that of the
+        first call, whose context was hardly more than system prompt and tools. But what is in every call is in the
+        newest one, too, so that it is no more than its figure leaves where its text counts at the lowest ratio.
         """
         if self.newest is None:
             return 0
+        text, counted = self.newest_input - self.newest.media, self.newest.counted
         first = self.first_input - ratio * self.first_counted
-        newest = self.newest_input - self.newest.media - ratio * self.newest.counted
-        offset = min(self.anchor_input - ratio * self.anchor_counted, max(first, newest))
-        return round(offset if self.newest.rewrites == self.rewrites else max(offset, first))
+        offset = min(self.anchor_input - ratio * self.anchor_counted, max(first, text - ratio * counted))
+        if self.newest.rewrites == self.rewrites:
+            return round(offset)
+        return round(max(offset, min(first, text - LOWEST * counted) if self.followed else first))
 
     def after(self, version: int, payload: Payload) -> Reported:
         """Return the state after an event of one of the types `REPORTING`; any other changes nothing."""
@@ -154,7 +158,7 @@ class Reported(NamedTuple):
 
     def _compared(self, sent: Sent, input_: int) -> Reported:
         before, text = self.newest, input_ - sent.media
-        now = self._replace(calls=self.calls + 1, newest=sent, newest_input=input_)
+        now = self._replace(calls=self.calls + 1, newest=sent, newest_input=input_, followed=True)
         if before is None or before.prefix != sent.prefix:
             now = now._replace(first_counted=sent.counted, first_input=text)
             return now._replace(anchor_counted=sent.counted, anchor_input=text)
@@ -162,7 +166,7 @@ class Reported(NamedTuple):
         theirs = text - (self.newest_input - before.media)
         rewritten = before.rewrites != sent.rewrites
         if not _follows(ours, theirs, self.newest_input, rewritten=rewritten):
-            return now
+            return now._replace(followed=False)
         now = now._replace(anchor_counted=self.anchor_counted + ours, anchor_input=self.anchor_input + theirs)
         if rewritten or before.media != sent.media or not _is_growth(ours, theirs):
             return now
@@ -173,7 +177,7 @@ class Reported(NamedTuple):
         """Return the JSON form that a snapshot keeps."""
         newest = None if self.newest is None else _dumped(self.newest)
         first = [self.newest_input, self.first_counted, self.first_input]
-        rest = [*first, self.anchor_counted, self.anchor_input, self.counted, self.input, self.ratio]
+        rest = [*first, self.anchor_counted, self.anchor_input, self.counted, self.input, self.ratio, self.followed]
         return [self.model, self.calls, self.rewrites, [_dumped(sent) for sent in self.contexts], newest, *rest]
 
     @classmethod
