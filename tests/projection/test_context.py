@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,22 +85,38 @@ def of_some_policy(neutral: NeutralContext) -> NeutralContext:
     return neutral.model_copy(update={"policy": sha256_hex("a policy")})
 
 
-async def test_the_dump_of_projection_3_is_what_it_was() -> None:
+async def test_the_dump_of_projection_4_is_what_it_was() -> None:
     """Every block's form, state and reason, byte for byte; another form needs another projection number."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
     dump = {**context.dump(), "fingerprint": of_some_policy(context.neutral).fingerprint()}
     written = json.dumps(dump, indent=1, ensure_ascii=False) + "\n"
-    assert PROJECTION == context.projection == 3
-    assert written == (GOLDEN / "projection-3.json").read_text(encoding="utf-8")
+    assert PROJECTION == context.projection == 4
+    assert written == (GOLDEN / "projection-4.json").read_text(encoding="utf-8")
 
 
 async def test_the_canonical_text_of_projection_3_is_what_it_was() -> None:
-    """The bytes that are fingerprinted, of every context ever recorded under this number."""
+    """The bytes that are fingerprinted, of every context ever recorded under this number; 4 has the same entries."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
     written = of_some_policy(context.neutral).canonical() + "\n"
     assert written == (GOLDEN / "projection-3.canonical.json").read_text(encoding="utf-8")
+
+
+def test_a_fingerprint_of_projection_4_can_be_computed_from_the_canonical_text_with_hashes_alone() -> None:
+    """Each link is the hash of the link before and of the entry's hash; the last one stands for all entries."""
+    text = json.loads((GOLDEN / "projection-3.canonical.json").read_text(encoding="utf-8"))
+    link = b""
+    for entry in text["entries"]:
+        link = hashlib.sha256(link + _hash_of(entry).digest()).digest()
+    beside = {**text, "entries": link.hex(), "ephemeral": [_hash_of(entry).hexdigest() for entry in text["ephemeral"]]}
+    dump = json.loads((GOLDEN / "projection-4.json").read_text(encoding="utf-8"))
+    assert _hash_of(beside).hexdigest() == dump["fingerprint"]
+
+
+def _hash_of(value: Any) -> Any:
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(written.encode())
 
 
 async def test_equal_contexts_have_equal_fingerprints() -> None:

@@ -55,13 +55,15 @@ def seen(fold: Fold, **given_: Any) -> RenderedContext:
     """Render what a fold shows."""
     fixed = {"system": SYSTEM, "tools": [TOOL], **given_}
     window = fold.window
+    neutral = Projector().project(window, POLICY.cache_points, **fixed)
     return RenderedContext(
         conversation="c",
         version=window.version,
         projection=PROJECTION,
+        fingerprint=neutral.fingerprint(),
         window=window,
         policy=POLICY,
-        neutral=Projector().project(window, POLICY.cache_points, **fixed),
+        neutral=neutral,
         account=account_of(window.items, fixed_part(POLICY, COUNTER.count, system=SYSTEM, tools=[TOOL]), POLICY),
     )
 

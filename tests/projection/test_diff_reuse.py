@@ -36,13 +36,15 @@ FIXED: Final[dict[str, Any]] = {"system": SYSTEM, "tools": TOOLS}
 def seen(fold: Fold, **changes: Any) -> RenderedContext:
     """Render what a fold shows."""
     fixed = {**FIXED, **changes}
+    neutral = Projector().project(fold.window, POLICY.cache_points, **fixed)
     return RenderedContext(
         conversation="c",
         version=fold.version,
         projection=PROJECTION,
+        fingerprint=neutral.fingerprint(),
         window=fold.window,
         policy=POLICY,
-        neutral=Projector().project(fold.window, POLICY.cache_points, **fixed),
+        neutral=neutral,
         account=account_of(fold.window.items, fixed_part(POLICY, COUNTER.count, **fixed), POLICY),
     )
 

@@ -20,7 +20,7 @@ from timeline.planning.account import account_of, fixed_part, scaled
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Policy
 from timeline.projection.context import RenderedContext
-from timeline.projection.project import PROJECTION, Projector
+from timeline.projection.project import PROJECTIONS, Projector
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def rebuild(
         raise ContextUnavailable(rendered.version, "redacted")
     policy = _policy(values.get(rendered.policy))
     wanted = (rendered.system, rendered.tools, rendered.ephemeral)
-    if rendered.projection != PROJECTION:
+    if rendered.projection not in PROJECTIONS:
         raise ContextUnavailable(rendered.version, "projection")
     if any(h is not None and h not in values for h in wanted):
         raise ContextUnavailable(rendered.version, "unrecorded_prefix")
@@ -156,7 +156,7 @@ def rebuilt(
     """
     rendered = recorded.rendered
     policy, neutral = rebuild(window, rendered, values, projector)
-    if neutral.fingerprint() != rendered.fingerprint:
+    if projector.fingerprint(neutral, rendered.projection) != rendered.fingerprint:
         raise ContextUnavailable(rendered.version, "mismatch")
     start = policy.first_ratio
     ratio = 1.0 if start is None else window.reported.ratio_from(start)
@@ -175,6 +175,7 @@ def rebuilt(
         conversation=conversation,
         version=rendered.version,
         projection=rendered.projection,
+        fingerprint=rendered.fingerprint,
         window=window,
         policy=policy,
         neutral=neutral,

@@ -313,7 +313,7 @@ class _Check:
         except ContextUnavailable as gap:
             self.gap(gap.reason, 1 + len(calls))
             return
-        if neutral.fingerprint() != rendered.fingerprint:
+        if self.projector.fingerprint(neutral, rendered.projection) != rendered.fingerprint:
             self.problem("replay", f"the context of version {rendered.version} is not what was recorded")
         for call in calls:
             self._request(call, neutral)
@@ -351,7 +351,7 @@ class _Check:
         key = (rendered.system, rendered.tools)
         if self.before is not None and self.before[0] == key:
             earlier = self.before[1]
-            same = all(a is b or a.canonical == b.canonical for a, b in zip(earlier, neutral.entries, strict=False))
+            same = all(a is b or a.hash == b.hash for a, b in zip(earlier, neutral.entries, strict=False))
             if not same or len(neutral.entries) < len(earlier):
                 self.problem("prefix", f"version {rendered.version}: bytes before the previous tail changed")
         self.before = (key, neutral.entries)
@@ -363,7 +363,7 @@ class _Check:
         """
         mine, _ = Projector().entries(self.fold.window)
         stored, _ = Projector().entries(window)
-        if [e.canonical for e in mine] != [e.canonical for e in stored]:
+        if [e.hash for e in mine] != [e.hash for e in stored]:
             self.problem("order", "the window from the snapshot differs from the full fold")
         live = {item.version for item in self.fold.window.items}
         covers = [s.covers for s in self.fold.window.summaries]

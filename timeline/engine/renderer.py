@@ -95,12 +95,33 @@ class Renderer:
             window, policy.cache_points, policy=policy.hash(), system=system, tools=tools, ephemeral=tail.texts
         )
         account = self.accounts.account(window.items, fixed, policy)
-        context = _context(window, policy, neutral, account, decisions)
+        context = self._context(window, policy, neutral, account, decisions)
         held = window.is_held  # after an undo: reported, not compacted again
         if certain_total(account, policy, reported) > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(account.facts(), largest[:10])
         return context
+
+    def _context(
+        self,
+        window: Window,
+        policy: Policy,
+        neutral: NeutralContext,
+        account: Account,
+        decisions: Sequence[TakenDecision],
+    ) -> RenderedContext:
+        return RenderedContext(
+            conversation=window.conversation,
+            version=window.version,
+            projection=PROJECTION,
+            fingerprint=self._projector.fingerprint(neutral),
+            window=window,
+            policy=policy,
+            neutral=neutral,
+            account=account,
+            decisions=tuple(decisions),
+            overflow=account.over_trigger,
+        )
 
     def next_account(self, log: Log, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of a log's next request, as `render` would.
@@ -138,22 +159,6 @@ class Renderer:
             return scaled(counter.scaled(tokens) if isinstance(counter, ScaledCounter) else tokens, compactor.policy)
 
         return fixed_part(compactor.policy, count, system=system, tools=tools, tail=tail, reported=reported)
-
-
-def _context(
-    window: Window, policy: Policy, neutral: NeutralContext, account: Account, decisions: Sequence[TakenDecision]
-) -> RenderedContext:
-    return RenderedContext(
-        conversation=window.conversation,
-        version=window.version,
-        projection=PROJECTION,
-        window=window,
-        policy=policy,
-        neutral=neutral,
-        account=account,
-        decisions=tuple(decisions),
-        overflow=account.over_trigger,
-    )
 
 
 def prepared(

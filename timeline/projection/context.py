@@ -36,6 +36,7 @@ class RenderedContext(Frozen):
     Attributes:
         conversation, version: the log and the version that it was projected from.
         projection: number of the projection's format.
+        fingerprint: hash of all that is sent: equal fingerprints are equal contexts.
         window: the window that it was projected from.
         policy: the policy in force at that time.
         neutral: the context in the neutral form that all wire formats are made from.
@@ -48,6 +49,7 @@ class RenderedContext(Frozen):
     conversation: str
     version: int
     projection: int
+    fingerprint: str
     window: InstanceOf[Window] = Field(repr=False, exclude=True)
     policy: Policy = Field(repr=False, exclude=True)
     neutral: NeutralContext
@@ -72,11 +74,6 @@ class RenderedContext(Frozen):
         account = self.account
         facts = (f"{account.total:,} of {account.limit:,} tokens", f"{len(self.neutral.entries):,} entries")
         return window_html(type(self).__name__, self.window, facts)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Sha256 of the neutral context's canonical JSON."""
-        return self.neutral.fingerprint()
 
     @cached_property
     def blocks(self) -> tuple[ContextBlock, ...]:

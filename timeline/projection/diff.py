@@ -50,7 +50,7 @@ def reuse(before: RenderedContext, after: RenderedContext) -> Reuse:
         return Reuse(0, after.account.sent)
     pairs = zip(old.entries, new.entries, strict=False)
     shorter = min(len(old.entries), len(new.entries))
-    same = next((n for n, (a, b) in enumerate(pairs) if a.canonical != b.canonical), shorter)
+    same = next((n for n, (a, b) in enumerate(pairs) if a.hash != b.hash), shorter)
     lookback = after.policy.cache_points.lookback_blocks
     read = [
         point.index + 1

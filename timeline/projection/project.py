@@ -29,10 +29,10 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.fold.turns import RESPONSE_BLOCKS
-from timeline.frozen import begins_with
+from timeline.frozen import begins_with, sha256_hex
 from timeline.policy.steps import SummaryForm
 from timeline.projection.cache_points import Shown, cache_points
-from timeline.wire.neutral import Entry, NeutralContext
+from timeline.wire.neutral import Entry, EntryChain, NeutralContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,8 +188,10 @@ def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool, joined: b
     return Entry(**fields)
 
 
-PROJECTION: Final = 3
+PROJECTION: Final = 4
 """Number of the projection's format. A new number changes every fingerprint; golden files hold each one's bytes."""
+PROJECTIONS: Final = frozenset({3, PROJECTION})
+"""Numbers whose contexts can be built again. 3 has the same entries, and its fingerprint is of the whole text."""
 
 
 class _Made(NamedTuple):
@@ -234,6 +236,16 @@ class Projector:
     def __init__(self) -> None:
         self._made: dict[int, _Made] = {}
         self._whole = _Whole()
+        self._chain = EntryChain()
+
+    def fingerprint(self, neutral: NeutralContext, projection: int = PROJECTION) -> str:
+        """Return the fingerprint of a context that was projected here, as the projection of a number has it.
+
+        Args:
+            neutral: the context. Entries that an earlier one had as well are not hashed again.
+            projection: one of `PROJECTIONS`.
+        """
+        return neutral.fingerprint(self._chain) if projection == PROJECTION else sha256_hex(neutral.canonical())
 
     def project(
         self,

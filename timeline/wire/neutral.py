@@ -7,16 +7,17 @@ answers calls that have no result.
 
 from __future__ import annotations
 
+import hashlib
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from timeline.frozen import Frozen, canonical_json, sha256_hex, without_empty
+from timeline.frozen import Frozen, begins_with, canonical_json, sha256_hex, without_empty
 from timeline.usage import KeptLong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """A wish that each wire lowers to a role it has: text from the conversation never becomes a system message."""
@@ -70,11 +71,19 @@ class Entry(Frozen):
     continues: bool = False
 
     @cached_property
+    def hash(self) -> bytes:
+        """Sha256 of the canonical JSON, which is not kept beside it: that would be a second copy of the text."""
+        return hashlib.sha256(self._written().encode()).digest()
+
+    @cached_property
     def canonical(self) -> str:
-        """The entry's canonical JSON, cached: every later context writes an unchanged entry again.
+        """The entry's canonical JSON: equal texts are equal entries.
 
         The group number is left out: it only separates neighbouring groups, and is the same for the same entries.
         """
+        return self._written()
+
+    def _written(self) -> str:
         fields: dict[str, Any] = self.model_dump(mode="json", exclude={"group"})
         if self.arguments is not None:
             fields["arguments"] = fields["arguments"] or {}
@@ -82,6 +91,35 @@ class Entry(Frozen):
         if self.arguments is not None:
             kept["arguments"] = fields["arguments"]
         return canonical_json(kept)
+
+
+class EntryChain:
+    """Hashes entries in order: link n is the hash of link n - 1 and of entry n, so it stands for all entries up to n.
+
+    It remembers the last entries that it was given, and hashes the next ones from the first other one on. So a context
+    with one entry more costs one hash, however many entries there are.
+    """
+
+    def __init__(self) -> None:
+        self._entries: Sequence[Entry] = ()
+        self._links: list[bytes] = []
+
+    def end(self, entries: Sequence[Entry]) -> bytes:
+        """Return the last link; no bytes where there is no entry."""
+        known = len(self._entries) if begins_with(entries, self._entries) else _same(self._entries, entries)
+        del self._links[known:]
+        link = self._links[-1] if self._links else b""
+        for entry in entries[known:]:
+            link = hashlib.sha256(link + entry.hash).digest()
+            self._links.append(link)
+        self._entries = entries
+        return link
+
+
+def _same(known: Sequence[Entry], entries: Sequence[Entry]) -> int:
+    """Return how many entries at the beginning are the same objects."""
+    pairs = zip(known, entries, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a is not b), min(len(known), len(entries)))
 
 
 class CachePoint(Frozen):
@@ -132,6 +170,19 @@ class NeutralContext(Frozen):
             + "}"
         )
 
-    def fingerprint(self) -> str:
-        """Return the sha256 of the canonical JSON."""
-        return sha256_hex(self.canonical())
+    def fingerprint(self, chain: EntryChain | None = None) -> str:
+        """Return the sha256 of the context: of the chain's end over its entries, and of what stands beside them.
+
+        Args:
+            chain: what hashed earlier contexts of the same conversation, so that only new entries are hashed.
+        """
+        end = (chain or EntryChain()).end(self.entries)
+        beside = {
+            "cache_points": [point.model_dump() for point in self.cache_points],
+            "entries": end.hex(),
+            "ephemeral": [entry.hash.hex() for entry in self.ephemeral],
+            "policy": self.policy,
+            "system": self.system,
+            "tools": list(self.tools),
+        }
+        return sha256_hex(canonical_json(beside))
