@@ -19,6 +19,7 @@ from timeline.planning.account import NO_TAIL, AccountCache, account_of, certain
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
+from timeline.wire import Encoders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,7 @@ class Renderer:
     def __init__(self) -> None:
         self.accounts = AccountCache()
         self._projector = Projector()
+        self._encoders = Encoders()
         self._counts: dict[tuple[str, str], int] = {}
 
     async def render(
@@ -121,7 +123,7 @@ class Renderer:
             account=account,
             decisions=tuple(decisions),
             overflow=account.over_trigger,
-        )
+        ).encoded_by(self._encoders)
 
     def next_account(self, log: Log, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of a log's next request, as `render` would.

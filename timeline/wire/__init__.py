@@ -3,7 +3,8 @@
 Each format is one module, found by name and imported when it is first used. Each has ``encode(context)``, which returns
 what a context gives to the request's body, and ``decode(body_or_messages)``, which returns blocks without turn ids;
 formats whose requests are lists of messages have a ``MessageDecoder``, which reads such a list one by one. ``GIVEN``
-are the keys that ``encode`` may give, and ``ENCODER`` is its number, which is recorded with each call: raise it with
+are the keys that ``encode`` may give; ``continued(model)``, where a module has it, returns an encoder that remembers a
+conversation's last context; and ``ENCODER`` is its number, which is recorded with each call: raise it with
 any change of the bytes that a context is written in.
 """
 
@@ -14,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from timeline.errors import InvalidArgument, InvalidPolicy
+from timeline.wire.read_only import plain
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -25,6 +27,7 @@ __all__ = [
     "WIRES",
     "Decode",
     "Encode",
+    "Encoders",
     "MessageDecoder",
     "decoder",
     "encoder",
@@ -78,6 +81,28 @@ def encoder(wire: str) -> Encode:
     """
     encode: Encode = _module(wire).encode
     return encode
+
+
+class Encoders:
+    """The encoders of one conversation. Those that can go on from where its last context ended."""
+
+    def __init__(self) -> None:
+        self._continued: dict[tuple[str, str], Encode] = {}
+
+    def encode(self, wire: str, context: NeutralContext) -> dict[str, Any]:
+        """Return what the encoder of a wire format returns. What a caller changes in it reaches no later body.
+
+        Raises:
+            InvalidPolicy: there is no such wire format.
+        """
+        continued = getattr(_module(wire), "continued", None)
+        if continued is None:
+            body: dict[str, Any] = plain(encoder(wire)(context))  # its arguments and structured content are the log's
+            return body
+        key = (wire, context.model)
+        if key not in self._continued:
+            self._continued[key] = continued(context.model)
+        return self._continued[key](context)
 
 
 def encoder_number(wire: str) -> int:

@@ -21,7 +21,7 @@ from timeline.wire.ai_sdk_parts import (
 )
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.markers import marked, own_markers
+from timeline.wire.markers import marked, own_markers, reach
 from timeline.wire.media import content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
@@ -48,8 +48,8 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     writer = _Writer(context.model)
     for item in gather(context.entries):
         writer.add(item)
-    takes = [part["type"] != "reasoning" for part in writer.parts]
-    chosen = marked(context, takes, writer.place)
+    reached = reach(writer.place, len(context.entries))
+    chosen = marked(context, lambda position: writer.parts[position]["type"] != "reasoning", reached)
     for position in chosen.positions:
         _mark(writer.parts[position], chosen.marker)
     for item in gather(context.ephemeral, first_number=len(context.entries)):

@@ -7,18 +7,21 @@ sent as it was signed or not at all. `markers` decides where cache markers go.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
+from timeline.wire.continued import Continued
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.markers import placed_markers
+from timeline.wire.markers import marked, marked_fixed_part, takes_marker
 from timeline.wire.media import anthropic_media, attachment_block, content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
+from timeline.wire.read_only import plain, read_only
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from timeline.blocks import Block
     from timeline.wire.groups import Placed
@@ -36,10 +39,21 @@ _SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking
 
 def encode(context: NeutralContext) -> dict[str, Any]:
     """Return the body of a request: ``system`` and ``tools`` only where given, cache markers at the cache points."""
-    writer = _Writer(context.model)
-    for item in gather(context.entries):
+    return _body(context, _Writer(context.model), gather(context.entries))
+
+
+def continued(model: str) -> Continued:
+    """Return an encoder for the contexts of one conversation and one model, which encodes only what is new in each."""
+    return Continued(lambda: _Writer(model), _body, encode)
+
+
+def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Response]) -> dict[str, Any]:
+    for item in items:
         writer.add(item)
-    system, tools = placed_markers(context, writer.parts, writer.place)
+    chosen = marked(context, writer.takes_marker, writer.reached)
+    for position in chosen.positions:
+        writer.replace(position, {**writer.parts[position], "cache_control": dict(chosen.marker)})
+    system, tools = marked_fixed_part(context, chosen.fixed)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
     writer.end()
@@ -56,15 +70,64 @@ class _Writer:
 
     Args:
         model: the model that the request is for.
+
+    Attributes:
+        messages: what was written.
+        parts: the content parts of all messages, in order.
     """
 
     def __init__(self, model: str) -> None:
         self._model = model
         self.messages: list[dict[str, Any]] = []
         self.parts: list[Part] = []
-        self.place: dict[int, int] = {}
-        """By entry number, the position in ``parts`` of the entry's last part."""
+        self._starts: list[int] = []
+        self._place: dict[int, int] = {}
+        self._earlier: Mapping[int, int] = {}
+        self._reached: list[int] = []
+        self._shared = 0
         self._ids = Ids(ANTHROPIC.id_pattern, ANTHROPIC.id_length)
+
+    def branch(self) -> _Writer:
+        """Return a writer that goes on from here, and leaves this one as it is."""
+        twin = _Writer(self._model)
+        twin.messages, twin.parts, twin._starts = [*self.messages], [*self.parts], [*self._starts]
+        if self.messages:
+            twin.messages[-1] = {**self.messages[-1], "content": [*self.messages[-1]["content"]]}
+        twin._earlier, twin._reached, twin._ids = self._place, self._reached, self._ids.branch()
+        return twin
+
+    def share(self, until: int) -> None:
+        """Make what was written read-only, since each branch passes it on; the last message stays open.
+
+        Args:
+            until: number of the first entry that is not written yet.
+        """
+        for message in range(self._shared, len(self.messages)):
+            start, *ends = self._starts[message : message + 2]
+            end = ends[0] if ends else len(self.parts)
+            self.parts[start:end] = map(read_only, self.parts[start:end])
+            written = {**self.messages[message], "content": self.parts[start:end]}
+            self.messages[message] = read_only(written) if ends else written
+        self._shared = max(0, len(self.messages) - 1)
+        for number in range(len(self._reached), until):
+            self._reached.append(max(self._place.get(number, -1), self._reached[-1] if self._reached else -1))
+
+    def takes_marker(self, position: int) -> bool:
+        """Return whether the part at a position may carry a cache marker."""
+        return takes_marker(self.parts[position])
+
+    def reached(self, number: int) -> int:
+        """Return the highest position of a part of the entries up to one; -1 where they have none."""
+        known = self._reached[: number + 1]
+        later = (self._place.get(n, self._earlier.get(n, -1)) for n in range(len(known), number + 1))
+        return max([-1, *known[-1:], *later])
+
+    def replace(self, position: int, part: Part) -> None:
+        """Put another part at a position; its message becomes a new one."""
+        message = bisect_right(self._starts, position) - 1
+        content = [*self.messages[message]["content"]]
+        content[position - self._starts[message]] = self.parts[position] = part
+        self.messages[message] = {**self.messages[message], "content": content}
 
     def add(self, item: Placed | Response) -> None:
         """Write a response with its results, or an entry addressed to the model."""
@@ -81,7 +144,8 @@ class _Writer:
         it back once a part follows.
         """
         if self.messages and self.messages[-1]["role"] == "assistant" and self.parts[-1]["type"] == "text":
-            self.parts[-1]["text"] = self.parts[-1]["text"].rstrip()
+            last = self.parts[-1]
+            self.replace(len(self.parts) - 1, {**last, "text": last["text"].rstrip()})
 
     def _add_response(self, response: Response) -> None:
         said = [(part, number) for number, part in self._said(response)]
@@ -127,11 +191,13 @@ class _Writer:
         if not self.messages and role == "assistant":
             self._write("user", _text_part(OPENING_LINE), None)
         if not self.messages or self.messages[-1]["role"] != role:
+            self._starts.append(len(self.parts))
             self.messages.append({"role": role, "content": []})
-        self.messages[-1]["content"].append(part)
-        self.parts.append(part)
+        own = plain(part)  # arguments and signed parts are the log's; what a caller changes in a body is the body's
+        self.messages[-1]["content"].append(own)
+        self.parts.append(own)
         if number is not None:
-            self.place[number] = len(self.parts) - 1
+            self._place[number] = len(self.parts) - 1
 
 
 def sends_reasoning(entry: Entry, model: str) -> bool:

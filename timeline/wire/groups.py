@@ -29,26 +29,39 @@ class Placed(NamedTuple):
     number: int
     entry: Entry
 
+    @property
+    def first(self) -> int:
+        """The number of its entry."""
+        return self.number
+
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A call of a response, with its result."""
+    """A call of a response, with its result; ``item`` is the position of its response among the items."""
 
     placed: Placed
+    item: int
     result: Placed | None = None
 
 
 @dataclass(slots=True)
 class Response:
-    """One model response: `parts` in order, its calls among them."""
+    """One model response: `parts` in order, its calls among them; ``item`` is its position among the items."""
 
     response_id: str | None
+    item: int
     parts: list[Placed | Call] = field(default_factory=list)
 
     @property
     def calls(self) -> list[Call]:
         """The calls, in order."""
         return [p for p in self.parts if isinstance(p, Call)]
+
+    @property
+    def first(self) -> int:
+        """The number of its first entry."""
+        part = self.parts[0]
+        return part.placed.number if isinstance(part, Call) else part.number
 
 
 Item: TypeAlias = Placed | Response
@@ -73,51 +86,55 @@ def gather(entries: Iterable[Entry], *, first_number: int = 0) -> list[Item]:
     the oldest unanswered call of its id and group, or else the newest of its id; a result without a call stays alone,
     and the wire sends it as text.
     """
-    gatherer = _Gatherer()
+    gatherer = Gatherer()
     for number, entry in enumerate(entries, start=first_number):
         gatherer.take(Placed(number, entry))
     return gatherer.items
 
 
 @dataclass(slots=True)
-class _Gatherer:
+class Gatherer:
+    """Gathers entries one by one, as `gather` does.
+
+    Attributes:
+        items: what was gathered so far. A later entry may still become part of a response.
+    """
+
     items: list[Item] = field(default_factory=list)
     newest: Response | None = None
     unbroken: bool = False
     by_group: dict[tuple[str, int], deque[Call]] = field(default_factory=lambda: defaultdict(deque))
     by_id: dict[str, list[Call]] = field(default_factory=lambda: defaultdict(list))
 
-    def take(self, placed: Placed) -> None:
+    def take(self, placed: Placed) -> int:
+        """Take the next entry; return the position of the item that it is, or is part of."""
         entry = placed.entry
         if entry.role == "assistant":
-            self._say(placed)
-        elif not (is_result(entry) and self._answer(placed)):
-            self.items.append(placed)
-            self.unbroken = False
+            return self._say(placed)
+        call = self._waiting(str(entry.call_id), entry.group) if is_result(entry) else None
+        self.unbroken = False
+        if call is not None:
+            call.result = placed
+            return call.item
+        self.items.append(placed)
+        return len(self.items) - 1
 
-    def _say(self, placed: Placed) -> None:
+    def _say(self, placed: Placed) -> int:
         entry = placed.entry
         newest = self.newest
         same = newest is not None and newest.response_id == entry.response_id
         if newest is None or not same or (entry.response_id is None and not self.unbroken):
-            newest = self.newest = Response(entry.response_id)
+            newest = self.newest = Response(entry.response_id, len(self.items))
             self.items.append(newest)
         self.unbroken = True
         if not is_call(entry):
             newest.parts.append(placed)
-            return
-        call = Call(placed)
+            return newest.item
+        call = Call(placed, newest.item)
         newest.parts.append(call)
         self.by_group[str(entry.call_id), entry.group].append(call)
         self.by_id[str(entry.call_id)].append(call)
-
-    def _answer(self, placed: Placed) -> bool:
-        call = self._waiting(str(placed.entry.call_id), placed.entry.group)
-        if call is None:
-            return False
-        call.result = placed
-        self.unbroken = False
-        return True
+        return newest.item
 
     def _waiting(self, call_id: str, group: int) -> Call | None:
         """Find the oldest unanswered call of the group, else the newest of the id; answered calls are forgotten."""
@@ -140,13 +157,26 @@ class Ids:
     length: int
     taken: set[str] = field(default_factory=set)
     repeats: dict[str, int] = field(default_factory=dict)
+    earlier: Ids | None = None
+
+    def branch(self) -> Ids:
+        """Return ids that go on from here, and leave these as they are."""
+        return Ids(self.pattern, self.length, earlier=self)
+
+    def is_taken(self, given: str) -> bool:
+        """Return whether an id was given to an earlier call."""
+        return given in self.taken or (self.earlier is not None and self.earlier.is_taken(given))
+
+    def times(self, base: str) -> int:
+        """Return how often an id was made fit: 1 where it was given as it is."""
+        return self.repeats.get(base) or (1 if self.earlier is None else self.earlier.times(base))
 
     def give(self, call_id: str) -> str:
         """Return the id to send for a call: its own, where the provider's rules and the earlier ids allow."""
         base = fit(call_id, self.pattern, self.length)
         given = base
-        while given in self.taken:
-            self.repeats[base] = number = self.repeats.get(base, 1) + 1
+        while self.is_taken(given):
+            self.repeats[base] = number = self.times(base) + 1
             given = fit(f"{base}_{number}", self.pattern, self.length)
         self.taken.add(given)
         return given

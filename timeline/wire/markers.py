@@ -38,22 +38,32 @@ class Marked(NamedTuple):
     fixed: Marker | None
 
 
-def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int]) -> Marked:
+def marked(context: NeutralContext, takes: Callable[[int], bool], reached: Callable[[int], int]) -> Marked:
     """Choose the parts to mark.
 
     Args:
         context: the context with the cache points; without cache points, nothing is marked.
-        takes: for each content part of all messages, in order, whether it takes a marker.
-        place: by entry number, the position of the entry's last part.
+        takes: whether the content part at a position takes a marker.
+        reached: the highest position of a part of the entries up to one; -1 where these have none.
     """
     in_tools, in_system = own_markers(context.tools), own_markers(_system_parts(context))
     room = max(0, ANTHROPIC.max_markers - len(in_tools) - len(in_system))
-    points = _points(context, takes, place)[-MOST_POINTS:]
+    points = _points(context, takes, reached)[-MOST_POINTS:]
     is_free = bool(context.cache_points) and not in_system and room > len(points)
     is_long = all(map(_asks_long, [*in_tools, *in_system]))
     fixed = LONG_MARKER if is_long and context.kept_long != "nothing" else MARKER
     marker = LONG_MARKER if is_long and context.kept_long == "everything" else MARKER
     return Marked(points[max(0, len(points) - room) :], marker, fixed if is_free else None)
+
+
+def reach(place: Mapping[int, int], count: int) -> Callable[[int], int]:
+    """Return for each of ``count`` entries the highest position of a part of the entries up to it.
+
+    Args:
+        place: by entry number, the position of the entry's last part.
+        count: of the entries.
+    """
+    return list(accumulate((place.get(index, -1) for index in range(count)), max)).__getitem__
 
 
 def _asks_long(marker: Any) -> bool:
@@ -78,44 +88,37 @@ def _own_marker(part: Mapping[str, Any]) -> Any:
     return own.get("cacheControl") if isinstance(own, dict) else None
 
 
-def placed_markers(
-    context: NeutralContext, parts: Sequence[Part], place: Mapping[int, int]
-) -> tuple[JsonValue, list[JsonValue]]:
-    """Mark the parts at the cache points; return system prompt and tools, marked too where a marker is free.
+def marked_fixed_part(context: NeutralContext, marker: Marker | None) -> tuple[JsonValue, list[JsonValue]]:
+    """Return system prompt and tools, with a marker on one of them.
 
     Args:
-        context: the context with the cache points; without cache points, nothing is marked.
-        parts: the content parts of all messages so far, in order; parts at the points are changed in place.
-        place: by entry number, the position of the entry's last part.
+        context: the context that has them.
+        marker: None where none is free.
     """
-    chosen = marked(context, [_takes_marker(part) for part in parts], place)
-    for position in chosen.positions:
-        parts[position]["cache_control"] = dict(chosen.marker)
     system, tools = context.system, list(context.tools)
-    if chosen.fixed is None:
+    if marker is None:
         return system, tools
     if isinstance(system, str) and system.strip():
-        return [{"type": "text", "text": system, "cache_control": dict(chosen.fixed)}], tools
+        return [{"type": "text", "text": system, "cache_control": dict(marker)}], tools
     if isinstance(system, list) and system:
-        return _marked_last(system, chosen.fixed, _takes_marker), tools
-    return system, tools if own_markers(tools) else _marked_last(tools, chosen.fixed, _is_loaded)
+        return _marked_last(system, marker, takes_marker), tools
+    return system, tools if own_markers(tools) else _marked_last(tools, marker, _is_loaded)
 
 
-def _points(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int]) -> list[int]:
+def _points(context: NeutralContext, takes: Callable[[int], bool], reached: Callable[[int], int]) -> list[int]:
     """Return the positions to mark, each once, in rising order."""
-    if not context.cache_points:
-        return []
-    reached = list(accumulate((place.get(index, -1) for index in range(len(context.entries))), max))
+    last = len(context.entries) - 1
     positions = set()
     for point in context.cache_points:
-        position = reached[min(point.index, len(reached) - 1)] if reached and point.index >= 0 else -1
-        while position >= 0 and not takes[position]:
+        position = reached(min(point.index, last)) if last >= 0 and point.index >= 0 else -1
+        while position >= 0 and not takes(position):
             position -= 1
         positions.add(position)
     return sorted(positions - {-1})
 
 
-def _takes_marker(part: Part) -> bool:
+def takes_marker(part: Part) -> bool:
+    """Return whether a content part may carry a marker."""
     return str(part.get("type")) not in ANTHROPIC.unmarkable and part.get("text") != ""
 
 

@@ -21,7 +21,7 @@ from timeline.wire import encoder, encoder_number, given_keys
 from timeline.wire.gemini_body import gemini_arguments, gemini_body, is_rewritten
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from timeline.wire.neutral import NeutralContext
 
@@ -106,6 +106,10 @@ def is_credential(name: str) -> bool:
     return _CREDENTIAL.fullmatch(re.sub(r"[^a-z0-9]", "", name.lower())) is not None
 
 
+def _encoded(wire: str, neutral: NeutralContext) -> dict[str, Any]:
+    return encoder(wire)(neutral)
+
+
 def make_request(
     neutral: NeutralContext,
     wire: str,
@@ -114,8 +118,18 @@ def make_request(
     parameters: Mapping[str, Any],
     conversation: str,
     context: int | None,
+    encode: Callable[[str, NeutralContext], dict[str, Any]] = _encoded,
 ) -> Request:
     """Make the request of a context.
+
+    Args:
+        neutral: the context.
+        wire: the wire format.
+        model: id of the model that is called.
+        parameters: the other keys of the body.
+        conversation: the log that the context was rendered from.
+        context: version of the recorded context.
+        encode: encodes a context in a wire format.
 
     Raises:
         InvalidPolicy: there is no such wire format.
@@ -123,7 +137,7 @@ def make_request(
             form in JSON.
     """
     checked = _checked(wire, model, parameters)
-    encoded = _encoded(neutral, wire, model)
+    encoded = encode(wire, neutral.model_copy(update={"model": model}))
     text = compact_json(_body(wire, model, checked, encoded))
     return Request(
         wire=wire,
@@ -145,12 +159,8 @@ def body_text(neutral: NeutralContext, request: CallRequest) -> str:
     Raises:
         InvalidPolicy: this release has no such wire format.
     """
-    encoded = _encoded(neutral, request.wire, request.model)
+    encoded = _encoded(request.wire, neutral.model_copy(update={"model": request.model}))
     return compact_json(_body(request.wire, request.model, request.parameters, encoded))
-
-
-def _encoded(neutral: NeutralContext, wire: str, model: str) -> dict[str, Any]:
-    return encoder(wire)(neutral.model_copy(update={"model": model}))
 
 
 def _body(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
