@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from timeline.blocks import media_tokens
 from timeline.errors import ContextOverflow
 from timeline.events import ContextRendered
 from timeline.events.other_payloads import ContextOverflowed, PrefixChanged, ToolsChanged
@@ -73,11 +72,7 @@ def _counts(context: RenderedContext) -> dict[str, Any]:
     policy, window, account = context.policy, context.window, context.account
     start = policy.first_ratio
     ratio = 1.0 if start is None else window.reported.ratio_from(start)
-    media = sum(
-        media_tokens(item.block)
-        for item in window.items
-        if item.block.data is not None and item.replacement is None and not item.unsent and not item.redacted
-    )
+    media = account.media
     provider = account.fixed.provider
     # The policy's margin is on media too; calibrated counts leave them as they are.
     own = account.sent - provider - media if start is not None else account.sent / (1 + policy.margin) - media

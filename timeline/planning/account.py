@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.blocks import ToolCall, ToolResult
+from timeline.blocks import ToolCall, ToolResult, media_tokens
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, around, message_role
@@ -91,11 +91,13 @@ class Costs:
         policy: the policy of the figures.
         tokens: of each item, in order.
         by_category: their sums by category, see `CATEGORIES`.
+        media: tokens of the pictures and documents among them, which no counter counts.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.tokens: list[int] = []
+        self.media = 0
         self.by_category: dict[str, int] = {}
         self._calls: dict[int, tuple[int, Item]] = {}
         self._answered: set[int] = set()
@@ -118,6 +120,8 @@ class Costs:
             tokens.append(cost)
             category = _category(item)
             by_category[category] = by_category.get(category, 0) + cost
+            if item.block.data is not None and item.replacement is None and not item.unsent and not item.redacted:
+                self.media += media_tokens(item.block)
 
     def _own(self, item: Item) -> int:
         """Return the cost of an item by itself, given the answers known so far."""
@@ -243,6 +247,7 @@ class Account(Frozen):
         fixed: system, tools, tail and reserved tokens.
         messages: tokens of the conversation, as shown.
         by_category: the messages by kind of block.
+        media: tokens of the messages' pictures and documents, which no counter counts.
     """
 
     limit: int
@@ -251,6 +256,7 @@ class Account(Frozen):
     fixed: FixedPart = FixedPart()
     messages: int = 0
     by_category: dict[str, int] = {}
+    media: int = 0
 
     @property
     def total(self) -> int:
@@ -393,6 +399,7 @@ def _drawn_up(costs: Costs, fixed: FixedPart, held_against: tuple[int, int, int]
         fixed=fixed,
         messages=sum(costs.by_category.values()),
         by_category={**costs.by_category},
+        media=costs.media,
     )
 
 
