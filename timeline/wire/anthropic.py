@@ -21,7 +21,7 @@ from timeline.wire.providers import ANTHROPIC
 from timeline.wire.read_only import plain, read_only
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from timeline.blocks import Block
     from timeline.wire.groups import Placed
@@ -52,7 +52,7 @@ def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Res
         writer.add(item)
     chosen = marked(context, writer.takes_marker, writer.reached)
     for position in chosen.positions:
-        writer.replace(position, {**writer.parts[position], "cache_control": dict(chosen.marker)})
+        writer.replace(position, {**writer.part(position), "cache_control": dict(chosen.marker)})
     system, tools = marked_fixed_part(context, chosen.fixed)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
@@ -72,17 +72,17 @@ class _Writer:
         model: the model that the request is for.
 
     Attributes:
-        messages: what was written.
-        parts: the content parts of all messages, in order.
+        messages: what was written. A content part's position counts the parts of all messages, in order.
     """
 
     def __init__(self, model: str) -> None:
         self._model = model
         self.messages: list[dict[str, Any]] = []
-        self.parts: list[Part] = []
+        self._parts = 0
+        self._earlier_starts: Sequence[int] = ()
         self._starts: list[int] = []
+        self._earlier_place: Mapping[int, int] = {}
         self._place: dict[int, int] = {}
-        self._earlier: Mapping[int, int] = {}
         self._reached: list[int] = []
         self._shared = 0
         self._ids = Ids(ANTHROPIC.id_pattern, ANTHROPIC.id_length)
@@ -90,10 +90,12 @@ class _Writer:
     def branch(self) -> _Writer:
         """Return a writer that goes on from here, and leaves this one as it is."""
         twin = _Writer(self._model)
-        twin.messages, twin.parts, twin._starts = [*self.messages], [*self.parts], [*self._starts]
+        twin.messages, twin._parts = [*self.messages], self._parts
         if self.messages:
             twin.messages[-1] = {**self.messages[-1], "content": [*self.messages[-1]["content"]]}
-        twin._earlier, twin._reached, twin._ids = self._place, self._reached, self._ids.branch()
+        # Not copied: a copy of what grows with the conversation costs more than all that is new in it.
+        twin._earlier_starts, twin._earlier_place, twin._reached = self._starts, self._place, self._reached
+        twin._ids = self._ids.branch()
         return twin
 
     def share(self, until: int) -> None:
@@ -102,32 +104,49 @@ class _Writer:
         Args:
             until: number of the first entry that is not written yet.
         """
-        for message in range(self._shared, len(self.messages)):
-            start, *ends = self._starts[message : message + 2]
-            end = ends[0] if ends else len(self.parts)
-            self.parts[start:end] = map(read_only, self.parts[start:end])
-            written = {**self.messages[message], "content": self.parts[start:end]}
-            self.messages[message] = read_only(written) if ends else written
+        for number in range(self._shared, len(self.messages)):
+            shared = read_only(self.messages[number])
+            is_last = number == len(self.messages) - 1
+            self.messages[number] = {**shared, "content": [*shared["content"]]} if is_last else shared
         self._shared = max(0, len(self.messages) - 1)
         for number in range(len(self._reached), until):
             self._reached.append(max(self._place.get(number, -1), self._reached[-1] if self._reached else -1))
 
     def takes_marker(self, position: int) -> bool:
         """Return whether the part at a position may carry a cache marker."""
-        return takes_marker(self.parts[position])
+        return takes_marker(self.part(position))
 
     def reached(self, number: int) -> int:
         """Return the highest position of a part of the entries up to one; -1 where they have none."""
-        known = self._reached[: number + 1]
-        later = (self._place.get(n, self._earlier.get(n, -1)) for n in range(len(known), number + 1))
-        return max([-1, *known[-1:], *later])
+        known = self._reached
+        if number < len(known):
+            return known[number]
+        later = (self._place.get(n, self._earlier_place.get(n, -1)) for n in range(len(known), number + 1))
+        return max([known[-1] if known else -1, *later])
+
+    def part(self, position: int) -> Part:
+        """Return the content part at a position."""
+        message, place = self._find(position)
+        part: Part = self.messages[message]["content"][place]
+        return part
 
     def replace(self, position: int, part: Part) -> None:
         """Put another part at a position; its message becomes a new one."""
-        message = bisect_right(self._starts, position) - 1
-        content = [*self.messages[message]["content"]]
-        content[position - self._starts[message]] = self.parts[position] = part
-        self.messages[message] = {**self.messages[message], "content": content}
+        message, place = self._find(position)
+        content = self.messages[message]["content"]
+        self.messages[message] = {
+            **self.messages[message],
+            "content": [*content[:place], part, *content[place + 1 :]],
+        }
+
+    def _find(self, position: int) -> tuple[int, int]:
+        """Return the message of the part at a position, and the part's place in it."""
+        own, earlier = self._starts, self._earlier_starts
+        if own and position >= own[0]:
+            message = bisect_right(own, position) - 1
+            return len(earlier) + message, position - own[message]
+        message = bisect_right(earlier, position) - 1
+        return message, position - earlier[message]
 
     def add(self, item: Placed | Response) -> None:
         """Write a response with its results, or an entry addressed to the model."""
@@ -143,9 +162,11 @@ class _Writer:
         The model would continue from there. A text that another part follows keeps its white space, so this text gets
         it back once a part follows.
         """
-        if self.messages and self.messages[-1]["role"] == "assistant" and self.parts[-1]["type"] == "text":
-            last = self.parts[-1]
-            self.replace(len(self.parts) - 1, {**last, "text": last["text"].rstrip()})
+        if not self.messages or self.messages[-1]["role"] != "assistant":
+            return
+        last = self.part(self._parts - 1)
+        if last["type"] == "text":
+            self.replace(self._parts - 1, {**last, "text": last["text"].rstrip()})
 
     def _add_response(self, response: Response) -> None:
         said = [(part, number) for number, part in self._said(response)]
@@ -191,13 +212,13 @@ class _Writer:
         if not self.messages and role == "assistant":
             self._write("user", _text_part(OPENING_LINE), None)
         if not self.messages or self.messages[-1]["role"] != role:
-            self._starts.append(len(self.parts))
+            self._starts.append(self._parts)
             self.messages.append({"role": role, "content": []})
-        own = plain(part)  # arguments and signed parts are the log's; what a caller changes in a body is the body's
-        self.messages[-1]["content"].append(own)
-        self.parts.append(own)
+        # Copied: arguments and signed parts are the log's, and what a caller changes in a body is the body's alone.
+        self.messages[-1]["content"].append(plain(part))
         if number is not None:
-            self._place[number] = len(self.parts) - 1
+            self._place[number] = self._parts
+        self._parts += 1
 
 
 def sends_reasoning(entry: Entry, model: str) -> bool:

@@ -65,7 +65,7 @@ class Continued:
     def __call__(self, context: NeutralContext) -> dict[str, Any]:
         """Return the body of a context. It and its list of messages are new ones each time."""
         with self._lock:
-            if begins_with(self._entries, context.entries) and len(context.entries) < len(self._entries):
+            if len(context.entries) < len(self._entries) and begins_with(self._entries, context.entries):
                 return self._encode(context)  # an earlier one: the next will go on from the last
             if not begins_with(context.entries, self._entries):
                 self._restart()
