@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from operator import is_
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -39,11 +38,12 @@ def unchecked(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> Fr
 
 
 def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:
-    """Return whether values begin with the same objects as ``known``.
+    """Return whether values begin with ``known``.
 
-    Since the objects are frozen, anything derived from ``known`` then holds for that beginning.
+    Since the objects are frozen, anything derived from ``known`` then holds for that beginning. Python compares two
+    tuples object by object, and looks into two of them only where they are not one: so it is as quick as counting.
     """
-    return values is known or (len(values) >= len(known) and all(map(is_, known, values)))
+    return values is known or tuple(values[: len(known)]) == tuple(known)
 
 
 # Made once: json.dumps would make an encoder at every call, and these run several times a block.

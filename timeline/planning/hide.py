@@ -161,8 +161,7 @@ def owes_notice(window: Window) -> bool:
 
     Not after a summary since that hide: it may have covered the notice, which then comes again with the next hide.
     """
-    hides = (item.hide for item in window.items if item.hide is not None)
-    newest = max((hide.version for hide in hides if hide.reason in AUTOMATIC), default=0)
+    newest = max((i.hide.version for i in window.items if i.hide and i.hide.reason in AUTOMATIC), default=0)
     if not newest:
         return False
     since = (item for item in window.items if item.version > newest)
