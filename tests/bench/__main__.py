@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.bench import append, crowds, hiding, replays, timelines, together
+from tests.bench import append, crowds, hiding, limits, replays, timelines, together
 
-rows = [*append.run(), *together.run(), *crowds.run(), *hiding.run(), *timelines.run(), *replays.run()]
+rows = [*append.run(), *together.run(), *crowds.run(), *hiding.run(), *timelines.run(), *limits.run(), *replays.run()]
 sys.stdout.write(json.dumps(rows, indent=2) + "\n")
 sys.exit(0 if all(row["ok"] for row in rows) else 1)
