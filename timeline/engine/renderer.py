@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline import checks
 from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
+from timeline.engine.encoders import Encoders
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.fold.counts import ScaledCounter
 from timeline.fold.reported import NO_REPORTS
@@ -19,7 +20,6 @@ from timeline.planning.account import NO_TAIL, AccountCache, account_of, certain
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
-from timeline.wire import Encoders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ class Renderer:
             account=account,
             decisions=tuple(decisions),
             overflow=account.over_trigger,
-        ).encoded_by(self._encoders)
+        ).encoded_by(self._encoders.encode)
 
     def next_account(self, log: Log, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of a log's next request, as `render` would.

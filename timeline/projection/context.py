@@ -18,7 +18,7 @@ from timeline.projection.explanation_table import explanation_lines
 from timeline.projection.notebook import window_html
 from timeline.projection.project import sent_order
 from timeline.projection.reports import Counts, TakenDecision, counts_of, overflow_check, preparation, prune_result
-from timeline.wire import Encoders
+from timeline.wire import encoded_alone
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
 from timeline.wire.request import Request, make_request
@@ -58,12 +58,12 @@ class RenderedContext(Frozen):
     overflow: bool = False
     recorded: int | None = None
     _note: Callable[[Request], None] | None = PrivateAttr(default=None)
-    _encoders: Encoders = PrivateAttr(default_factory=Encoders)
+    _encoded_by: Callable[[str, NeutralContext], dict[str, Any]] | None = PrivateAttr(default=None)
 
-    def encoded_by(self, encoders: Encoders) -> Self:
+    def encoded_by(self, encode: Callable[[str, NeutralContext], dict[str, Any]]) -> Self:
         """Return the same context, which is encoded by what encoded the contexts before it."""
         twin = self.model_copy()
-        twin._encoders = encoders  # noqa: SLF001 - of its own class
+        twin._encoded_by = encode  # noqa: SLF001 - of its own class
         return twin
 
     def noting(self, note: Callable[[Request], None]) -> Self:
@@ -71,6 +71,9 @@ class RenderedContext(Frozen):
         twin = self.model_copy()
         twin._note = note  # noqa: SLF001 - of its own class
         return twin
+
+    def _encode(self, wire: str, neutral: NeutralContext) -> dict[str, Any]:
+        return (self._encoded_by or encoded_alone)(wire, neutral)
 
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         yield from {"conversation": self.conversation, "version": self.version}.items()
@@ -167,7 +170,7 @@ class RenderedContext(Frozen):
             parameters=parameters,
             conversation=self.conversation,
             context=self.recorded,
-            encode=self._encoders.encode,
+            encode=self._encode,
         )
         if self._note is not None:
             self._note(made)
@@ -185,7 +188,7 @@ class RenderedContext(Frozen):
             InvalidPolicy: there is no such wire format.
         """
         neutral = self.neutral if model is None else self.neutral.model_copy(update={"model": model})
-        return self._encoders.encode(wire, neutral)
+        return self._encode(wire, neutral)
 
     def to_anthropic(self, *, model: str | None = None) -> dict[str, Any]:
         """Return ``system``, ``tools`` and ``messages`` for Anthropic's messages call, cache markers included.

@@ -3,22 +3,23 @@
 Each format is one module, found by name and imported when it is first used. Each has ``encode(context)``, which returns
 what a context gives to the request's body, and ``decode(body_or_messages)``, which returns blocks without turn ids;
 formats whose requests are lists of messages have a ``MessageDecoder``, which reads such a list one by one. ``GIVEN``
-are the keys that ``encode`` may give; ``continued(model)``, where a module has it, returns an encoder that remembers a
-conversation's last context; and ``ENCODER`` is its number, which is recorded with each call: raise it with
+are the keys that ``encode`` may give; ``STEPWISE``, where a module has it, are the parts of an encoder that goes on
+from a conversation's last context; and ``ENCODER`` is its number, which is recorded with each call: raise it with
 any change of the bytes that a context is written in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from timeline.errors import InvalidArgument, InvalidPolicy
 from timeline.wire.read_only import plain
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
+    from timeline.wire.groups import Item
     from timeline.wire.neutral import NeutralContext
 
 __all__ = [
@@ -27,13 +28,15 @@ __all__ = [
     "WIRES",
     "Decode",
     "Encode",
-    "Encoders",
     "MessageDecoder",
+    "Stepwise",
     "decoder",
+    "encoded_alone",
     "encoder",
     "encoder_number",
     "given_keys",
     "message_decoder",
+    "stepwise",
 ]
 
 Encode: TypeAlias = Callable[["NeutralContext"], dict[str, Any]]
@@ -83,26 +86,36 @@ def encoder(wire: str) -> Encode:
     return encode
 
 
-class Encoders:
-    """The encoders of one conversation. Those that can go on from where its last context ended."""
+def encoded_alone(wire: str, context: NeutralContext) -> dict[str, Any]:
+    """Return what the encoder of a wire format returns. What a caller changes in it stays there.
 
-    def __init__(self) -> None:
-        self._continued: dict[tuple[str, str], Encode] = {}
+    Raises:
+        InvalidPolicy: there is no such wire format.
+    """
+    body: dict[str, Any] = plain(encoder(wire)(context))  # arguments and structured content are the log's
+    return body
 
-    def encode(self, wire: str, context: NeutralContext) -> dict[str, Any]:
-        """Return what the encoder of a wire format returns. What a caller changes in it reaches no later body.
 
-        Raises:
-            InvalidPolicy: there is no such wire format.
-        """
-        continued = getattr(_module(wire), "continued", None)
-        if continued is None:
-            body: dict[str, Any] = plain(encoder(wire)(context))  # its arguments and structured content are the log's
-            return body
-        key = (wire, context.model)
-        if key not in self._continued:
-            self._continued[key] = continued(context.model)
-        return self._continued[key](context)
+class Stepwise(NamedTuple):
+    """The parts of an encoder that can go on from an earlier context of the same conversation.
+
+    Attributes:
+        start: makes a writer for a model, which has written nothing.
+        finish: makes the body of a context from a writer and the items that it has yet to write.
+    """
+
+    start: Callable[[str], Any]
+    finish: Callable[[NeutralContext, Any, Iterable[Item]], dict[str, Any]]
+
+
+def stepwise(wire: str) -> Stepwise | None:
+    """Return the parts of a wire format's encoder; None where it only encodes contexts by themselves.
+
+    Raises:
+        InvalidPolicy: there is no such wire format.
+    """
+    parts: Stepwise | None = getattr(_module(wire), "STEPWISE", None)
+    return parts
 
 
 def encoder_number(wire: str) -> int:

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
-from timeline.wire.continued import Continued
+from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, marked_fixed_part, takes_marker
@@ -40,11 +40,6 @@ _SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking
 def encode(context: NeutralContext) -> dict[str, Any]:
     """Return the body of a request: ``system`` and ``tools`` only where given, cache markers at the cache points."""
     return _body(context, _Writer(context.model), gather(context.entries))
-
-
-def continued(model: str) -> Continued:
-    """Return an encoder for the contexts of one conversation and one model, which encodes only what is new in each."""
-    return Continued(lambda: _Writer(model), _body, encode)
 
 
 def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Response]) -> dict[str, Any]:
@@ -219,6 +214,9 @@ class _Writer:
         if number is not None:
             self._place[number] = self._parts
         self._parts += 1
+
+
+STEPWISE: Final = Stepwise(_Writer, _body)
 
 
 def sends_reasoning(entry: Entry, model: str) -> bool:

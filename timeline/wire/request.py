@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from timeline.errors import InvalidArgument
 from timeline.events import CallRequest
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json, sha256_hex
-from timeline.wire import encoder, encoder_number, given_keys
+from timeline.wire import encoded_alone, encoder, encoder_number, given_keys
 from timeline.wire.gemini_body import gemini_arguments, gemini_body, is_rewritten
 
 if TYPE_CHECKING:
@@ -106,10 +106,6 @@ def is_credential(name: str) -> bool:
     return _CREDENTIAL.fullmatch(re.sub(r"[^a-z0-9]", "", name.lower())) is not None
 
 
-def _encoded(wire: str, neutral: NeutralContext) -> dict[str, Any]:
-    return encoder(wire)(neutral)
-
-
 def make_request(
     neutral: NeutralContext,
     wire: str,
@@ -118,7 +114,7 @@ def make_request(
     parameters: Mapping[str, Any],
     conversation: str,
     context: int | None,
-    encode: Callable[[str, NeutralContext], dict[str, Any]] = _encoded,
+    encode: Callable[[str, NeutralContext], dict[str, Any]] = encoded_alone,
 ) -> Request:
     """Make the request of a context.
 
@@ -159,7 +155,7 @@ def body_text(neutral: NeutralContext, request: CallRequest) -> str:
     Raises:
         InvalidPolicy: this release has no such wire format.
     """
-    encoded = _encoded(request.wire, neutral.model_copy(update={"model": request.model}))
+    encoded = encoder(request.wire)(neutral.model_copy(update={"model": request.model}))
     return compact_json(_body(request.wire, request.model, request.parameters, encoded))
 
 

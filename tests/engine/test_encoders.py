@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from tests.depth import examples
 from tests.scenes import answer, call, opened, prompt, result
 from tests.wire.entries import contexts, hostile_entries, legal_entries
+from timeline.engine.encoders import Encoders
 from timeline.store.memory import MemoryStore
-from timeline.wire import WIRES, Encoders, encoder
-from timeline.wire.anthropic import continued, encode
+from timeline.wire import WIRES, encoder
+from timeline.wire.anthropic import encode
 from timeline.wire.read_only import read_only
 
 if TYPE_CHECKING:
@@ -54,18 +55,18 @@ def conversations(draw: st.DrawFn) -> list[NeutralContext]:
 @settings(max_examples=examples(300))
 def test_a_context_behind_others_is_encoded_in_the_bytes_of_one_alone(conversation: list[NeutralContext]) -> None:
     """Also where a late result belongs to an old call, where entries change, and for an earlier context."""
-    encoded = continued(conversation[0].model)
+    encoders = Encoders()
     for context in conversation:
-        assert json.dumps(encoded(context)) == json.dumps(encode(context))
+        assert json.dumps(encoders.encode(WIRE, context)) == json.dumps(encode(context))
 
 
 @given(conversations())
 def test_what_a_caller_changes_in_a_body_never_reaches_the_next_one(conversation: list[NeutralContext]) -> None:
     """Whatever can be changed is changed, everywhere in the body; the rest refuses."""
-    encoded = continued(conversation[0].model)
+    encoders = Encoders()
     expected = [json.dumps(encode(context)) for context in conversation]
     for context, body in zip(conversation, expected, strict=True):
-        made = encoded(context)
+        made = encoders.encode(WIRE, context)
         assert json.dumps(made) == body
         _spoil(made, {id(value) for value in _values_of(context)})
 

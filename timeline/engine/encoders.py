@@ -3,83 +3,79 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.frozen import begins_with
+from timeline.wire import encoded_alone, stepwise
 from timeline.wire.groups import Gatherer, Placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
-    from timeline.wire.groups import Item
+    from timeline.wire import Stepwise
     from timeline.wire.neutral import Entry, NeutralContext
 
 _OPEN_ITEMS: Final = 16
 """How many of the newest items are written anew for each context: a result may still become part of one of them."""
 
 
-class Writer(Protocol):
-    """Writes the messages of one wire, item by item."""
+class Encoders:
+    """The encoders of one conversation: each goes on from the last context, where its wire format can."""
 
-    def add(self, item: Item) -> None:
-        """Write an item."""
-        ...
+    def __init__(self) -> None:
+        self._continued: dict[tuple[str, str], _Continued] = {}
 
-    def branch(self) -> Any:
-        """Return a writer that goes on from here, and leaves this one as it is."""
-        ...
+    def encode(self, wire: str, context: NeutralContext) -> dict[str, Any]:
+        """Return the body of a context. What a caller changes in it reaches no later body.
 
-    def share(self, until: int) -> None:
-        """Make what was written read-only; ``until`` is the number of the first entry that is not written yet."""
-        ...
+        Raises:
+            InvalidPolicy: there is no such wire format.
+        """
+        parts = stepwise(wire)
+        if parts is None:
+            return encoded_alone(wire, context)
+        key = (wire, context.model)
+        if key not in self._continued:
+            self._continued[key] = _Continued(wire, context.model, parts)
+        return self._continued[key].encode(context)
 
 
-WriterT = TypeVar("WriterT", bound=Writer)
-
-
-class Continued:
-    """Encodes the contexts of one conversation, each from where the last one ended. The bytes are those of ``encode``.
+class _Continued:
+    """Encodes the contexts of one conversation, each from where the last one ended, in the bytes of the plain encoder.
 
     All but the newest items are written once, and shared by the bodies: their messages are read-only, see
     `timeline.wire.read_only`. Everything is written anew where one of the entries of last time is another one, or where
     a late entry becomes part of an older item.
 
     Args:
-        start: makes a writer that has written nothing.
-        finish: makes the body of a context from a writer and the items that it has yet to write.
-        encode: encodes a context by itself.
+        wire: the wire format.
+        model: id of the model that the contexts are for.
+        parts: of the wire's encoder.
     """
 
-    def __init__(
-        self,
-        start: Callable[[], WriterT],
-        finish: Callable[[NeutralContext, WriterT, Iterable[Item]], dict[str, Any]],
-        encode: Callable[[NeutralContext], dict[str, Any]],
-    ) -> None:
-        self._start: Callable[[], Any] = start
-        self._finish = finish
-        self._encode = encode
+    def __init__(self, wire: str, model: str, parts: Stepwise) -> None:
+        self._wire, self._model, self._parts = wire, model, parts
         self._lock = Lock()  # a context is a value: it may be encoded on any thread
         self._restart()
 
-    def __call__(self, context: NeutralContext) -> dict[str, Any]:
+    def encode(self, context: NeutralContext) -> dict[str, Any]:
         """Return the body of a context. It and its list of messages are new ones each time."""
         with self._lock:
             if len(context.entries) < len(self._entries) and begins_with(self._entries, context.entries):
-                return self._encode(context)  # an earlier one: the next will go on from the last
+                return encoded_alone(self._wire, context)  # an earlier one: the next will go on from the last
             if not begins_with(context.entries, self._entries):
                 self._restart()
             if self._take(context.entries) < self._settled:
                 self._restart()
                 self._take(context.entries)
             self._settle()
-            return self._finish(context, self._writer.branch(), self._gatherer.items[self._settled :])
+            return self._parts.finish(context, self._writer.branch(), self._gatherer.items[self._settled :])
 
     def _restart(self) -> None:
         self._entries: Sequence[Entry] = ()
         self._gatherer = Gatherer()
         self._settled = 0
-        self._writer = self._start()
+        self._writer = self._parts.start(self._model)
 
     def _take(self, entries: Sequence[Entry]) -> int:
         """Gather the entries that are new; return the lowest position of an item that changed."""
