@@ -16,6 +16,7 @@ from timeline.blocks import (
     AssistantCompletion,
     Attachment,
     Reasoning,
+    SystemMessage,
     ToolCall,
     ToolResult,
     UserPrompt,
@@ -180,9 +181,10 @@ async def test_a_picture_counts_and_is_sent() -> None:
 
 @pytest.mark.shows("001-4")
 async def test_every_kind_of_content_is_in_the_account() -> None:
-    """Prompts, completions, calls and results, each with its message's two tokens."""
+    """Prompts, completions, calls, results and what the system says, each with its message's two tokens."""
     timeline = await opened(MemoryStore(), policy=policies.keep_last())
     await timeline.append(prompt(10), Reasoning(text="abcd" * 3), answer(20), call("c", "run"), result("c", 30))
+    await timeline.append(SystemMessage(text="abcd" * 7))
     account = (await timeline.render()).account
     assert account.by_category == {
         "prompts": 10 + 2,
@@ -190,6 +192,7 @@ async def test_every_kind_of_content_is_in_the_account() -> None:
         "completions": 20,
         "calls": 2,
         "results": 31 + 2,  # 120 characters and two quotes
+        "other": 7 + 2,
     }
     assert account.messages == sum(account.by_category.values())
 
@@ -428,6 +431,19 @@ async def test_parallel_results_keep_the_one_call_message_that_made_them() -> No
     assert shown(timeline)[1:] == [f"p{n}.{kind}" for kind in ("call", "result") for n in range(3)]
 
 
+@pytest.mark.shows("001-16", "R-001-9")
+async def test_a_boundary_that_goes_back_to_the_first_message_leaves_nothing_to_summarise() -> None:
+    """Twelve results, of which the newest ten are to stay, keep the one response that called."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    await timeline.render(system=SYSTEM)
+    calls = [call(f"p{n}", response_id="m") for n in range(12)]
+    await timeline.append(*calls, *(result(f"p{n}", 40) for n in range(12)))
+    before = shown(timeline)
+    with pytest.raises(CompactionRefused) as refused:
+        await timeline.compact()
+    assert (refused.value.reason, shown(timeline)) == ("nothing_to_cover", before)
+
+
 @pytest.mark.shows("001-18", "001-39", "R-001-19")
 @pytest.mark.parametrize("system", [SYSTEM, None])
 async def test_a_summary_alone_behind_the_boundary_is_not_summarised_again(system: str | None) -> None:
@@ -600,9 +616,8 @@ async def test_a_record_names_pictures_and_leaves_out_thoughts_and_empty_message
     ]
 
 
-@pytest.mark.shows(
-    "001-21", "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36", "R-001-11", "R-001-15"
-)
+@pytest.mark.shows("001-21", "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-30", "001-35", "001-36")
+@pytest.mark.shows("R-001-11", "R-001-15")
 async def test_a_model_is_asked_for_the_designs_sections() -> None:
     """Headings and columns in their order, 800 tokens, no code blocks, errors only where there were any."""
     [told] = await asked_of_a_model(UserPrompt(text=TASK))

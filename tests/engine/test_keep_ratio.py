@@ -390,6 +390,21 @@ async def test_what_no_compaction_can_make_fit_is_a_typed_error() -> None:
 
 
 @pytest.mark.shows("003-28", "R-003-9")
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("nothing", ["", " \n"])
+async def test_an_empty_answer_is_a_failure(nothing: str, *, own: bool) -> None:
+    """Of a summarizer of the application's own and of a function that asks a model; blanks alone are no answer."""
+
+    async def ask(_: str) -> str:
+        return nothing
+
+    summarizer = Scribe(answers=[nothing]) if own else CallableSummarizer(ask)
+    context = await (await talking(*ten_messages(150_000), summarizer=summarizer)).render(system=SYSTEM)
+    assert shown(context)[1].startswith(NOTICE)
+    assert len(context.neutral.entries) == 2 + 4
+
+
+@pytest.mark.shows("003-28", "R-003-9")
 async def test_a_model_that_does_not_answer_in_time_is_a_failure() -> None:
     """The application's own timeout; the notice takes the summary's place, and the newest 40 % stay."""
 

@@ -164,7 +164,7 @@ def test_a_window_that_answers_share_is_not_promised_to_requests() -> None:
     assert policies.prune_then_summarize(model="gpt-5").max_tokens == 400_000
 
 
-@pytest.mark.shows("004-35")
+@pytest.mark.shows("004-35", "004-95")
 def test_what_is_given_goes_before_what_the_model_takes() -> None:
     """`model=` fills in, it never overrides."""
     policy = policies.prune_then_summarize(model="claude-opus-5", max_tokens=50_000, output_reserve=500, margin=0.2)
