@@ -775,11 +775,10 @@ async def test_the_agents_own_model_may_write_the_summary() -> None:
 async def test_the_event_names_what_is_covered_and_the_next_load_leaves_it_out(tmp_path: Path) -> None:
     """Round, tokens before and after, summary, covered versions; a second process gets the list that is left."""
     async with open_store(tmp_path / "a.db") as store:
-        timeline = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
-        await timeline.render(system=SYSTEM)
+        timeline = await opened(store, policy=policies.keep_last(max_tokens=48_000), summarizer=Scribe())
         await timeline.append(*talk(30))
         versions = [item.version for item in timeline.window.items]
-        await timeline.compact()
+        await timeline.render(system=SYSTEM)  # due from 29,600 tokens on
         [completed] = await payloads_of(store, "compaction.completed")
     assert (completed.round, completed.before_tokens, completed.after_tokens) == (1, 30 * 1_002, 10 * 1_002 + 10 + 2)
     assert completed.block.text == "## Session Summary (Round 1)\n\nhistory 1"
