@@ -104,13 +104,16 @@ PICTURE: Final[dict[str, Any]] = {"type": "image_url", "image_url": {"url": "dat
 
 
 @pytest.mark.shows("000-17")
-@pytest.mark.parametrize("kind", ["picture", "parts", "pinned", "plain"])
+@pytest.mark.parametrize("kind", ["picture", "parts", "data", "pinned", "plain"])
 async def test_a_short_message_that_is_more_than_its_text_stays(kind: str) -> None:
-    """With a picture, in several parts, or pinned; the same text alone goes."""
+    """With a picture, in several parts, with data of its own, or pinned; the same text alone goes."""
     timeline = await talking(policies.priority_chain(max_tokens=20_000), *turn(), summarizer=Mute())
     more: dict[str, list[Any]] = {"picture": [PICTURE], "parts": [{"type": "text", "text": "go"}]}
     content = [{"type": "text", "text": "ok"}, *more.get(kind, [])]
-    [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
+    if kind == "data":
+        [block] = await timeline.append(UserPrompt(text="ok", data=content))
+    else:
+        [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
     if kind == "pinned":
         await timeline.pin(block.path)
     await timeline.append(answer(20), *turn(16_900, asked=100))
@@ -296,7 +299,9 @@ async def test_what_the_user_says_under_the_heading_of_a_summary_is_no_summary()
 @pytest.mark.parametrize(("target", "first"), [(0.9, "p.call"), (0.5, "d.call")])
 async def test_a_cut_inside_a_response_that_is_too_large_to_keep_goes_on_behind_it(target: float, first: str) -> None:
     """Two calls and their results have 12,000 of 20,000 tokens: the cut is before them where they may stay."""
-    policy = policies.cut_point(counter="chars4", max_tokens=20_000, keep_recent_tokens=8_000, target=target)
+    policy = policies.cut_point(
+        counter="chars4", max_tokens=20_000, keep_recent_tokens=8_000, target=target, halvings=0
+    )
     large = [call(name, arguments={"x": "w" * 12_000}, response_id="m") for name in "pq"]
     results = [result(name, 3_000) for name in "pq"]
     timeline = await talking(policy, *turn(4_000), prompt(50), *large, *results, *exchange("d", 500))

@@ -434,18 +434,20 @@ async def test_the_prune_stops_at_a_summary() -> None:
 
 
 @pytest.mark.shows("004-43")
-async def test_an_output_that_a_summary_carried_is_cleared_once_it_is_unpinned() -> None:
-    """It is older than the summary, but is sent behind it."""
+@pytest.mark.parametrize(("pinned", "state"), [(True, "carried"), (False, "hidden")])
+async def test_an_output_that_a_summary_carried_is_cleared_once_it_is_unpinned(*, pinned: bool, state: str) -> None:
+    """It is older than the summary, but is sent behind it; what is pinned stays."""
     timeline = await talking(
         quarters(protect=0, minimum=1, keep_turns=1), prompt(), *exchange("old", 900), *turn(900), *turn(900)
     )
     await timeline.pin("tc:turn_1.old.result")
     await timeline.compact()
-    await timeline.unpin("tc:turn_1.old.result")
+    if not pinned:
+        await timeline.unpin("tc:turn_1.old.result")
     await timeline.append(prompt(), *exchange("new", 900), *turn())
     await timeline.end_run()
     states = {item.block.path: item.state for item in timeline.window.items if isinstance(item.block, ToolResult)}
-    assert states == {"tc:turn_1.old.result": "hidden", "tc:turn_4.new.result": "hidden"}
+    assert states == {"tc:turn_1.old.result": state, "tc:turn_4.new.result": "hidden"}
 
 
 @pytest.mark.shows("004-1", "004-14", "004-45", "004-46", "004-47", "004-53", "004-54", "004-55", "R-004-11")
