@@ -202,6 +202,23 @@ async def test_a_split_turns_prefix_is_asked_for_by_itself() -> None:
     assert shown(await timeline.render()) == ["conv.range.summary", "user.prompt", "d.call", "d.result"]
 
 
+@pytest.mark.shows("002-30", "002-31")
+async def test_neither_part_of_a_summary_takes_more_than_half_of_what_it_summarises() -> None:
+    """Of two turns of 605 tokens it is 605, of two exchanges of 302 in the split turn 302."""
+    scribe = Scribe()
+    await compacted(
+        500,
+        *turn(600),
+        *turn(600),
+        prompt(),
+        *exchange("a", 300),
+        *exchange("b", 300),
+        *exchange("d", 500),
+        summarizer=scribe,
+    )
+    assert {request.kind: request.max_tokens for request in scribe.asked} == {"history": 605, "turn_prefix": 302}
+
+
 @pytest.mark.shows("002-30")
 async def test_a_long_range_is_summarised_chunk_by_chunk() -> None:
     """Each question but the first holds the answer before it, and none exceeds the model's window."""

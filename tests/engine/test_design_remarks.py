@@ -345,8 +345,10 @@ async def test_a_long_way_to_the_tail_has_a_cache_point_of_its_own() -> None:
     timeline = await talking(policies.cut_point(counter="chars4"), prompt(), *calls, *results)
     context = await timeline.render()
     assert [(point.kind, point.index) for point in context.cache_points] == [("lagging", 10), ("tail", 30)]
-    short = await talking(policies.cut_point(counter="chars4"), prompt(), *calls[:9], *results[:9])
-    assert [point.kind for point in (await short.render()).cache_points] == ["tail"]
+    for first, kinds in (([], ["tail"]), ([answer(response_id="m")], ["lagging", "tail"])):  # 20 blocks, and 21
+        said = [prompt(), *first, answer(response_id="m"), *calls[:9], *results[:9]]
+        short = await talking(policies.cut_point(counter="chars4"), *said)
+        assert [point.kind for point in (await short.render()).cache_points] == kinds
 
 
 @pytest.mark.shows("002-64")
@@ -597,6 +599,22 @@ async def test_what_is_pinned_and_a_call_that_waits_stay_in_view(name: str) -> N
     assert carried[:2] == [("ar:turn_1.user.prompt", "carried"), ("tc:turn_1.w.call", "carried")]
     sent = str((await timeline.render(system="You help.")).to_openai_chat()["messages"])
     assert "Mind this." in sent
+
+
+@pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")
+@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize(("tokens", "state"), [(5_600, "carried"), (6_001, "hidden")])
+async def test_what_is_pinned_is_a_preview_beyond_a_share_of_the_limit(name: str, tokens: int, state: str) -> None:
+    """Up to 15 % of 40,000 tokens it stays whole; of more its beginning and its end are shown."""
+    overhead = PRESETS[name]().message_tokens
+    timeline = await talking(PRESETS[name](counter="chars4", max_tokens=40_000))
+    await timeline.render(system="You help.")
+    await timeline.append(prompt(tokens - overhead), *said(60, 300))
+    await timeline.pin("ar:turn_1.user.prompt")
+    await timeline.compact()
+    [pinned] = [item for item in timeline.window.items if item.block.path == "ar:turn_1.user.prompt"]
+    assert (pinned.carried, pinned.state) == (True, state)
+    assert pinned.shown_tokens == pinned.tokens if state == "carried" else pinned.shown_tokens <= 400
 
 
 @pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")

@@ -1002,6 +1002,18 @@ async def test_of_few_messages_fewer_than_800_tokens_are_asked_for() -> None:
 
 
 @pytest.mark.shows("001-27", "R-001-12")
+async def test_in_a_later_round_the_summary_before_is_added_to_the_half() -> None:
+    """Four messages of 302 tokens: half of them in the first round, with the 300 of its summary in the second."""
+    scribe = Scribe(answers=["abcd" * 300, "history 2"])
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=scribe)
+    await timeline.render(system=SYSTEM)
+    for size in (6, 4):
+        await timeline.append(*[answer(300) if n % 2 else prompt(300) for n in range(size)])
+        await timeline.compact()
+    assert [request.max_tokens for request in scribe.asked] == [4 * 302 // 2, 300 + 4 * 302 // 2]
+
+
+@pytest.mark.shows("001-27", "R-001-12")
 async def test_a_summary_takes_no_more_than_an_eighth_of_a_small_limit() -> None:
     """500 tokens of 4,000, however much is summarised."""
     scribe = Scribe()
