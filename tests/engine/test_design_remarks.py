@@ -225,6 +225,7 @@ async def test_the_hook_makes_no_copy_of_the_messages_that_stay_as_they_are() ->
     timeline = await talking(policies.keep_last())
     given = [{"role": "assistant" if number % 2 else "user", "content": f"message {number}"} for number in range(11)]
     sent = (await timeline.step_hook("openai_chat").prepare_step(messages=given))["messages"]
+    assert sent is not given
     assert len(sent) == len(given)
     assert all(one is other for one, other in zip(sent, given, strict=True))
 
