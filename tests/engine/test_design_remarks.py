@@ -104,16 +104,13 @@ PICTURE: Final[dict[str, Any]] = {"type": "image_url", "image_url": {"url": "dat
 
 
 @pytest.mark.shows("000-17")
-@pytest.mark.parametrize("kind", ["picture", "parts", "data", "pinned", "plain"])
+@pytest.mark.parametrize("kind", ["picture", "parts", "pinned", "plain"])
 async def test_a_short_message_that_is_more_than_its_text_stays(kind: str) -> None:
-    """With a picture, in several parts, with data of its own, or pinned; the same text alone goes."""
+    """With a picture, in several parts, or pinned; the same text alone goes."""
     timeline = await talking(policies.priority_chain(max_tokens=20_000), *turn(), summarizer=Mute())
     more: dict[str, list[Any]] = {"picture": [PICTURE], "parts": [{"type": "text", "text": "go"}]}
     content = [{"type": "text", "text": "ok"}, *more.get(kind, [])]
-    if kind == "data":
-        [block] = await timeline.append(UserPrompt(text="ok", data=content))
-    else:
-        [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
+    [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
     if kind == "pinned":
         await timeline.pin(block.path)
     await timeline.append(answer(20), *turn(16_900, asked=100))
@@ -600,22 +597,6 @@ async def test_what_is_pinned_and_a_call_that_waits_stay_in_view(name: str) -> N
     assert carried[:2] == [("ar:turn_1.user.prompt", "carried"), ("tc:turn_1.w.call", "carried")]
     sent = str((await timeline.render(system="You help.")).to_openai_chat()["messages"])
     assert "Mind this." in sent
-
-
-@pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")
-@pytest.mark.parametrize("name", DESIGNS)
-@pytest.mark.parametrize(("tokens", "state"), [(5_600, "carried"), (6_001, "hidden")])
-async def test_what_is_pinned_is_a_preview_beyond_a_share_of_the_limit(name: str, tokens: int, state: str) -> None:
-    """Up to 15 % of 40,000 tokens it stays whole; of more its beginning and its end are shown."""
-    overhead = PRESETS[name]().message_tokens
-    timeline = await talking(PRESETS[name](counter="chars4", max_tokens=40_000))
-    await timeline.render(system="You help.")
-    await timeline.append(prompt(tokens - overhead), *said(60, 300))
-    await timeline.pin("ar:turn_1.user.prompt")
-    await timeline.compact()
-    [pinned] = [item for item in timeline.window.items if item.block.path == "ar:turn_1.user.prompt"]
-    assert (pinned.carried, pinned.state) == (True, state)
-    assert pinned.shown_tokens == pinned.tokens if state == "carried" else pinned.shown_tokens <= 400
 
 
 @pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")

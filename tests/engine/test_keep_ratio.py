@@ -289,6 +289,21 @@ async def test_a_long_summary_is_cut_and_is_no_failure(tokens: int, *, own: bool
     assert "was cut to" in str(compaction.written_by.fallback_reason)
 
 
+@pytest.mark.shows("003-28", "R-003-9")
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("nothing", ["", " \n"])
+async def test_an_empty_answer_is_a_failure(nothing: str, *, own: bool) -> None:
+    """Of a summarizer of the application's own and of a function that asks a model; blanks alone are no answer."""
+
+    async def ask(_: str) -> str:
+        return nothing
+
+    summarizer = Scribe(answers=[nothing]) if own else CallableSummarizer(ask)
+    context = await (await talking(*ten_messages(150_000), summarizer=summarizer)).render(system=SYSTEM)
+    assert shown(context)[1].startswith(NOTICE)
+    assert len(context.neutral.entries) == 2 + 4
+
+
 @pytest.mark.shows("003-3", "003-4", "003-5", "003-18", "003-25", "R-003-8")
 @pytest.mark.parametrize("reactive", [False, True], ids=["proactive", "reactive"])
 @pytest.mark.parametrize("fails", [False, True], ids=["summary", "notice"])
@@ -387,21 +402,6 @@ async def test_what_no_compaction_can_make_fit_is_a_typed_error() -> None:
     assert (await (await talking(prompt(183_000))).render()).account.available > 0
     with pytest.raises(BudgetImpossible):
         await (await talking(prompt(10))).render(system=words(183_616))
-
-
-@pytest.mark.shows("003-28", "R-003-9")
-@pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize("nothing", ["", " \n"])
-async def test_an_empty_answer_is_a_failure(nothing: str, *, own: bool) -> None:
-    """Of a summarizer of the application's own and of a function that asks a model; blanks alone are no answer."""
-
-    async def ask(_: str) -> str:
-        return nothing
-
-    summarizer = Scribe(answers=[nothing]) if own else CallableSummarizer(ask)
-    context = await (await talking(*ten_messages(150_000), summarizer=summarizer)).render(system=SYSTEM)
-    assert shown(context)[1].startswith(NOTICE)
-    assert len(context.neutral.entries) == 2 + 4
 
 
 @pytest.mark.shows("003-28", "R-003-9")

@@ -136,14 +136,6 @@ def test_a_search_of_the_memory_has_the_paths_that_it_found(found: str) -> None:
     assert search.hit_paths == ("ar:turn_0.user.prompt", "fi:turn_0.plan")
 
 
-@pytest.mark.shows("002-48")
-def test_of_the_paths_that_a_search_of_the_memory_found_ten_are_listed() -> None:
-    """The result has them all; the number of hits is that of all of them."""
-    found = "\n".join(f"ar:turn_{number}.user.prompt" for number in range(12))
-    [search] = digest_of(*used("a", "memsearch", found, query="deadline")).searches
-    assert (search.hits, search.hit_paths) == (12, tuple(f"ar:turn_{number}.user.prompt" for number in range(10)))
-
-
 def test_a_failed_call_that_is_no_command_is_an_error() -> None:
     """Commands say themselves that they failed; other tools' failures are listed with their message."""
     digest = digest_of(
