@@ -99,13 +99,14 @@ async def test_an_approval_records_where_the_messages_of_the_stage_stand() -> No
     """Versions of the first and last message block, and how many messages: a response with its calls is one."""
     timeline = await open_chain()
     await timeline.append(*turn())
-    await timeline.enter_stage("gagasan")
+    await timeline.enter_stage("gagasan", "Gagasan Utama")
     await timeline.append(Note(text="pinned"), prompt(), answer(response_id="r"), call("a", response_id="r"))
     await timeline.append(result("a"), SystemMessage(text="the runtime's own"))
     approved = await timeline.approve_stage(decision="d")
     assert approved.approval is not None
     assert (approved.approval.first, approved.approval.last, approved.approval.count) == (6, 9, 3)
-    assert approved.label == "gagasan"
+    assert (approved.approval.stage, approved.approval.label) == ("gagasan", "Gagasan Utama")
+    assert (await timeline.enter_stage("topik")).label == "topik"
 
 
 async def test_a_stage_without_messages_has_no_boundaries() -> None:

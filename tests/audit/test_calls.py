@@ -345,6 +345,7 @@ async def test_a_framework_that_encodes_by_itself_is_said_to(store: EventStore) 
     assert (call.body, call.request) == ("framework", request.body)
 
 
+@pytest.mark.shows("004-18")
 async def test_a_refused_call_and_its_retry_are_calls(store: EventStore) -> None:
     """Each with its own request, though the reply is recorded without naming one."""
     timeline = await opened(store, policy=small_policy(max_tokens=8_000))

@@ -118,6 +118,27 @@ async def test_a_block_is_counted_once_and_the_count_is_stored() -> None:
     assert again.window.tokens == 100
 
 
+@pytest.mark.shows("001-62", "004-99")
+async def test_renders_count_no_text_again() -> None:
+    """A block is counted as it is appended, a system prompt by the first render that has it."""
+    counted: list[str] = []
+
+    class Noting(QuarterCounter):
+        """Keeps the texts that it is asked to count."""
+
+        def count(self, text: str) -> int:
+            counted.append(text)
+            return super().count(text)
+
+    timeline = await opened(MemoryStore(), counter=Noting())
+    for text in ("one", "two", "three"):
+        await timeline.append(prompt(text=text), answer(text=f"{text} done"))
+        for _ in range(2):
+            await timeline.render(system=SYSTEM)
+    once = [SYSTEM, *(said for text in ("one", "two", "three") for said in (text, f"{text} done"))]
+    assert sorted(text for text in counted if text) == sorted(once)
+
+
 async def test_blocks_of_one_append_are_one_transaction() -> None:
     """One invalid block and none is written."""
     store = MemoryStore()
@@ -306,6 +327,16 @@ async def test_a_model_call_is_recorded_with_its_usage() -> None:
     assert event.at == after(2)
     assert (payload.usage, payload.model, payload.response_id) == (usage, "m", "r1")
     assert (payload.finish_reason, payload.started_at) == ("end_turn", after(1))
+
+
+@pytest.mark.shows("004-18")
+async def test_a_failed_call_is_recorded_with_its_error() -> None:
+    """On one line, under the reason `error`."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.record_model_call(model="m", error="Overloaded.\nTry again later.")
+    [payload] = await payloads_of(store, "model.called")
+    assert (payload.finish_reason, payload.error) == ("error", "Overloaded. Try again later.")
 
 
 async def test_a_model_call_names_the_render_that_it_answers() -> None:

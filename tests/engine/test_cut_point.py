@@ -202,6 +202,23 @@ async def test_a_split_turns_prefix_is_asked_for_by_itself() -> None:
     assert shown(await timeline.render()) == ["conv.range.summary", "user.prompt", "d.call", "d.result"]
 
 
+@pytest.mark.shows("002-30", "002-31")
+async def test_neither_part_of_a_summary_takes_more_than_half_of_what_it_summarises() -> None:
+    """Of two turns of 605 tokens it is 605, of two exchanges of 302 in the split turn 302."""
+    scribe = Scribe()
+    await compacted(
+        500,
+        *turn(600),
+        *turn(600),
+        prompt(),
+        *exchange("a", 300),
+        *exchange("b", 300),
+        *exchange("d", 500),
+        summarizer=scribe,
+    )
+    assert {request.kind: request.max_tokens for request in scribe.asked} == {"history": 605, "turn_prefix": 302}
+
+
 @pytest.mark.shows("002-30")
 async def test_a_long_range_is_summarised_chunk_by_chunk() -> None:
     """Each question but the first holds the answer before it, and none exceeds the model's window."""
@@ -313,29 +330,25 @@ async def test_the_stream_begins_at_the_latest_summary_with_replacements_and_fre
     assert context.cache_points[-1].index != earlier.cache_points[-1].index
 
 
-@pytest.mark.shows("002-38", "002-39", "002-40", "002-41", "002-44", "R-002-5")
+@pytest.mark.shows("002-38", "002-39", "002-40", "002-41", "002-43", "002-44", "R-002-5")
 @pytest.mark.parametrize(
-    ("rounds", "points"),
+    ("rule", "rounds", "points"),
     [
-        (4, {"previous_turn": "turn_1.assistant.completion", "tail": "turn_2.c3.result"}),
-        (
-            5,
-            {
-                "previous_turn": "turn_1.assistant.completion",
-                "pre_tail": "turn_2.c0.result",
-                "tail": "turn_2.c4.result",
-            },
-        ),
+        ({"min_rounds": 6}, 4, {"tail": "turn_2.c3.result"}),
+        ({"min_rounds": 6}, 5, {"pre_tail": "turn_2.c0.result", "tail": "turn_2.c4.result"}),
+        ({"offset_rounds": 2}, 3, {"tail": "turn_2.c2.result"}),
+        ({"offset_rounds": 2}, 4, {"pre_tail": "turn_2.c1.result", "tail": "turn_2.c3.result"}),
     ],
 )
 async def test_cache_points_stand_on_last_blocks_and_the_pre_tail_needs_five_rounds(
-    rounds: int, points: dict[str, str]
+    rule: dict[str, int], rounds: int, points: dict[str, str]
 ) -> None:
-    """The answer before the current turn's prompt, the last result of round N - 4, the newest block.
+    """The answer before the current turn's prompt, the last result of round N - 4 (or N - 2), the newest block.
 
-    The turn before is a round as well, so that one conversation has `rounds` of them and its own.
+    The turn before is a round as well: one more than `rounds`.
     """
-    policy = policies.cut_point(counter="chars4", cache_points={"min_rounds": 6})
+    points = {"previous_turn": "turn_1.assistant.completion", **points}
+    policy = policies.cut_point(counter="chars4", cache_points=rule)
     timeline = await opened(MemoryStore(), policy=policy)
     await timeline.append(*turn(), prompt(), *(block for n in range(rounds) for block in exchange(f"c{n}")))
     context = await timeline.render()
@@ -361,14 +374,14 @@ async def test_the_next_load_begins_at_the_latest_summary(tmp_path: Path) -> Non
 
 @pytest.mark.shows("R-002-8")
 async def test_as_first_shipped_it_hides_290_seconds_after_the_last_call() -> None:
-    """300 seconds less 10, two turns intact; nothing a second earlier."""
+    """300 seconds less 10, two turns intact; nothing a second earlier, and an hour of the provider's does not count."""
     hiding = {"unit": "turns", "intact": 2, "files": 2, "old": 10, "ttl": 300, "grace": -10}
     policy = policies.cut_point(counter="chars4", keep_recent=0.7, hiding=hiding, max_tokens=20_000)
     for seconds, decided in ((289, []), (290, ["hidden"])):
         timeline = await opened(MemoryStore(), policy=policy)
         for number in range(4):
             await timeline.append(prompt(), *exchange(f"c{number}", 900), answer())
-        await timeline.record_model_call(Usage(input_tokens=9), model="m", started_at=AT, now=AT)
+        await timeline.record_model_call(Usage(input_tokens=9, cache_write_1h_tokens=9), model="m", now=AT)
         context = await timeline.render(now=after(seconds))
         assert [taken.kind for taken in context.decisions] == decided
     assert [block.path for block in context.blocks if block.state == "hidden"] == [

@@ -178,6 +178,17 @@ async def test_hooks_are_awaited_with_exactly_the_seeds_keys() -> None:
     assert journal.entries[-1][1]["compacted_tokens"] == sum(held[version] for version in gone)
 
 
+@pytest.mark.shows("002-51", "002-52")
+@pytest.mark.parametrize("hooks", [Hooks(), saying()], ids=["none", "one"])
+async def test_hooks_are_optional(hooks: Hooks) -> None:
+    """A compaction goes on without those that the application does not give, and records no failure of theirs."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe(), hooks=hooks)
+    await timeline.append(*FINISHED)
+    assert [taken.kind for taken in (await timeline.render()).decisions] == ["compacted"]
+    assert await payloads_of(store, "hook.failed") == []
+
+
 async def test_no_hook_is_called_where_nothing_is_compacted() -> None:
     """Neither under the limit nor for a refusal."""
     journal = Journal()

@@ -16,6 +16,7 @@ from timeline.blocks import (
     AssistantCompletion,
     Attachment,
     Reasoning,
+    SystemMessage,
     ToolCall,
     ToolResult,
     UserPrompt,
@@ -180,9 +181,10 @@ async def test_a_picture_counts_and_is_sent() -> None:
 
 @pytest.mark.shows("001-4")
 async def test_every_kind_of_content_is_in_the_account() -> None:
-    """Prompts, completions, calls and results, each with its message's two tokens."""
+    """Prompts, completions, calls, results and what the system says, each with its message's two tokens."""
     timeline = await opened(MemoryStore(), policy=policies.keep_last())
     await timeline.append(prompt(10), Reasoning(text="abcd" * 3), answer(20), call("c", "run"), result("c", 30))
+    await timeline.append(SystemMessage(text="abcd" * 7))
     account = (await timeline.render()).account
     assert account.by_category == {
         "prompts": 10 + 2,
@@ -190,6 +192,7 @@ async def test_every_kind_of_content_is_in_the_account() -> None:
         "completions": 20,
         "calls": 2,
         "results": 31 + 2,  # 120 characters and two quotes
+        "other": 7 + 2,
     }
     assert account.messages == sum(account.by_category.values())
 
@@ -428,6 +431,19 @@ async def test_parallel_results_keep_the_one_call_message_that_made_them() -> No
     assert shown(timeline)[1:] == [f"p{n}.{kind}" for kind in ("call", "result") for n in range(3)]
 
 
+@pytest.mark.shows("001-16", "R-001-9")
+async def test_a_boundary_that_goes_back_to_the_first_message_leaves_nothing_to_summarise() -> None:
+    """Twelve results, of which the newest ten are to stay, keep the one response that called."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    await timeline.render(system=SYSTEM)
+    calls = [call(f"p{n}", response_id="m") for n in range(12)]
+    await timeline.append(*calls, *(result(f"p{n}", 40) for n in range(12)))
+    before = shown(timeline)
+    with pytest.raises(CompactionRefused) as refused:
+        await timeline.compact()
+    assert (refused.value.reason, shown(timeline)) == ("nothing_to_cover", before)
+
+
 @pytest.mark.shows("001-18", "001-39", "R-001-19")
 @pytest.mark.parametrize("system", [SYSTEM, None])
 async def test_a_summary_alone_behind_the_boundary_is_not_summarised_again(system: str | None) -> None:
@@ -600,9 +616,8 @@ async def test_a_record_names_pictures_and_leaves_out_thoughts_and_empty_message
     ]
 
 
-@pytest.mark.shows(
-    "001-21", "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36", "R-001-11", "R-001-15"
-)
+@pytest.mark.shows("001-21", "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-30", "001-35", "001-36")
+@pytest.mark.shows("R-001-11", "R-001-15")
 async def test_a_model_is_asked_for_the_designs_sections() -> None:
     """Headings and columns in their order, 800 tokens, no code blocks, errors only where there were any."""
     [told] = await asked_of_a_model(UserPrompt(text=TASK))
@@ -760,11 +775,10 @@ async def test_the_agents_own_model_may_write_the_summary() -> None:
 async def test_the_event_names_what_is_covered_and_the_next_load_leaves_it_out(tmp_path: Path) -> None:
     """Round, tokens before and after, summary, covered versions; a second process gets the list that is left."""
     async with open_store(tmp_path / "a.db") as store:
-        timeline = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
-        await timeline.render(system=SYSTEM)
+        timeline = await opened(store, policy=policies.keep_last(max_tokens=48_000), summarizer=Scribe())
         await timeline.append(*talk(30))
         versions = [item.version for item in timeline.window.items]
-        await timeline.compact()
+        await timeline.render(system=SYSTEM)  # due from 29,600 tokens on
         [completed] = await payloads_of(store, "compaction.completed")
     assert (completed.round, completed.before_tokens, completed.after_tokens) == (1, 30 * 1_002, 10 * 1_002 + 10 + 2)
     assert completed.block.text == "## Session Summary (Round 1)\n\nhistory 1"
@@ -985,6 +999,18 @@ async def test_of_few_messages_fewer_than_800_tokens_are_asked_for() -> None:
     [request] = scribe.asked
     assert (len(request.blocks), request.max_tokens) == (8, 8 * (150 + 2) // 2) == (8, 608)
     assert "At most 486 tokens." in prompts[0]
+
+
+@pytest.mark.shows("001-27", "R-001-12")
+async def test_in_a_later_round_the_summary_before_is_added_to_the_half() -> None:
+    """Four messages of 302 tokens: half of them in the first round, with the 300 of its summary in the second."""
+    scribe = Scribe(answers=["abcd" * 300, "history 2"])
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=scribe)
+    await timeline.render(system=SYSTEM)
+    for size in (6, 4):
+        await timeline.append(*[answer(300) if n % 2 else prompt(300) for n in range(size)])
+        await timeline.compact()
+    assert [request.max_tokens for request in scribe.asked] == [4 * 302 // 2, 300 + 4 * 302 // 2]
 
 
 @pytest.mark.shows("001-27", "R-001-12")

@@ -289,6 +289,16 @@ async def test_a_long_summary_is_cut_and_is_no_failure(tokens: int, *, own: bool
     assert "was cut to" in str(compaction.written_by.fallback_reason)
 
 
+@pytest.mark.shows("003-28", "R-003-9")
+@pytest.mark.parametrize("nothing", ["", " \n"])
+async def test_nothing_from_a_summarizer_of_the_applications_own_is_a_failure(nothing: str) -> None:
+    """Blanks alone are no answer: the notice takes the summary's place, and the newest 40 % stay."""
+    timeline = await talking(*ten_messages(150_000), summarizer=Scribe(answers=[nothing]))
+    context = await timeline.render(system=SYSTEM)
+    assert shown(context)[1].startswith(NOTICE)
+    assert len(context.neutral.entries) == 2 + 4
+
+
 @pytest.mark.shows("003-3", "003-4", "003-5", "003-18", "003-25", "R-003-8")
 @pytest.mark.parametrize("reactive", [False, True], ids=["proactive", "reactive"])
 @pytest.mark.parametrize("fails", [False, True], ids=["summary", "notice"])

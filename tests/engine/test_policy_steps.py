@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.scenes import AT, Mute, Scribe, answer, exchange, log_of, opened, payloads_of, prompt, turn
+from tests.scenes import Mute, Scribe, after, answer, exchange, log_of, opened, payloads_of, prompt, turn
 from timeline import policies
 from timeline.errors import CompactionRefused, ContextOverflow
 from timeline.planning.clear_tool_outputs import CLEARED
@@ -256,10 +256,10 @@ async def test_a_compaction_is_one_line_of_the_programs_log(caplog: pytest.LogCa
     timeline = await prompted(policies.keep_last(), *fifty_messages())
     with caplog.at_level("INFO", logger="timeline"):
         [taken] = await timeline.compact()
-    before, after = taken.facts["before_tokens"], taken.facts["after_tokens"]
-    assert after == (await timeline.render(system="You are an agent.")).account.messages  # without the system prompt
+    before, left = taken.facts["before_tokens"], taken.facts["after_tokens"]
+    assert left == (await timeline.render(system="You are an agent.")).account.messages  # without the system prompt
     [line] = caplog.messages
-    assert line == f"conversation c: compaction 1: {before} -> {after} tokens (39 messages summarised)"
+    assert line == f"conversation c: compaction 1: {before} -> {left} tokens (39 messages summarised)"
 
 
 @pytest.mark.shows("001-39", "001-47", "R-001-19")
@@ -448,9 +448,9 @@ async def test_outputs_are_cleared_first_and_a_summary_follows_only_where_that_i
 async def test_what_was_cleared_keeps_its_size_and_says_when() -> None:
     """Of a cleared output the call, the tokens and the time are known, and the content can be read."""
     timeline = await talking(pruning(3_000), *large_outputs())
-    await timeline.render()
+    await timeline.render(now=after(60))
     [hidden] = [event for event in await log_of(timeline._store) if event.type == "blocks.hidden"]
-    assert hidden.at == AT
+    assert hidden.at == after(60)
     items = {item.block.path: item for item in timeline.window.items}
     cleared = items["tc:turn_1.a.result"]
     assert cleared.replacement is not None

@@ -29,7 +29,7 @@ from tests.scenes import (
 from tests.sdks import anthropic_message
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
-from timeline.errors import ContextOverflow
+from timeline.errors import CompactionRefused, ContextOverflow
 from timeline.lifecycle import (
     CompactionCompleteEvent,
     CompactionStartEvent,
@@ -78,7 +78,7 @@ async def test_each_part_counts_and_a_message_and_a_step_four_more() -> None:
         Reasoning(text="y" * 9, response_id="m"),  # 3, and the response's message and step
         AssistantCompletion(text="z" * 5, response_id="m"),  # 2
         ToolCall(call_id="c", name="run", arguments={"b": 1, "a": "x"}, response_id="m"),  # run{"a":"x","b":1}: 5
-        ToolResult(call_id="c", text="o" * 13),  # 4, and its message
+        ToolResult(call_id="c", text="o\n" * 6 + "o"),  # 4, and its message; as JSON it would be 6
     ]
     timeline = await talking(quarters(), *blocks)
     account = (await timeline.render()).account
@@ -254,6 +254,20 @@ async def test_a_summary_is_asked_for_before_a_context_overflows(policy: Policy,
     assert (len(scribe.asked), context.account.available > 0) == (1, True)
 
 
+@pytest.mark.shows("R-004-19")
+@pytest.mark.parametrize(("old", "freed"), [(223, 0), (224, 1)])
+async def test_a_summary_that_may_free_a_single_token_is_made(old: int, freed: int) -> None:
+    """It is taken for as long as it may become, and with nothing to free it is refused."""
+    timeline = await talking(quarters(keep_turns=1), *turn(old), *turn(10), summarizer=Scribe())
+    if freed:
+        [taken] = await timeline.compact()
+        assert (taken.kind, taken.facts["messages"]) == ("compacted", 2)
+        return
+    with pytest.raises(CompactionRefused) as refused:
+        await timeline.compact()
+    assert (refused.value.reason, refused.value.facts["would_free"]) == ("no_progress", 0)
+
+
 @pytest.mark.shows("004-6", "004-79")
 async def test_a_request_that_leaves_no_room_for_the_answer_is_refused() -> None:
     """Two turns of 12,500 tokens fit 16,000, but not with the 4,096 of the answer: an error, after the summary."""
@@ -420,18 +434,20 @@ async def test_the_prune_stops_at_a_summary() -> None:
 
 
 @pytest.mark.shows("004-43")
-async def test_an_output_that_a_summary_carried_is_cleared_once_it_is_unpinned() -> None:
-    """It is older than the summary, but is sent behind it."""
+@pytest.mark.parametrize(("pinned", "state"), [(True, "carried"), (False, "hidden")])
+async def test_an_output_that_a_summary_carried_is_cleared_once_it_is_unpinned(*, pinned: bool, state: str) -> None:
+    """It is older than the summary, but is sent behind it; what is pinned stays."""
     timeline = await talking(
         quarters(protect=0, minimum=1, keep_turns=1), prompt(), *exchange("old", 900), *turn(900), *turn(900)
     )
     await timeline.pin("tc:turn_1.old.result")
     await timeline.compact()
-    await timeline.unpin("tc:turn_1.old.result")
+    if not pinned:
+        await timeline.unpin("tc:turn_1.old.result")
     await timeline.append(prompt(), *exchange("new", 900), *turn())
     await timeline.end_run()
     states = {item.block.path: item.state for item in timeline.window.items if isinstance(item.block, ToolResult)}
-    assert states == {"tc:turn_1.old.result": "hidden", "tc:turn_4.new.result": "hidden"}
+    assert states == {"tc:turn_1.old.result": state, "tc:turn_4.new.result": "hidden"}
 
 
 @pytest.mark.shows("004-1", "004-14", "004-45", "004-46", "004-47", "004-53", "004-54", "004-55", "R-004-11")

@@ -117,6 +117,7 @@ def test_a_summary_stands_where_its_range_begins() -> None:
     assert paths(fold.window.items)[0] == "su:c.conv.range.summary"
 
 
+@pytest.mark.shows("002-8")
 def test_carried_blocks_stand_behind_the_summary() -> None:
     """What is carried stays verbatim inside the covered range, after the summary."""
     fold = fold_of(prompt(), call("a"), result("a"), call("b"), result("b"), answer())

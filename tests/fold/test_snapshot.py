@@ -92,6 +92,11 @@ async def test_opening_reads_carried_blocks_and_what_follows_the_start_of_the_wi
     read = {event.version for event in stored.events}
     live = {item.version for item in fold.window.items}
     assert {v for v in read if v < stored.snapshot.window_start} == set(stored.snapshot.blocks)
+    assert [v for v in sorted(read) if v < 9] == [
+        2,
+        5,
+        6,
+    ]  # the note, the prompt, the call that waits
     assert live <= read
     assert stored.snapshot.window_start == fold.window.window_start
     assert len(read) < fold.version

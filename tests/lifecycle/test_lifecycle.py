@@ -168,6 +168,28 @@ async def test_a_prune_that_is_not_enough_goes_on_to_the_summary() -> None:
     assert complete.tokens_after == context.preparation.tokens.after_compact
 
 
+@pytest.mark.shows("004-119", "004-120")
+async def test_a_compaction_that_prunes_twice_starts_once() -> None:
+    """The second batch goes on with the figures of the first, and the summary with those of both."""
+    steps = [{"kind": "clear_tool_outputs", "protect": protect, "minimum": 500} for protect in (2_000, 1_000)]
+    policy = policies.prune_then_summarize(
+        max_tokens=6_000, output_reserve=1_000, counter="chars4", steps=[*steps, PRUNING.steps[-1].model_dump()]
+    )
+    outputs = [block for name in "abcd" for block in exchange(name, 900)]
+    timeline = await talk(policy, prompt(), *outputs, answer(3_000), *turn(), *turn(2_500))
+    context = await timeline.render()
+    events = await told(timeline._store)
+    assert kinds(events) == [
+        "compaction-start",
+        *(["compaction-prune"] * 2),
+        "compaction-summarize",
+        "compaction-complete",
+    ]
+    start = events[0]
+    assert isinstance(start, CompactionStartEvent)
+    assert start.tokens_before == context.preparation.tokens.before
+
+
 @pytest.mark.shows("004-119")
 @pytest.mark.parametrize("forced", [True, False])
 async def test_the_reason_is_an_overflow_or_somebodys_wish(forced: bool) -> None:  # noqa: FBT001 - a case

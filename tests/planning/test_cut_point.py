@@ -35,7 +35,7 @@ def legal(*blocks: Block, whole_turns: bool = False) -> list[int]:
 # 1) Candidate cut points
 
 
-@pytest.mark.shows("002-11", "002-12", "002-13", "002-14")
+@pytest.mark.shows("002-11", "002-12", "002-13", "002-14", "002-15")
 @pytest.mark.parametrize(
     ("block", "candidate"),
     [

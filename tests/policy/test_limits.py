@@ -131,10 +131,15 @@ def test_the_beta_flag_opens_the_long_window() -> None:
 @pytest.mark.shows("004-109", "R-004-4")
 @pytest.mark.parametrize(
     ("model", "counter", "margin"),
-    [("gpt-4o", "o200k_base", 0.0), ("gpt-4", "cl100k_base", 0.0), ("claude-opus-5", "o200k_base", 0.1)],
+    [
+        ("gpt-4o", "o200k_base", 0.0),
+        ("gpt-4", "cl100k_base", 0.0),
+        ("claude-opus-5", "o200k_base", 0.1),
+        ("openai/gpt-6", "o200k_base", 0.1),
+    ],
 )
 def test_another_tokenizer_is_given_a_margin(model: str, counter: str, margin: float) -> None:
-    """Exact where the vocabulary is public, a tenth more where it is not (seed 004, gap 6)."""
+    """Exact where the vocabulary is public, a tenth more where it is not (seed 004, gap 6), whoever the provider is."""
     for preset in (policies.cut_point, policies.prune_then_summarize):
         policy = preset(model=model)
         assert (policy.counter, policy.margin) == (counter, margin)
@@ -152,6 +157,7 @@ def test_an_unlisted_model_of_openai_has_no_margin_in_the_design_that_gives_the_
     """Seed 004, gap 6: a tenth more for what is not ``openai/``; its window is that of any unlisted model."""
     policy = policies.prune_then_summarize(model=model)
     assert (policy.margin, policy.max_tokens, policy.output_reserve) == (margin, 16_000, 4_096)
+    assert policy.counter == "o200k_base"
     assert policies.cut_point(model=model).margin == 0.1  # the row is for the one preset
 
 
@@ -164,7 +170,7 @@ def test_a_window_that_answers_share_is_not_promised_to_requests() -> None:
     assert policies.prune_then_summarize(model="gpt-5").max_tokens == 400_000
 
 
-@pytest.mark.shows("004-35")
+@pytest.mark.shows("004-35", "004-95")
 def test_what_is_given_goes_before_what_the_model_takes() -> None:
     """`model=` fills in, it never overrides."""
     policy = policies.prune_then_summarize(model="claude-opus-5", max_tokens=50_000, output_reserve=500, margin=0.2)

@@ -237,6 +237,7 @@ def test_every_figure_of_a_preset_can_be_changed() -> None:
     assert policy.form.question == "Where are we?"
 
 
+@pytest.mark.shows("004-95", "R-004-21")
 def test_a_table_changes_single_fields_of_a_presets_part() -> None:
     """As it does in a file: a form, a trigger, and a part that is the library's default; a value replaces the part."""
     policy = policies.prune_then_summarize(form={"question": "Where are we?"})

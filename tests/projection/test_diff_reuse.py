@@ -96,6 +96,7 @@ def test_a_request_that_is_repeated_is_read_whole() -> None:
     assert reuse(seen(fold), seen(fold)) == Reuse(cached=10_400, processed=0)
 
 
+@pytest.mark.shows("004-113")
 def test_other_tools_leave_nothing() -> None:
     """Tools stand in front of everything."""
     fold = fold_of(*turn(300, asked=100))

@@ -41,7 +41,33 @@ async def test_what_pruning_leaves_is_summarised() -> None:
     assert (done.was_pruned, done.was_compacted) == (True, True)
     assert done.tokens.before > done.tokens.after_prune > done.tokens.after_compact == done.tokens.final
     assert done.tokens.final == context.account.messages
-    assert done.compacted_messages > 20
+    assert done.compacted_messages == 48  # four of each of twelve turns
+
+
+@pytest.mark.shows("004-22", "R-004-9")
+async def test_a_summary_alone_is_no_pruning() -> None:
+    """Where no output can be cleared, nothing was pruned: the figure after it is the one before."""
+    policy = policies.prune_then_summarize(max_tokens=16_000, counter="chars4")
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await timeline.append(*(block for _ in range(14) for block in (prompt(), answer(900))))
+    done = (await timeline.render(now=AT)).preparation
+    assert (done.was_pruned, done.was_compacted, done.pruned_outputs) == (False, True, 0)
+    assert done.tokens.before == done.tokens.after_prune > done.tokens.after_compact == done.tokens.final
+
+
+@pytest.mark.shows("004-49", "R-004-9")
+async def test_a_tool_is_named_once_where_a_render_clears_twice() -> None:
+    """Two steps clear outputs of both tools: the older ones first, then all but the newest."""
+    steps = [{"kind": "clear_tool_outputs", "protect": protect, "minimum": 1_000} for protect in (8_000, 2_000)]
+    policy = policies.prune_then_summarize(max_tokens=9_000, counter="chars4", steps=steps)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    for number in range(12):
+        tool = "read" if number % 2 else "bash"
+        await timeline.append(prompt(), call(f"c{number}", tool), result(f"c{number}", 1_000, name=tool), answer())
+    context = await timeline.render(now=AT)
+    assert [taken.kind for taken in context.decisions] == ["hidden", "hidden"]
+    assert context.pruned.outputs_pruned == 8
+    assert context.preparation.removed_tools == context.pruned.pruned_tools == ("read", "bash")
 
 
 @pytest.mark.shows("004-22", "R-004-9")

@@ -59,7 +59,7 @@ async def _hang(_: str) -> str:
     return "never"
 
 
-@pytest.mark.shows("003-22", "004-68", "R-003-11")
+@pytest.mark.shows("003-22", "004-68", "004-94", "R-003-11")
 async def test_one_call_answers_what_fits_the_window() -> None:
     """The prompt holds task, earlier summary, wishes and record; the summary says who wrote it with which prompt."""
     model = Model("## Task\n- Build a flashcard app")

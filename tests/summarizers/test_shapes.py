@@ -245,6 +245,21 @@ def test_a_discussion_becomes_three_to_five_bullets_with_indonesian_labels() -> 
     assert "- Keputusan: We chose SQLite instead of a server." in lines
 
 
+@pytest.mark.shows("000-30")
+@pytest.mark.parametrize(
+    ("blocks", "bullets"),
+    [
+        ([UserPrompt(text="Tea"), AssistantCompletion(text="It rains. It snows. It thaws.")], 3),
+        ([UserPrompt(text=f"Write chapter {name}") for name in ("one", "two", "three", "four", "five", "six")], 5),
+    ],
+    ids=["little", "much"],
+)
+def test_there_are_three_bullets_of_little_and_five_of_much(blocks: list[Block], bullets: int) -> None:
+    """Sentences that say little fill the points up to three; of six tasks one has no place."""
+    summary = extract(request(blocks, "bullets", language="Indonesian", original_task=None))
+    assert len(summary.splitlines()) == bullets
+
+
 @pytest.mark.shows("R-000-15")
 def test_bullets_of_another_language_have_english_labels() -> None:
     """There are no others."""
