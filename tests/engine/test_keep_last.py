@@ -90,11 +90,11 @@ async def test_what_has_no_text_costs_its_message_alone() -> None:
 @pytest.mark.shows("001-3", "001-4", "001-5", "R-001-4")
 async def test_a_response_of_several_parts_is_one_message() -> None:
     """Text, two calls with their names and arguments as JSON: each part rounded up, two tokens for the message."""
-    calls = [ToolCall(call_id=c, name="run", arguments={"b": 1, "a": "x"}, response_id="m") for c in "pq"]
+    calls = [ToolCall(call_id=c, name="Write", arguments={"b": 1, "a": "x"}, response_id="m") for c in "pq"]
     said = AssistantCompletion(text="hello", response_id="m")
     results = [ToolResult(call_id=c, text="ok") for c in "pq"]
-    # "run" and {"a":"x","b":1}, of 15 characters, are 1 + 4 tokens; "ok" with its quotes has 4 characters
-    assert await tokens_of(UserPrompt(text="go"), said, *calls, *results) == (1 + 2) + (2 + 5 + 5 + 2) + 2 * (1 + 2)
+    # "Write" and {"a":"x","b":1}, of 5 and 15 characters, are 2 + 4 tokens; "ok" with its quotes has 4 characters
+    assert await tokens_of(UserPrompt(text="go"), said, *calls, *results) == (1 + 2) + (2 + 6 + 6 + 2) + 2 * (1 + 2)
 
 
 @pytest.mark.shows("001-5", "R-001-4")
@@ -484,7 +484,9 @@ Build a flashcard app
 ---
 
 [1] ASSISTANT:
-I'll start
+I'll start:
+
+  1.  cards
 [Tool: Read({"path":"a.ts"})]
 
 ---
@@ -535,7 +537,7 @@ async def test_a_model_is_given_the_messages_in_the_designs_form() -> None:
     """Numbered from 0 under their role, a huge result in 500 characters, a long message in 2,000, `---` between."""
     blocks: list[Block] = [
         UserPrompt(text=TASK),
-        AssistantCompletion(text="I'll start", response_id="m"),
+        AssistantCompletion(text="I'll start:\n\n  1.  cards", response_id="m"),
         ToolCall(call_id="c", name="Read", arguments={"path": "a.ts"}, response_id="m"),
         ToolResult(call_id="c", name="Read", text="x" * 12_000),
         AssistantCompletion(text="y" * 2_001, response_id="n"),

@@ -235,10 +235,11 @@ async def test_the_newest_prompt_is_never_stripped() -> None:
 
 @pytest.mark.shows("000-23", "000-51", "R-000-11")
 async def test_a_conversation_without_stages_passes_over_the_steps_about_them() -> None:
-    """Neither P2 nor P4 does anything: the summary is followed by the prune."""
+    """Neither P2 nor P4 does anything: the summary is followed by the prune, which keeps 50 messages."""
     timeline = await talking(policies.priority_chain(), *messages_of(100, 2_000), summarizer=Scribe(answers=[BULLETS]))
-    await timeline.render()
+    context = await timeline.render()
     assert await writers(timeline) == ["scribe", "notice"]
+    assert len(said(context)) == 50
 
 
 @pytest.mark.shows("000-24", "000-25", "000-27", "000-32", "000-52", "R-000-11", "R-000-12")
