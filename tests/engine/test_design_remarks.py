@@ -153,6 +153,16 @@ async def test_in_little_room_a_summary_is_shorter(policy: Policy, most: list[in
     assert [request.max_tokens for request in sorted(scribe.asked, key=lambda request: request.kind)] == most
 
 
+@pytest.mark.shows("002-30", "002-31")
+async def test_a_summary_is_at_most_half_as_long_as_what_it_covers() -> None:
+    """1,400 tokens of earlier turns and 714 of the split one's steps, where there is room for 800 and 400."""
+    scribe = Scribe(answers=[BULLETS, BULLETS])
+    blocks = [*said(14, 100), prompt(), *(block for n in range(8) for block in exchange(f"c{n}", 100))]
+    timeline = await talking(policies.cut_point(counter="chars4", keep_recent_tokens=100), *blocks, summarizer=scribe)
+    await timeline.compact()
+    assert {request.kind: request.max_tokens for request in scribe.asked} == {"history": 700, "turn_prefix": 357}
+
+
 # Seed 001
 
 ENGLISH: Final = (
@@ -361,6 +371,7 @@ async def test_behind_the_two_parts_of_a_summary_is_a_record_of_what_was_done(*,
         assert rest[0] == "## Done so far, from the log (read an address for the full content)"
         assert "Commands by last result:\n- make part_59 (@122)" in rest[1]
         assert 250 < COUNTER.count("\n\n".join(rest[1:])) <= 300
+        assert "\nNot shown: 15 commands, " in rest[1]
 
 
 # Seed 003

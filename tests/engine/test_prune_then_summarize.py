@@ -817,7 +817,7 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
     assert (told.role, told.text, told.type) == ("assistant", "abcd" * 60, "conv.range.summary")
 
 
-@pytest.mark.shows("001-43", "004-21", "004-71", "004-121", "004-122", "R-001-21")
+@pytest.mark.shows("001-43", "004-15", "004-21", "004-71", "004-121", "004-122", "R-001-21")
 async def test_messages_are_counted_and_not_blocks(caplog: pytest.LogCaptureFixture) -> None:
     """A prompt, a response of a text and two calls, and two results are four: in decision, lifecycle and log line."""
     timeline = await talking(

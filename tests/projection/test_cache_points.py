@@ -100,6 +100,12 @@ def test_the_previous_turn_ends_before_the_current_turns_first_block() -> None:
     assert points(window)[0] == ("previous_turn", "ar:turn_1.assistant.completion")
 
 
+@pytest.mark.shows("002-38")
+def test_in_the_first_turn_there_is_no_previous_one() -> None:
+    """Nothing stands before its first block."""
+    assert points(window_of(prompt(), *exchange("a"))) == [("tail", "tc:turn_1.a.result")]
+
+
 @pytest.mark.shows("002-37", "002-38")
 def test_the_summary_may_be_the_last_block_before_the_current_turn() -> None:
     """When all earlier turns are covered, the previous-turn point stands on the summary."""
