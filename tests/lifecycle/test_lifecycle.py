@@ -266,7 +266,7 @@ async def test_a_context_that_cannot_be_made_to_fit_suggests_a_new_session() -> 
         with pytest.raises(ContextOverflow):
             await timeline.render(system="abcd" * 10)
     again = await opened(timeline._store, policy=small_policy(max_tokens=1_000))
-    with pytest.raises(ContextOverflow) as caught:
+    with pytest.raises(ContextOverflow):
         await again.render(system="abcd" * 10)
     error, overflow = await told(timeline._store)
     assert isinstance(error, CompactionErrorEvent)
