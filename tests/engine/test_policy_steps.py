@@ -227,6 +227,7 @@ async def test_three_rounds_are_chained_and_numbered() -> None:
         await timeline.append(*[block for _ in range(20) for block in turn(50, asked=50)])
         await timeline.compact()
     assert [request.previous for request in scribe.asked] == [None, "history 1", "history 2"]
+    assert [len(request.blocks) for request in scribe.asked] == [40 - 10, 40, 40]
     assert not any(block.type == "conv.range.summary" for request in scribe.asked for block in request.blocks)
     rounds = await payloads_of(timeline._store, "compaction.completed")
     assert [completed.round for completed in rounds] == [1, 2, 3]
