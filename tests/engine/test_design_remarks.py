@@ -605,6 +605,20 @@ async def test_what_is_pinned_and_a_call_that_waits_stay_in_view(name: str) -> N
 
 @pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")
 @pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize(("tokens", "state"), [(11_900, "carried"), (12_100, "hidden")])
+async def test_what_is_pinned_is_a_preview_beyond_a_share_of_the_limit(name: str, tokens: int, state: str) -> None:
+    """The share is 15 %, which is 12,000 tokens of 80,000; the whole block can be read."""
+    timeline = await talking(PRESETS[name](counter="chars4", max_tokens=80_000))
+    await timeline.render(system="You help.")
+    _, _, told, *_ = await timeline.append(prompt(text="Go on."), *exchange("p", tokens), *said(84, 300))
+    await timeline.pin(told.path)
+    await timeline.compact()
+    assert [item.state for item in timeline.window.items if item.block.path == told.path] == [state]
+    assert await timeline.read(told.path) == told
+
+
+@pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")
+@pytest.mark.parametrize("name", DESIGNS)
 async def test_a_call_without_a_result_counts_the_line_that_is_sent_for_it(name: str) -> None:
     """Fifteen tokens: a provider takes no call that nothing answers."""
     answered = await talking(PRESETS[name](counter="chars4"), prompt(), call("c"), result("c"), answer())
