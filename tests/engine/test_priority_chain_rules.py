@@ -128,8 +128,8 @@ async def test_the_brute_prune_is_the_last_step_of_the_chain(tokens: int, kept: 
 )
 async def test_most_sessions_are_never_compacted(window: dict[str, Any], limit: int, percent: float) -> None:
     """26,500 tokens are some 20 % of the default window, 2.6 % of a million and 2.5 % of the table's for Gemini."""
-    timeline = await talking(policies.priority_chain(**window), *messages_of(100, 265))
-    context = await timeline.render()
+    timeline = await talking(policies.priority_chain(**window), *messages_of(100, 240))
+    context = await timeline.render(system=words(2_500))
     assert context.decisions == ()
     assert (context.account.total, context.account.limit) == (26_500, limit)
     assert percent <= context.account.percent_used < percent + 0.1
