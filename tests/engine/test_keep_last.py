@@ -255,7 +255,7 @@ async def test_each_of_the_six_figures_can_be_set(changes: dict[str, Any], line:
         assert len(context.neutral.entries) == (1 + kept if due else 14)
 
 
-@pytest.mark.shows("001-8", "001-13", "R-001-5")
+@pytest.mark.shows("001-7", "001-8", "001-13", "R-001-5")
 @pytest.mark.parametrize(("more", "due"), [(0, False), (1, True)])
 async def test_it_is_due_from_93600_tokens_on(more: int, *, due: bool) -> None:
     """System prompt of 5 + 2 tokens and twelve messages: at 93,599 all is sent, at 93,600 it is compacted."""

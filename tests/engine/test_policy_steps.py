@@ -178,7 +178,7 @@ def fifty_messages() -> list[Block]:
     ]
 
 
-@pytest.mark.shows("001-19", "001-20", "001-42", "001-59")
+@pytest.mark.shows("001-7", "001-19", "001-20", "001-42", "001-59")
 async def test_fifty_messages_keep_ten() -> None:
     """The drawing of the seed: behind the system prompt come the summary, then the messages [40] to [49]."""
     timeline = await prompted(policies.keep_last(), *fifty_messages())

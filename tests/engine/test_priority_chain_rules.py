@@ -107,13 +107,22 @@ async def test_a_character_counts_once_whatever_its_length_in_utf_16() -> None:
 
 
 @pytest.mark.shows("000-11", "R-000-21")
-@pytest.mark.parametrize(("tokens", "kept"), [(1_084, 100), (1_090, 50)])
-async def test_the_brute_prune_is_the_last_step_of_the_chain(tokens: int, kept: int) -> None:
-    """Between 80 and 85 % nothing is pruned; above, once no other step helped, the newest 50 messages stay."""
-    timeline = await talking(policies.priority_chain(), *messages_of(100, tokens), summarizer=Mute())
+@pytest.mark.parametrize(
+    ("tokens", "summarizer", "steps", "kept"),
+    [
+        (1_084, Mute(), [], 100),
+        (1_090, Scribe(answers=[BULLETS]), ["scribe"], 80),
+        (1_090, Mute(), ["notice"], 50),
+    ],
+    ids=["below", "a summary helps", "nothing else helps"],
+)
+async def test_the_brute_prune_is_the_last_step_of_the_chain(
+    tokens: int, summarizer: Summarizer, steps: list[str], kept: int
+) -> None:
+    """Between 80 and 85 % nothing is pruned; above, only once no other step helped, the newest 50 messages stay."""
+    timeline = await talking(policies.priority_chain(), *messages_of(100, tokens), summarizer=summarizer)
     context = await timeline.render()
-    assert len(said(context)) == kept
-    assert taken(context) == ([] if kept == 100 else ["notice"])
+    assert (taken(context), len(said(context))) == (steps, kept)
 
 
 @pytest.mark.shows("000-8", "000-54")
