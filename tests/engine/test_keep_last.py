@@ -777,6 +777,17 @@ async def test_the_event_names_what_is_covered_and_the_next_load_leaves_it_out(t
         assert len((await again.render(system=SYSTEM)).neutral.entries) == 11
 
 
+@pytest.mark.shows("001-38")
+async def test_the_event_counts_the_conversation_without_its_system_prompt() -> None:
+    """Which is no part of the log, although it counts towards the threshold."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(max_tokens=36_000), summarizer=Scribe())
+    await timeline.append(*talk(30))
+    account = (await timeline.render(system=SYSTEM)).account
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    assert (completed.before_tokens, completed.after_tokens) == (30 * 1_002, 10 * 1_002 + 10 + 2)
+    assert account.total == completed.after_tokens + 5 + 2
+
+
 # The hook for an agent's step
 
 
