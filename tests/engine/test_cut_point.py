@@ -313,7 +313,7 @@ async def test_the_stream_begins_at_the_latest_summary_with_replacements_and_fre
     assert context.cache_points[-1].index != earlier.cache_points[-1].index
 
 
-@pytest.mark.shows("002-38", "002-39", "002-40", "002-41", "002-44", "R-002-5")
+@pytest.mark.shows("002-38", "002-39", "002-40", "002-41", "002-44", "002-63", "R-002-5")
 @pytest.mark.parametrize(
     ("rounds", "points"),
     [

@@ -102,13 +102,16 @@ PICTURE: Final[dict[str, Any]] = {"type": "image_url", "image_url": {"url": "dat
 
 
 @pytest.mark.shows("000-17")
-@pytest.mark.parametrize("kind", ["picture", "parts", "pinned", "plain"])
+@pytest.mark.parametrize("kind", ["picture", "own data", "parts", "pinned", "plain"])
 async def test_a_short_message_that_is_more_than_its_text_stays(kind: str) -> None:
-    """With a picture, in several parts, or pinned; the same text alone goes."""
+    """With a picture beside it or of its own, in several parts, or pinned; the same text alone goes."""
     timeline = await talking(policies.priority_chain(max_tokens=20_000), *turn(), summarizer=Mute())
     more: dict[str, list[Any]] = {"picture": [PICTURE], "parts": [{"type": "text", "text": "go"}]}
     content = [{"type": "text", "text": "ok"}, *more.get(kind, [])]
-    [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
+    if kind == "own data":
+        [block] = await timeline.append(UserPrompt(text="ok", data=[PICTURE]))
+    else:
+        [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
     if kind == "pinned":
         await timeline.pin(block.path)
     await timeline.append(answer(20), *turn(16_900, asked=100))
@@ -202,15 +205,16 @@ async def test_the_round_goes_on_in_another_process(tmp_path: Path) -> None:
     """It is that of the last recorded compaction, whoever made it; a refused one in between is no round."""
     async with open_store(tmp_path / "a.db") as store:
         timeline = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
-        await timeline.append(*said(30, 500))
-        await timeline.compact()
+        for _ in range(2):
+            await timeline.append(*said(30, 500))
+            await timeline.compact()
         with pytest.raises(CompactionRefused):
             await timeline.compact()
     async with open_store(tmp_path / "a.db") as store:
         again = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
         await again.append(*said(12, 500))
         await again.compact()
-        assert again.window.summaries[0].block.text.startswith("## Session Summary (Round 2)\n")
+        assert again.window.summaries[0].block.text.startswith("## Session Summary (Round 3)\n")
 
 
 @pytest.mark.shows("001-50")

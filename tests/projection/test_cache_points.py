@@ -160,6 +160,7 @@ def test_two_points_on_one_block_are_one() -> None:
     assert points(window) == [("previous_turn", "ar:turn_1.assistant.completion"), ("tail", "tc:turn_2.d.result")]
 
 
+@pytest.mark.shows("002-63")
 def test_points_stand_in_order_and_are_three_at_most() -> None:
     """One of a provider's four markers stays for the system prompt."""
     window = window_of(*[b for _ in range(40) for b in (*turn(), *exchange("x"))])
