@@ -405,6 +405,20 @@ async def test_a_model_that_does_not_answer_in_time_is_a_failure(own: float | No
     assert len(context.neutral.entries) == 2 + 4
 
 
+@pytest.mark.shows("003-28", "R-003-9")
+@pytest.mark.parametrize("answer", ["", " \n"])
+async def test_an_empty_answer_is_a_failure(answer: str) -> None:
+    """White space alone too: the notice takes the summary's place, and the newest 40 % stay."""
+
+    async def silent(_: str) -> str:
+        return answer
+
+    timeline = await talking(*ten_messages(150_000), summarizer=CallableSummarizer(silent))
+    context = await timeline.render(system=SYSTEM)
+    assert shown(context)[1].startswith(NOTICE)
+    assert len(context.neutral.entries) == 2 + 4
+
+
 @pytest.mark.shows("003-6", "003-7", "003-8", "003-9", "003-32", "R-003-6", "R-003-7")
 @pytest.mark.parametrize(("system", "ends"), [(words(3_616), "max_tokens"), (words(23_616), None)])
 async def test_at_a_length_stop_the_budget_decides(system: str, ends: str | None) -> None:
