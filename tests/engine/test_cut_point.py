@@ -330,7 +330,7 @@ async def test_the_stream_begins_at_the_latest_summary_with_replacements_and_fre
     assert context.cache_points[-1].index != earlier.cache_points[-1].index
 
 
-@pytest.mark.shows("002-38", "002-39", "002-40", "002-41", "002-43", "002-44", "R-002-5")
+@pytest.mark.shows("002-38", "002-39", "002-40", "002-41", "002-43", "002-44", "R-002-5", "002-63")
 @pytest.mark.parametrize(
     ("rule", "rounds", "points"),
     [
@@ -428,16 +428,17 @@ async def test_as_first_shipped_ten_turns_are_visible_and_two_intact() -> None:
 
 
 @pytest.mark.shows("002-3")
-async def test_above_the_trigger_nothing_is_done_where_too_little_would_be_freed() -> None:
-    """18,110 tokens of 20,000, of which a cut frees 403: refused, and sent as it is, since it fits."""
+@pytest.mark.parametrize(("old", "taken"), [(400, "refused"), (2_900, "refused"), (3_100, "compacted")])
+async def test_above_the_trigger_nothing_is_done_where_too_little_would_be_freed(old: int, taken: str) -> None:
+    """Less than a tenth of 18,110 tokens, with a summary as long as may be: refused, and sent, since it fits."""
     timeline = await opened(
         MemoryStore(), policy=policies.cut_point(counter="chars4", max_tokens=20_000), summarizer=Scribe()
     )
-    await timeline.append(*turn(400), prompt(), answer(17_700))
+    await timeline.append(*turn(old), prompt(), answer(18_100 - old))
     context = await timeline.render()
-    assert context.account.total > context.account.trigger == 18_000
-    assert [(taken.kind, taken.reason) for taken in context.decisions] == [("refused", "no_progress")]
-    assert len(context.neutral.entries) == 4
+    assert [decision.kind for decision in context.decisions] == [taken]
+    assert len(context.neutral.entries) == (4 if taken == "refused" else 3)
+    assert (context.account.total > context.account.trigger == 18_000) is (taken == "refused")
 
 
 @pytest.mark.shows("002-15", "002-19", "002-33", "002-58")

@@ -104,13 +104,16 @@ PICTURE: Final[dict[str, Any]] = {"type": "image_url", "image_url": {"url": "dat
 
 
 @pytest.mark.shows("000-17")
-@pytest.mark.parametrize("kind", ["picture", "parts", "pinned", "plain"])
+@pytest.mark.parametrize("kind", ["picture", "own data", "parts", "pinned", "plain"])
 async def test_a_short_message_that_is_more_than_its_text_stays(kind: str) -> None:
-    """With a picture, in several parts, or pinned; the same text alone goes."""
+    """With a picture beside it or of its own, in several parts, or pinned; the same text alone goes."""
     timeline = await talking(policies.priority_chain(max_tokens=20_000), *turn(), summarizer=Mute())
     more: dict[str, list[Any]] = {"picture": [PICTURE], "parts": [{"type": "text", "text": "go"}]}
     content = [{"type": "text", "text": "ok"}, *more.get(kind, [])]
-    [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
+    if kind == "own data":
+        [block] = await timeline.append(UserPrompt(text="ok", data=[PICTURE]))
+    else:
+        [block, *_] = await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
     if kind == "pinned":
         await timeline.pin(block.path)
     await timeline.append(answer(20), *turn(16_900, asked=100))
@@ -155,6 +158,16 @@ async def test_in_little_room_a_summary_is_shorter(policy: Policy, most: list[in
     assert [request.max_tokens for request in sorted(scribe.asked, key=lambda request: request.kind)] == most
 
 
+@pytest.mark.shows("002-30", "002-31")
+async def test_a_summary_is_at_most_half_as_long_as_what_it_covers() -> None:
+    """1,400 tokens of earlier turns and 714 of the split one's steps, where there is room for 800 and 400."""
+    scribe = Scribe(answers=[BULLETS, BULLETS])
+    blocks = [*said(14, 100), prompt(), *(block for n in range(8) for block in exchange(f"c{n}", 100))]
+    timeline = await talking(policies.cut_point(counter="chars4", keep_recent_tokens=100), *blocks, summarizer=scribe)
+    await timeline.compact()
+    assert {request.kind: request.max_tokens for request in scribe.asked} == {"history": 700, "turn_prefix": 357}
+
+
 # Seed 001
 
 ENGLISH: Final = (
@@ -194,15 +207,16 @@ async def test_the_round_goes_on_in_another_process(tmp_path: Path) -> None:
     """It is that of the last recorded compaction, whoever made it; a refused one in between is no round."""
     async with open_store(tmp_path / "a.db") as store:
         timeline = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
-        await timeline.append(*said(30, 500))
-        await timeline.compact()
+        for _ in range(2):
+            await timeline.append(*said(30, 500))
+            await timeline.compact()
         with pytest.raises(CompactionRefused):
             await timeline.compact()
     async with open_store(tmp_path / "a.db") as store:
         again = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
         await again.append(*said(12, 500))
         await again.compact()
-        assert again.window.summaries[0].block.text.startswith("## Session Summary (Round 2)\n")
+        assert again.window.summaries[0].block.text.startswith("## Session Summary (Round 3)\n")
 
 
 @pytest.mark.shows("001-50")
@@ -368,6 +382,7 @@ async def test_behind_the_two_parts_of_a_summary_is_a_record_of_what_was_done(*,
         assert rest[0] == "## Done so far, from the log (read an address for the full content)"
         assert "Commands by last result:\n- make part_59 (@122)" in rest[1]
         assert 250 < COUNTER.count("\n\n".join(rest[1:])) <= 300
+        assert "\nNot shown: 15 commands, " in rest[1]
 
 
 # Seed 003
@@ -597,6 +612,20 @@ async def test_what_is_pinned_and_a_call_that_waits_stay_in_view(name: str) -> N
     assert carried[:2] == [("ar:turn_1.user.prompt", "carried"), ("tc:turn_1.w.call", "carried")]
     sent = str((await timeline.render(system="You help.")).to_openai_chat()["messages"])
     assert "Mind this." in sent
+
+
+@pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")
+@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize(("tokens", "state"), [(11_900, "carried"), (12_100, "hidden")])
+async def test_what_is_pinned_is_a_preview_beyond_a_share_of_the_limit(name: str, tokens: int, state: str) -> None:
+    """The share is 15 %, which is 12,000 tokens of 80,000; the whole block can be read."""
+    timeline = await talking(PRESETS[name](counter="chars4", max_tokens=80_000))
+    await timeline.render(system="You help.")
+    _, _, told, *_ = await timeline.append(prompt(text="Go on."), *exchange("p", tokens), *said(84, 300))
+    await timeline.pin(told.path)
+    await timeline.compact()
+    assert [item.state for item in timeline.window.items if item.block.path == told.path] == [state]
+    assert await timeline.read(told.path) == told
 
 
 @pytest.mark.shows("000-59", "001-72", "002-65", "003-35", "004-149")

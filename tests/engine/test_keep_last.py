@@ -91,11 +91,11 @@ async def test_what_has_no_text_costs_its_message_alone() -> None:
 @pytest.mark.shows("001-3", "001-4", "001-5", "R-001-4")
 async def test_a_response_of_several_parts_is_one_message() -> None:
     """Text, two calls with their names and arguments as JSON: each part rounded up, two tokens for the message."""
-    calls = [ToolCall(call_id=c, name="run", arguments={"b": 1, "a": "x"}, response_id="m") for c in "pq"]
+    calls = [ToolCall(call_id=c, name="Write", arguments={"b": 1, "a": "x"}, response_id="m") for c in "pq"]
     said = AssistantCompletion(text="hello", response_id="m")
     results = [ToolResult(call_id=c, text="ok") for c in "pq"]
-    # "run" and {"a":"x","b":1}, of 15 characters, are 1 + 4 tokens; "ok" with its quotes has 4 characters
-    assert await tokens_of(UserPrompt(text="go"), said, *calls, *results) == (1 + 2) + (2 + 5 + 5 + 2) + 2 * (1 + 2)
+    # "Write" and {"a":"x","b":1}, of 5 and 15 characters, are 2 + 4 tokens; "ok" with its quotes has 4 characters
+    assert await tokens_of(UserPrompt(text="go"), said, *calls, *results) == (1 + 2) + (2 + 6 + 6 + 2) + 2 * (1 + 2)
 
 
 @pytest.mark.shows("001-5", "R-001-4")
@@ -258,7 +258,7 @@ async def test_each_of_the_six_figures_can_be_set(changes: dict[str, Any], line:
         assert len(context.neutral.entries) == (1 + kept if due else 14)
 
 
-@pytest.mark.shows("001-8", "001-13", "R-001-5")
+@pytest.mark.shows("001-7", "001-8", "001-13", "R-001-5")
 @pytest.mark.parametrize(("more", "due"), [(0, False), (1, True)])
 async def test_it_is_due_from_93600_tokens_on(more: int, *, due: bool) -> None:
     """System prompt of 5 + 2 tokens and twelve messages: at 93,599 all is sent, at 93,600 it is compacted."""
@@ -500,7 +500,9 @@ Build a flashcard app
 ---
 
 [1] ASSISTANT:
-I'll start
+I'll start:
+
+  1.  cards
 [Tool: Read({"path":"a.ts"})]
 
 ---
@@ -551,7 +553,7 @@ async def test_a_model_is_given_the_messages_in_the_designs_form() -> None:
     """Numbered from 0 under their role, a huge result in 500 characters, a long message in 2,000, `---` between."""
     blocks: list[Block] = [
         UserPrompt(text=TASK),
-        AssistantCompletion(text="I'll start", response_id="m"),
+        AssistantCompletion(text="I'll start:\n\n  1.  cards", response_id="m"),
         ToolCall(call_id="c", name="Read", arguments={"path": "a.ts"}, response_id="m"),
         ToolResult(call_id="c", name="Read", text="x" * 12_000),
         AssistantCompletion(text="y" * 2_001, response_id="n"),
@@ -787,6 +789,17 @@ async def test_the_event_names_what_is_covered_and_the_next_load_leaves_it_out(t
         again = await opened(store, policy=policies.keep_last())
         assert [item.version for item in again.window.items if not item.is_summary] == versions[20:]
         assert len((await again.render(system=SYSTEM)).neutral.entries) == 11
+
+
+@pytest.mark.shows("001-38")
+async def test_the_event_counts_the_conversation_without_its_system_prompt() -> None:
+    """Which is no part of the log, although it counts towards the threshold."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(max_tokens=36_000), summarizer=Scribe())
+    await timeline.append(*talk(30))
+    account = (await timeline.render(system=SYSTEM)).account
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    assert (completed.before_tokens, completed.after_tokens) == (30 * 1_002, 10 * 1_002 + 10 + 2)
+    assert account.total == completed.after_tokens + 5 + 2
 
 
 # The hook for an agent's step

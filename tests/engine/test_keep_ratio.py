@@ -400,15 +400,30 @@ async def test_what_no_compaction_can_make_fit_is_a_typed_error() -> None:
 
 
 @pytest.mark.shows("003-28", "R-003-9")
-async def test_a_model_that_does_not_answer_in_time_is_a_failure() -> None:
-    """The application's own timeout; the notice takes the summary's place, and the newest 40 % stay."""
+@pytest.mark.parametrize(("own", "summarizers"), [(0.01, 60.0), (None, 0.01)])
+async def test_a_model_that_does_not_answer_in_time_is_a_failure(own: float | None, summarizers: float) -> None:
+    """By either's timeout: the notice takes the summary's place, and the newest 40 % stay."""
 
     async def slow(_: str) -> str:
-        with anyio.fail_after(0.01):
+        with anyio.fail_after(own):
             await anyio.sleep_forever()
         return "too late"
 
-    timeline = await talking(*ten_messages(150_000), summarizer=CallableSummarizer(slow))
+    timeline = await talking(*ten_messages(150_000), summarizer=CallableSummarizer(slow, timeout=summarizers))
+    context = await timeline.render(system=SYSTEM)
+    assert shown(context)[1].startswith(NOTICE)
+    assert len(context.neutral.entries) == 2 + 4
+
+
+@pytest.mark.shows("003-28", "R-003-9")
+@pytest.mark.parametrize("answer", ["", " \n"])
+async def test_an_empty_answer_is_a_failure(answer: str) -> None:
+    """White space alone too: the notice takes the summary's place, and the newest 40 % stay."""
+
+    async def silent(_: str) -> str:
+        return answer
+
+    timeline = await talking(*ten_messages(150_000), summarizer=CallableSummarizer(silent))
     context = await timeline.render(system=SYSTEM)
     assert shown(context)[1].startswith(NOTICE)
     assert len(context.neutral.entries) == 2 + 4

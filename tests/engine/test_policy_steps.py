@@ -178,7 +178,7 @@ def fifty_messages() -> list[Block]:
     ]
 
 
-@pytest.mark.shows("001-19", "001-20", "001-42", "001-59")
+@pytest.mark.shows("001-7", "001-19", "001-20", "001-42", "001-59")
 async def test_fifty_messages_keep_ten() -> None:
     """The drawing of the seed: behind the system prompt come the summary, then the messages [40] to [49]."""
     timeline = await prompted(policies.keep_last(), *fifty_messages())
@@ -227,6 +227,7 @@ async def test_three_rounds_are_chained_and_numbered() -> None:
         await timeline.append(*[block for _ in range(20) for block in turn(50, asked=50)])
         await timeline.compact()
     assert [request.previous for request in scribe.asked] == [None, "history 1", "history 2"]
+    assert [len(request.blocks) for request in scribe.asked] == [40 - 10, 40, 40]
     assert not any(block.type == "conv.range.summary" for request in scribe.asked for block in request.blocks)
     rounds = await payloads_of(timeline._store, "compaction.completed")
     assert [completed.round for completed in rounds] == [1, 2, 3]

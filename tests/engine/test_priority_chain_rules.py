@@ -107,13 +107,22 @@ async def test_a_character_counts_once_whatever_its_length_in_utf_16() -> None:
 
 
 @pytest.mark.shows("000-11", "R-000-21")
-@pytest.mark.parametrize(("tokens", "kept"), [(1_084, 100), (1_090, 50)])
-async def test_the_brute_prune_is_the_last_step_of_the_chain(tokens: int, kept: int) -> None:
-    """Between 80 and 85 % nothing is pruned; above, once no other step helped, the newest 50 messages stay."""
-    timeline = await talking(policies.priority_chain(), *messages_of(100, tokens), summarizer=Mute())
+@pytest.mark.parametrize(
+    ("tokens", "summarizer", "steps", "kept"),
+    [
+        (1_084, Mute(), [], 100),
+        (1_090, Scribe(answers=[BULLETS]), ["scribe"], 80),
+        (1_090, Mute(), ["notice"], 50),
+    ],
+    ids=["below", "a summary helps", "nothing else helps"],
+)
+async def test_the_brute_prune_is_the_last_step_of_the_chain(
+    tokens: int, summarizer: Summarizer, steps: list[str], kept: int
+) -> None:
+    """Between 80 and 85 % nothing is pruned; above, only once no other step helped, the newest 50 messages stay."""
+    timeline = await talking(policies.priority_chain(), *messages_of(100, tokens), summarizer=summarizer)
     context = await timeline.render()
-    assert len(said(context)) == kept
-    assert taken(context) == ([] if kept == 100 else ["notice"])
+    assert (taken(context), len(said(context))) == (steps, kept)
 
 
 @pytest.mark.shows("000-8", "000-54")
@@ -128,8 +137,8 @@ async def test_the_brute_prune_is_the_last_step_of_the_chain(tokens: int, kept: 
 )
 async def test_most_sessions_are_never_compacted(window: dict[str, Any], limit: int, percent: float) -> None:
     """26,500 tokens are some 20 % of the default window, 2.6 % of a million and 2.5 % of the table's for Gemini."""
-    timeline = await talking(policies.priority_chain(**window), *messages_of(100, 265))
-    context = await timeline.render()
+    timeline = await talking(policies.priority_chain(**window), *messages_of(100, 240))
+    context = await timeline.render(system=words(2_500))
     assert context.decisions == ()
     assert (context.account.total, context.account.limit) == (26_500, limit)
     assert percent <= context.account.percent_used < percent + 0.1
@@ -235,10 +244,11 @@ async def test_the_newest_prompt_is_never_stripped() -> None:
 
 @pytest.mark.shows("000-23", "000-51", "R-000-11")
 async def test_a_conversation_without_stages_passes_over_the_steps_about_them() -> None:
-    """Neither P2 nor P4 does anything: the summary is followed by the prune."""
+    """Neither P2 nor P4 does anything: the summary is followed by the prune, which keeps 50 messages."""
     timeline = await talking(policies.priority_chain(), *messages_of(100, 2_000), summarizer=Scribe(answers=[BULLETS]))
-    await timeline.render()
+    context = await timeline.render()
     assert await writers(timeline) == ["scribe", "notice"]
+    assert len(said(context)) == 50
 
 
 @pytest.mark.shows("000-24", "000-25", "000-27", "000-32", "000-52", "R-000-11", "R-000-12")

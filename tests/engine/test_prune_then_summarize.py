@@ -355,6 +355,25 @@ async def test_it_is_tried_only_above_protect_and_minimum_together() -> None:
     assert await cleared(301, 200, 100, 1, 1) == ["c0"]
 
 
+@pytest.mark.shows("004-9", "R-004-10")
+@pytest.mark.parametrize(("oldest", "calls"), [(20_000, []), (20_100, ["c0"])])
+async def test_by_default_40000_tokens_are_protected_and_20000_are_freed(oldest: int, calls: list[str]) -> None:
+    """Behind the newest two turns, whose outputs stay whatever their size."""
+    timeline = await talking(quarters(max_tokens=1_000_000))
+    for number, size in enumerate((oldest, 40_000, 50_000, 50_000)):
+        await timeline.append(prompt(), *exchange(f"c{number}", size))
+    await timeline.end_run()
+    assert [item.block.call_id for item in timeline.window.items if item.state == "hidden"] == calls
+
+
+@pytest.mark.shows("004-9")
+async def test_by_default_4096_tokens_are_kept_free_for_the_answer() -> None:
+    """Of 16,000, unless a model is named."""
+    account = (await (await talking(quarters(), prompt(100))).render()).account
+    assert (account.limit, account.fixed.reserved) == (16_000, 4_096)
+    assert account.available == 16_000 - 4_096 - (100 + 4)
+
+
 @pytest.mark.shows("004-48", "R-004-13")
 async def test_nothing_is_cleared_where_the_minimum_is_not_freed() -> None:
     """700 old tokens, of which 300 are past the line; each placeholder costs some of it."""
@@ -453,13 +472,14 @@ async def test_an_output_that_a_summary_carried_is_cleared_once_it_is_unpinned(*
 @pytest.mark.shows("004-1", "004-14", "004-45", "004-46", "004-47", "004-53", "004-54", "004-55", "R-004-11")
 async def test_a_cleared_output_keeps_its_call_its_size_and_its_place() -> None:
     """The log says when it was cleared and what it had; the block itself is whole."""
-    timeline = await talking(
-        quarters(protect=0, minimum=1, keep_turns=1), prompt(), *exchange("a", 700, name="bash"), answer(), *turn()
-    )
+    long = {"command": "make cards " * 100}
+    made = exchange("a", 700, name="bash", arguments=long)
+    timeline = await talking(quarters(protect=0, minimum=1, keep_turns=1), prompt(), *made, answer(), *turn())
     before = [entry.path for entry in (await timeline.render()).neutral.entries]
     [taken] = await timeline.end_run(now=after(5))
     context = await timeline.render()
     assert [entry.path for entry in context.neutral.entries] == before
+    assert context.neutral.entries[1].arguments == long
     [hidden] = [event for event in await log_of(timeline._store) if event.type == "blocks.hidden"]
     item = next(item for item in timeline.window.items if item.state == "hidden")
     assert (hidden.at, item.block.path, item.tokens) == (after(5), "tc:turn_1.a.result", 700)
@@ -833,7 +853,7 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
     assert (told.role, told.text, told.type) == ("assistant", "abcd" * 60, "conv.range.summary")
 
 
-@pytest.mark.shows("001-43", "004-21", "004-71", "004-121", "004-122", "R-001-21")
+@pytest.mark.shows("001-43", "004-15", "004-21", "004-71", "004-121", "004-122", "R-001-21")
 async def test_messages_are_counted_and_not_blocks(caplog: pytest.LogCaptureFixture) -> None:
     """A prompt, a response of a text and two calls, and two results are four: in decision, lifecycle and log line."""
     timeline = await talking(

@@ -143,3 +143,19 @@ def test_each_provider_has_its_discount_for_a_cached_prefix_in_money(
     assert price.money(price.units(written=11_500)) == pytest.approx(injected)
     assert price.units(read=1) == pytest.approx(read)
     assert price.units(written=1) == pytest.approx(written)
+
+
+@pytest.mark.shows("004-92")
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        ("openai/gpt-4o", "prefix"),
+        ("deepseek/deepseek-chat", "prefix"),
+        ("groq/moonshotai/kimi-k2-instruct", "prefix"),
+        ("google/gemini-2.5-flash", "prefix"),
+        ("anthropic/claude-3.5-sonnet", "markers"),
+    ],
+)
+def test_four_providers_match_prefixes_by_themselves_and_anthropic_at_markers(model: str, match: str) -> None:
+    """What a call is reckoned to read from the cache follows from it."""
+    assert packaged_prices().price_of(model).rule.match == match

@@ -286,16 +286,16 @@ async def test_a_context_that_cannot_be_made_to_fit_suggests_a_new_session() -> 
     timeline = await talk(small_policy(max_tokens=1_000), prompt(30), answer(1_200))
     for _ in range(3):
         with pytest.raises(ContextOverflow):
-            await timeline.render()
+            await timeline.render(system="abcd" * 10)
     again = await opened(timeline._store, policy=small_policy(max_tokens=1_000))
-    with pytest.raises(ContextOverflow) as caught:
-        await again.render()
+    with pytest.raises(ContextOverflow):
+        await again.render(system="abcd" * 10)
     error, overflow = await told(timeline._store)
     assert isinstance(error, CompactionErrorEvent)
     assert (error.suggest_new_session, error.can_retry) == (True, False)
     assert isinstance(overflow, ContextOverflowEvent)
-    assert (overflow.current_tokens, overflow.limit) == (caught.value.account["total"], 1_000)
-    assert overflow.percent_used == pytest.approx(123)
+    assert (overflow.current_tokens, overflow.limit) == (10 + 30 + 1_200, 1_000)
+    assert overflow.percent_used == pytest.approx(124)
     assert overflow.reason == "messages"
 
 

@@ -84,9 +84,13 @@ def test_a_text_that_was_not_given_is_told_by_the_next_shorter_one() -> None:
     assert stage_data(staged("a", detailed="", short="").window, TOLD).endswith("## a\na!")
 
 
-@pytest.mark.shows("000-36")
+@pytest.mark.shows("000-2", "000-36")
 def test_texts_are_cut_to_their_characters() -> None:
     """1,000 and 280 by default; what a policy says otherwise counts."""
+    long = staged("a", "b", detailed="d" * 1_001, short="s" * 281).window
+    assert stage_data(long, StageData(heading="STAGES", detailed=1)) == "STAGES\n\n## a\n{}…\n\n## b\n{}…".format(
+        "s" * 279, "d" * 999
+    )
     few = StageData(heading="STAGES", detailed=1, detailed_chars=5, short_chars=4)
     assert stage_data(staged("a", "b").window, few) == "STAGES\n\n## a\nsho…\n\n## b\ndeta…"
 

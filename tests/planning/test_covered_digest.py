@@ -136,6 +136,14 @@ def test_a_search_of_the_memory_has_the_paths_that_it_found(found: str) -> None:
     assert search.hit_paths == ("ar:turn_0.user.prompt", "fi:turn_0.plan")
 
 
+@pytest.mark.shows("002-48")
+def test_of_a_search_of_the_memory_ten_paths_are_named() -> None:
+    """Beside the number of all that it found."""
+    paths = [f"ar:turn_{n}.user.prompt" for n in range(11)]
+    [search] = digest_of(*used("a", "memsearch", "\n".join(paths), query="deadline")).searches
+    assert (search.hits, search.hit_paths) == (11, tuple(paths[:10]))
+
+
 def test_a_failed_call_that_is_no_command_is_an_error() -> None:
     """Commands say themselves that they failed; other tools' failures are listed with their message."""
     digest = digest_of(

@@ -143,6 +143,15 @@ def test_a_heading_in_the_middle_of_a_conversation_is_no_earlier_summary() -> No
     assert requests(first, Wanted(prompt="generic")).compaction_number == 1
 
 
+@pytest.mark.shows("001-17")
+def test_a_heading_in_the_middle_of_a_text_is_no_earlier_summary() -> None:
+    """An answer that quotes one is a message of the conversation: it is summarised, and the round is the first."""
+    window = window_of(*told("It read:\n\n## Session Summary (Round 2)\n\nWe built it."))
+    asked = requests(window)
+    assert (history(window).previous, asked.compaction_number) == (None, 1)
+    assert any("It read:" in block.text for block in history(window).blocks)
+
+
 # Headings in answers
 
 

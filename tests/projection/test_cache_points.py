@@ -100,6 +100,12 @@ def test_the_previous_turn_ends_before_the_current_turns_first_block() -> None:
     assert points(window)[0] == ("previous_turn", "ar:turn_1.assistant.completion")
 
 
+@pytest.mark.shows("002-38")
+def test_in_the_first_turn_there_is_no_previous_one() -> None:
+    """Nothing stands before its first block."""
+    assert points(window_of(prompt(), *exchange("a"))) == [("tail", "tc:turn_1.a.result")]
+
+
 @pytest.mark.shows("002-37", "002-38")
 def test_the_summary_may_be_the_last_block_before_the_current_turn() -> None:
     """When all earlier turns are covered, the previous-turn point stands on the summary."""
@@ -154,6 +160,7 @@ def test_two_points_on_one_block_are_one() -> None:
     assert points(window) == [("previous_turn", "ar:turn_1.assistant.completion"), ("tail", "tc:turn_2.d.result")]
 
 
+@pytest.mark.shows("002-63")
 def test_points_stand_in_order_and_are_three_at_most() -> None:
     """One of a provider's four markers stays for the system prompt."""
     window = window_of(*[b for _ in range(40) for b in (*turn(), *exchange("x"))])

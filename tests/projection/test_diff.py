@@ -208,6 +208,7 @@ def test_what_stands_before_the_conversation_is_compared_first(change: dict[str,
     assert found.differs == (kind,)
     assert cause(found).kind == kind
     assert all(prefix.common_tokens <= 7 + COUNTER.count(json.dumps(TOOL)) for prefix in found.prefixes)
+    assert found.prefixes[0].common_bytes <= len(json.dumps(TOOL)) + len(json.dumps(SYSTEM))
 
 
 def test_a_late_result_takes_its_place_on_the_wire_only() -> None:

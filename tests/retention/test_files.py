@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -95,6 +96,20 @@ async def test_a_word_of_the_removed_history_is_in_no_file_of_the_store(tmp_path
         assert [found async for found in store.search("Card 29")]
         assert (await timeline.verify()).ok
     assert not _holds(_raw(tmp_path))
+
+
+@pytest.mark.shows("004-147")
+async def test_what_went_has_left_its_version_and_time_alone(tmp_path: Path) -> None:
+    """Packed or not: a packed payload is in no search for a word either."""
+    async with await SQLiteStore.open(tmp_path / "a.db") as store:
+        await store.set_retention("window")
+        timeline = await _conversation(store)
+        report = await scavenge(store)
+        kept = [event.version async for event in store.read(timeline.id)]
+    with closing(sqlite3.connect(tmp_path / "a.db")) as file:
+        stored = file.execute("SELECT version, length(payload), packed FROM events").fetchall()
+    gone = [row[1:] for row in stored if row[0] not in kept]
+    assert gone == [(0, None)] * report.events
 
 
 async def test_the_file_is_smaller_by_what_the_rehearsal_said(tmp_path: Path) -> None:

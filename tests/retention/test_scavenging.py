@@ -137,6 +137,7 @@ async def test_the_window_and_the_next_render_are_the_same(store: MemoryStore) -
     window, shown = timeline.window, await timeline.render(system="You write cards.", record=False)
     report = await scavenge(store)
     assert report.done
+    assert report.events > 0
     again = await Timeline.open(store, "cards", policy=POLICY)
     for one in (timeline, again):
         assert one.window == window
@@ -147,6 +148,7 @@ async def test_the_window_and_the_next_render_are_the_same(store: MemoryStore) -
     assert len(timeline.window.items) < len(window.items)
 
 
+@pytest.mark.shows("002-62")
 async def test_what_is_gone_says_so_with_what_is_left(store: MemoryStore) -> None:
     """Reading by path, the past, an undo and a fork raise `HistoryUnavailable`; what is left is as before."""
     timeline = await worked(store)

@@ -130,12 +130,17 @@ async def test_the_prompt_for_sections_has_seed_001s_headings_and_columns() -> N
 
 
 @pytest.mark.shows("001-37", "R-001-14")
-async def test_from_the_second_round_on_the_prompt_asks_for_the_line_about_the_rounds() -> None:
+@pytest.mark.parametrize(("number", "rounds"), [(1, []), (2, [1]), (3, [2])])
+async def test_from_the_second_round_on_the_prompt_asks_for_the_line_about_the_rounds(
+    number: int, rounds: list[int]
+) -> None:
     """N - 1 previous rounds, and the whole previous summary to integrate."""
-    prompt = await asked(replace(REQUEST, compaction_number=3, previous="### Original Task\nBuild a flashcard app"))
-    assert "This summary incorporates context from 2 previous compaction rounds." in prompt
-    assert "## Previous Summary\n### Original Task\nBuild a flashcard app" in prompt
-    assert "## Session Summary (Round 3)" in prompt
+    before = "### Original Task\nBuild a flashcard app" if rounds else None
+    prompt = await asked(replace(REQUEST, compaction_number=number, previous=before))
+    lines = [line for line in prompt.splitlines() if "incorporates context" in line]
+    assert lines == [f"This summary incorporates context from {n} previous compaction rounds." for n in rounds]
+    assert f"## Previous Summary\n{before or 'None - this is the first compaction round.'}" in prompt
+    assert f"## Session Summary (Round {number})" in prompt
 
 
 @pytest.mark.shows("004-61", "004-64", "004-65", "R-004-15", "R-004-16")
