@@ -52,7 +52,7 @@ def fetched(pins: Path, folder: Path) -> Path:
 
 
 def environment(pins: Path, folder: Path) -> Path:
-    """Install what a framework's tests need besides, from a file of hashed pins; return the folder to import it from."""
+    """Install what a framework's tests need besides, by a file of hashed pins; return the folder to import it from."""
     pip("install", "--no-deps", "--require-hashes", "--requirement", pins, "--target", folder)
     return folder
 

@@ -1,12 +1,13 @@
 """A plugin of pytest that adds `TimelineMiddleware` to every agent that LangChain's own tests build.
 
 It is loaded into a run of LangChain's tests (``-p timeline_beside``), in a process of its own. `create_agent` gets our
-middleware as the last one of its list, next to the model, over stores in memory. Nothing of the tests is changed. At the
-end of each run the log has what the agent's state has, each message once; after each test the logs are verified.
+middleware as the last one of its list, next to the model, over stores in memory. Nothing of the tests is changed. At
+the end of each run the log has what the agent's state has, each message once; after each test the logs are verified.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 from collections import Counter
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 import langchain.agents
 import langchain.agents.factory
 import pytest
-from blockbuster import blockbuster
 from langgraph.config import get_config
 
 import timeline.sync
@@ -90,7 +90,7 @@ class Beside:
 
 
 class InEither(TimelineMiddleware):
-    """Our middleware, over the store that fits the call: a test that is a coroutine may call an agent without ``await``."""
+    """Our middleware, over the store that fits the call: a coroutine may call an agent without ``await``."""
 
     def __init__(self, beside: Beside, conversation: Callable[[Any], str]) -> None:
         super().__init__(beside.awaited, conversation=conversation, recall=False)
@@ -131,13 +131,14 @@ def _has_each_once(state: Any, items: Iterable[Any]) -> None:
 @contextmanager
 def _may_block() -> Iterator[None]:
     """Let this thread wait in an event loop: who calls an agent without ``await`` there makes the loop wait anyway."""
-    before, blockbuster._skip.value = blockbuster._skip.value, True
+    before, _blockbuster._skip.value = _blockbuster._skip.value, True
     try:
         yield
     finally:
-        blockbuster._skip.value = before
+        _blockbuster._skip.value = before
 
 
+_blockbuster: Final[Any] = importlib.import_module("blockbuster.blockbuster")  # with LangChain's tests, not with ours
 _test: list[Beside] = [Beside()]
 _create_agent: Final[Callable[..., Any]] = langchain.agents.factory.create_agent
 
