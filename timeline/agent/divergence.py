@@ -5,7 +5,8 @@ and on from there. The log is append-only, so the tail that was left is a fact o
 A list that merely lacks something is no such case: an application that trims its history to the newest messages, or to
 the first and the newest, still ends where the log does.
 
-A message is known by the id that its framework gave it, if that id is in the log; else by its whole content and its
+A message is known by the id that its framework gave it, if that id is in the log; one that has another content there
+was rewritten, and is said again with all that the list has behind it. Else it is known by its whole content and its
 place, which is right behind the message before it. The words alone are not enough: a question that is asked again
 earlier is not the later one. All of this is a pure function of the two sequences, which `ListFollower` carries out.
 """
@@ -88,6 +89,11 @@ class _Comparison:
 
     def divergence(self) -> Divergence:
         self._match_ids()
+        rewritten = self._first_rewritten()
+        if rewritten is not None:
+            self._matched = {number: place for number, place in self._matched.items() if place < rewritten}
+            self._match_between()
+            return self._with_whole_responses(self._owned_behind({0: rewritten - 1}, self._shown()))
         self._match_between()
         last = max(self._matched, default=-1)
         behind = self._matched.get(last, -1)
@@ -109,6 +115,26 @@ class _Comparison:
                 behind = next((own_place for own_place in ahead if self._known[own_place].shown), ahead[0])
                 self._matched[number] = behind
         self._ids_last = bool(self._matched)
+
+    def _first_rewritten(self) -> int | None:
+        """Return the place of the first message that the list has with another content, in front of what is known.
+
+        A list is read in its order, and a log only grows: so all behind it is appended again, behind the new content.
+        """
+        places: dict[str, int] = {}
+        for place in reversed(self._shown()):
+            if self._known[place].owned:
+                places[self._known[place].id] = place
+        last, behind = max(self._matched, default=-1), -1
+        for number in range(last):
+            place = places.get(self._given[number].id, -1) if self._given[number].id else -1
+            if number not in self._matched and place > behind:
+                return place
+            behind = self._matched.get(number, behind)
+        return None
+
+    def _shown(self) -> list[int]:
+        return [place for place, known in enumerate(self._known) if known.shown]
 
     def _match_between(self) -> None:
         """Match the rest in front of the last known message by content and order, each gap for itself."""
@@ -196,7 +222,26 @@ class _Comparison:
         longest = max(runs, key=len, default={}) if start < len(self._given) else {}
         if len(longest) >= _RUN:
             return longest, self._owned_behind(longest, left)
+        if not self._whole:
+            self._matched |= self._ending_of_the_log(start, left)
         return {}, tail if self._whole else []
+
+    def _ending_of_the_log(self, start: int, left: list[int]) -> dict[int, int]:
+        """Match the end of the log in a list whose beginning is another one: a first message was rewritten, or added."""
+        end = max(n for n, place in enumerate(left) if self._known[place].owned)
+        for stop in range(len(self._given), start, -1):
+            found: dict[int, int] = {}
+            at = end + 1
+            for number in reversed(range(start, stop)):
+                at = next((n for n in reversed(range(at)) if self._may_be(left[n], number)), -1)
+                if at < 0 or (not found and at != end):
+                    break
+                found[number] = left[at]
+            if len(found) >= _RUN:
+                taken = {*found.values()}
+                others = [place for place in left if place not in taken]
+                return found | self._in_order(range(start, min(found)), others)
+        return {}
 
     def _first_edited(self, start: int) -> int | None:
         """Return the place of the first shown block whose id the list has with another content."""

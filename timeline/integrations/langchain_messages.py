@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock, needs
-from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
+from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import as_object, from_object, plain, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
 from timeline.wire.media import attachment_block, content_parts, unseen_line
@@ -278,7 +278,7 @@ class _Writer:
             return
         parts = [part for entry in item.entries for part in _user_parts(entry)]
         if parts:
-            self.write(HumanMessage(_content(parts)), tuple(map(entry_says, item.entries)))
+            self.write(HumanMessage(_content(parts)), prompt_says(item))
 
     def _add_response(self, response: Response) -> None:
         said = said_by(response, self._model)
