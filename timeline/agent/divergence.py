@@ -227,14 +227,16 @@ class _Comparison:
         return {}, tail if self._whole else []
 
     def _ending_of_the_log(self, start: int, left: list[int]) -> dict[int, int]:
-        """Match the end of the log in a list whose beginning is another one: a first message was rewritten, or added."""
+        """Match the end of the log in a list that begins otherwise: its first message was rewritten, or is new."""
         end = max(n for n, place in enumerate(left) if self._known[place].owned)
         for stop in range(len(self._given), start, -1):
+            if not self._may_be(left[end], stop - 1):
+                continue
             found: dict[int, int] = {}
             at = end + 1
             for number in reversed(range(start, stop)):
                 at = next((n for n in reversed(range(at)) if self._may_be(left[n], number)), -1)
-                if at < 0 or (not found and at != end):
+                if at < 0:
                     break
                 found[number] = left[at]
             if len(found) >= _RUN:

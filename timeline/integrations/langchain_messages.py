@@ -118,7 +118,7 @@ def read_messages(messages: Sequence[BaseMessage], *, is_begun: bool) -> list[li
 def _read(message: BaseMessage, number: int, *, is_begun: bool) -> list[Block]:
     match getattr(message, "type", None):
         case "human" | "HumanMessageChunk":
-            if message.additional_kwargs.get("lc_source") == _SUMMARY:
+            if is_summary(message):
                 text = _joined(message.content)
                 return [] if is_begun else [CustomBlock(type="framework.summary", author="user", text=text)]
             return [block for part in _parts(message.content) if (block := _asked(part)) is not None]
@@ -133,6 +133,11 @@ def _read(message: BaseMessage, number: int, *, is_begun: bool) -> list[Block]:
             text = _joined(message.content)
             return [CustomBlock(type="chat.message", author=str(author), text=text)] if text else []
     raise InvalidBlock(f"messages[{number}]", f"is no message of LangChain's, but of type {type(message).__name__}")
+
+
+def is_summary(message: BaseMessage) -> bool:
+    """Return whether a message is a summary of LangChain's own."""
+    return message.additional_kwargs.get("lc_source") == _SUMMARY
 
 
 def _parts(content: Any) -> list[Part]:
