@@ -89,12 +89,12 @@ class _Comparison:
 
     def divergence(self) -> Divergence:
         self._match_ids()
+        self._match_between()
         rewritten = self._first_rewritten()
         if rewritten is not None:
             self._matched = {number: place for number, place in self._matched.items() if place < rewritten}
-            self._match_between()
-            return self._with_whole_responses(self._owned_behind({0: rewritten - 1}, self._shown()))
-        self._match_between()
+            shown = [place for place, known in enumerate(self._known) if known.shown]
+            return self._with_whole_responses(self._owned_behind({0: rewritten - 1}, shown))
         last = max(self._matched, default=-1)
         behind = self._matched.get(last, -1)
         left = [n for n in range(behind + 1, len(self._known)) if self._known[n].shown]
@@ -117,24 +117,22 @@ class _Comparison:
         self._ids_last = bool(self._matched)
 
     def _first_rewritten(self) -> int | None:
-        """Return the place of the first message that the list has with another content, in front of what is known.
+        """Return the place of the first thing that the list says otherwise, in front of something that is known.
 
-        A list is read in its order, and a log only grows: so all behind it is appended again, behind the new content.
+        A list is read in its order, and a log only grows: so all behind that place is said again, behind what is new.
         """
-        places: dict[str, int] = {}
-        for place in reversed(self._shown()):
-            if self._known[place].owned:
-                places[self._known[place].id] = place
-        last, behind = max(self._matched, default=-1), -1
-        for number in range(last):
-            place = places.get(self._given[number].id, -1) if self._given[number].id else -1
-            if number not in self._matched and place > behind:
-                return place
-            behind = self._matched.get(number, behind)
+        behind = -1
+        gap: list[int] = []
+        for number in range(max(self._matched, default=-1) + 1):
+            if number not in self._matched:
+                gap.append(number)
+                continue
+            place = self._matched[number]
+            if gap:
+                between = range(behind + 1, place)
+                return next((n for n in between if self._known[n].shown and self._known[n].owned), place)
+            behind = place
         return None
-
-    def _shown(self) -> list[int]:
-        return [place for place, known in enumerate(self._known) if known.shown]
 
     def _match_between(self) -> None:
         """Match the rest in front of the last known message by content and order, each gap for itself."""
@@ -222,28 +220,16 @@ class _Comparison:
         longest = max(runs, key=len, default={}) if start < len(self._given) else {}
         if len(longest) >= _RUN:
             return longest, self._owned_behind(longest, left)
-        if not self._whole:
-            self._matched |= self._ending_of_the_log(start, left)
-        return {}, tail if self._whole else []
+        return {}, tail if self._whole or self._ends_like_the_log(start, left) else []
 
-    def _ending_of_the_log(self, start: int, left: list[int]) -> dict[int, int]:
-        """Match the end of the log in a list that begins otherwise: its first message was rewritten, or is new."""
+    def _ends_like_the_log(self, start: int, left: list[int]) -> bool:
+        """Return whether the list says the log's last messages behind another beginning: one of them was rewritten."""
         end = max(n for n, place in enumerate(left) if self._known[place].owned)
-        for stop in range(len(self._given), start, -1):
-            if not self._may_be(left[end], stop - 1):
-                continue
-            found: dict[int, int] = {}
-            at = end + 1
-            for number in reversed(range(start, stop)):
-                at = next((n for n in reversed(range(at)) if self._may_be(left[n], number)), -1)
-                if at < 0:
-                    break
-                found[number] = left[at]
-            if len(found) >= _RUN:
-                taken = {*found.values()}
-                others = [place for place in left if place not in taken]
-                return found | self._in_order(range(start, min(found)), others)
-        return {}
+        for stop in range(start + _RUN, len(self._given) + 1):
+            ending = range(stop - _RUN, stop)
+            if self._may_be(left[end], stop - 1) and self._backwards(ending.start, ending.stop, left[: end + 1]):
+                return True
+        return False
 
     def _first_edited(self, start: int) -> int | None:
         """Return the place of the first shown block whose id the list has with another content."""
