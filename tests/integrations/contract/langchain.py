@@ -55,16 +55,18 @@ class SaverInFile(InMemorySaver):
         super().__init__()
         self._file = file.open("ab+")
         self._file.seek(0)
-        with suppress(
-            EOFError, pickle.UnpicklingError
-        ):  # the end, also where the last process was killed while it wrote
+        good = 0
+        with suppress(EOFError, pickle.UnpicklingError):  # the last process may have been killed while it wrote
             while True:
                 method, given = pickle.load(self._file)  # noqa: S301 - this program wrote it
                 getattr(super(), method)(*given)
+                good = self._file.tell()
+        self._file.truncate(good)
 
     def put(self, *given: Any) -> RunnableConfig:
         """Keep a checkpoint."""
-        return self._kept("put", given)
+        kept: RunnableConfig = self._kept("put", given)
+        return kept
 
     def put_writes(self, *given: Any) -> None:
         """Keep what a node wrote."""
@@ -81,8 +83,10 @@ class SaverInFile(InMemorySaver):
 
 def _agent(url: str, middleware: TimelineMiddleware, tool: Callable[[str], Any], saver: InMemorySaver) -> DrivenAgent:
     settings: Any = {"model": "gpt-6", "use_responses_api": False, "max_retries": 0, "api_key": "none"}
-    chat = ChatOpenAI(**settings, base_url=url)
-    made: Any = create_agent(chat, [tool], system_prompt="You work.", middleware=[middleware], checkpointer=saver)
+    settings["base_url"] = url
+    made: Any = create_agent(
+        ChatOpenAI(**settings), [tool], system_prompt="You work.", middleware=[middleware], checkpointer=saver
+    )
     return _Agent(made)
 
 

@@ -94,7 +94,7 @@ class _StoredBySteps(DrivenAgent):
                 self._keep(run.ctx.state.message_history)
         assert run.result is not None
         self._keep(run.result.all_messages())
-        return run.result.output
+        return str(run.result.output)
 
     def _keep(self, messages: Sequence[ModelMessage]) -> None:
         self._history = [*messages]
