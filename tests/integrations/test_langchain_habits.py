@@ -294,6 +294,19 @@ async def other_middleware_writes_messages(scene: Scene) -> Any:
     return texts(await agent.ainvoke(says("More"), THREAD))
 
 
+@program(Answer(calls=(Call("scale", '{"factor": NaN}', "n1"),)), "Done.", "More.")
+async def arguments_that_json_has_no_form_for(scene: Scene) -> Any:
+    """Python reads them, and so does the tool."""
+
+    def scale(factor: float) -> str:
+        """Scale it."""
+        return f"by {factor}"
+
+    agent = agent_of(scene, tools=(scale,), checkpointer=InMemorySaver())
+    await agent.ainvoke(says("Go"), THREAD)
+    return texts(await agent.ainvoke(says("More"), THREAD))
+
+
 @program(*["Yes."] * 4)
 async def the_same_words_again_and_again(scene: Scene) -> Any:
     """Without a checkpointer: the application keeps roles and texts."""
