@@ -52,6 +52,9 @@ def told(list_: list[Given], found: Divergence) -> tuple[str, tuple[int, ...]]:
         ("abN", "abc", "c", ()),
         ("aNb", "ab", "", ()),
         ("Nab", "x", "x", ()),
+        ("abcd", "xbcde", "xbcde", (1, 2, 3, 4)),
+        ("abcd", "axcde", "xcde", (2, 3, 4)),
+        ("abcd", "xd", "xd", ()),
     ],
 )
 def test_a_list_is_placed_by_content_and_order(known: str, list_: str, new: str, abandoned: tuple[int, ...]) -> None:
@@ -75,6 +78,22 @@ def test_other_words_under_a_known_id_are_an_edit() -> None:
     edited = said("x", "id1")
     assert told(edited, divergence(edited, log("ab", ids=True))) == ("x", (1, 2))
     assert told(edited, divergence(edited, log("Nab")[:1] + log("ab", ids=True))) == ("x", (1, 2))
+
+
+def test_what_was_rewritten_in_the_middle_is_said_again_with_all_behind_it() -> None:
+    """Under its id, or under a new one in its place; what was only trimmed in front of it stays."""
+    known = log("abcd", ids=True)
+    for id_ in ("id2", "new"):
+        list_ = said("axcde", "id1", id_, "id3", "id4", "id5")
+        assert told(list_, divergence(list_, known)) == ("xcde", (2, 3, 4))
+    cut = said("xd", "id3", "id4")
+    assert told(cut, divergence(cut, known)) == ("xd", (1, 2, 3, 4))
+
+
+def test_what_is_new_between_known_messages_is_said_with_all_behind_it() -> None:
+    """The order of the list is that of the context."""
+    list_ = said("axbcd", "id1", "new", "id2", "id3", "id4")
+    assert told(list_, divergence(list_, log("abcd", ids=True))) == ("xbcd", (2, 3, 4))
 
 
 def test_a_removed_message_in_the_middle_is_trimmed_not_abandoned() -> None:
@@ -136,6 +155,28 @@ def test_ids_place_any_beginning_exactly(known: str, data: st.DataObject) -> Non
     if known:
         left = [block.key for block in log(known) if block.version not in found.abandoned]
         assert "".join(left) + "".join(list_[n].key for n in found.new) == known[:kept] + tail
+
+
+@for_all(letters, st.data())
+def test_a_list_with_ids_is_shown_in_its_order_and_known_the_second_time(known: str, data: st.DataObject) -> None:
+    """Whatever was removed, rewritten or added anywhere in it, as long as one message is what it was."""
+    list_ = said(known, *(f"id{n}" for n in range(1, len(known) + 1)))
+    list_ = [block for block in list_ if data.draw(st.booleans())]
+    for number in range(1, len(list_)):
+        if data.draw(st.booleans()):
+            list_[number] = Given("x", list_[number].id)
+    if not list_:
+        return
+    for number, key in enumerate(data.draw(letters)):
+        list_.insert(data.draw(st.integers(0, len(list_))), Given(key, f"new{number}"))
+    before = log(known, ids=True)
+    found = divergence(list_, before)
+    left = [block for block in before if block.version not in found.abandoned]
+    after = [*left, *(Known(100 + n, *list_[n]) for n in found.new)]
+    shown = iter([block.key for block in after])
+    assert all(block.key in shown for block in list_)
+    again = divergence(list_, after)
+    assert (again.new, again.abandoned) == ((), ())
 
 
 @for_all(letters, letters)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from pydantic_ai import ModelMessagesTypeAdapter
 
 from tests.integrations import test_langchain as langchain
@@ -314,3 +315,28 @@ async def test_no_summary_and_no_summarizer_learns_of_what_was_abandoned(*, whol
     assert "SECRET" not in str(read)
     assert any("SECRET" in str(block) for block in await blocks_in(store, "c1"))
     assert [fact async for fact in store.facts(conversation="c1", kind="command") if "SECRET" in fact.subject]
+
+
+@pytest.mark.parametrize("change", ["rewritten", "emptied"])
+async def test_no_model_sees_what_was_rewritten_in_its_place_or_removed_with_all_else(change: str) -> None:
+    """It was summarised by then: the application takes a number out of a message, or empties the thread."""
+    store = MemoryStore()
+    given: dict[str, list[Any]] = {
+        "rewritten": [HumanMessage("Fix it, my number is gone.", id="m1"), HumanMessage("And now?")],
+        "emptied": [RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage("And now?")],
+    }
+    with FakeProvider(working(12)) as provider:
+        agent = chatting(provider, store)
+        await agent.ainvoke({"messages": [HumanMessage("Fix it, my number is 555.", id="m1")]}, THREAD)
+        assert await compactions_in(store, "c1") >= 1
+        before = len(provider.asked)
+        await agent.ainvoke({"messages": given[change]}, THREAD)
+        assert await fine(store, provider)
+    assert all("555" in asked.text for asked in provider.asked[:before])
+    later = [asked.text for asked in provider.asked[before:]]
+    assert later
+    assert not any("555" in text for text in later)
+    assert all("And now?" in text for text in later)
+    hidden: list[Any] = [event.payload async for event in store.read("c1", types=["blocks.hidden"])]
+    appended = [event.version async for event in store.read("c1", types=["block.appended"])]
+    assert appended[0] in [block.version for own in hidden if own.reason == "abandoned" for block in own.blocks]

@@ -5,7 +5,8 @@ and on from there. The log is append-only, so the tail that was left is a fact o
 A list that merely lacks something is no such case: an application that trims its history to the newest messages, or to
 the first and the newest, still ends where the log does.
 
-A message is known by the id that its framework gave it, if that id is in the log; else by its whole content and its
+A message is known by the id that its framework gave it, if that id is in the log; one that has another content there
+was rewritten, and is said again with all that the list has behind it. Else it is known by its whole content and its
 place, which is right behind the message before it. The words alone are not enough: a question that is asked again
 earlier is not the later one. All of this is a pure function of the two sequences, which `ListFollower` carries out.
 """
@@ -89,6 +90,11 @@ class _Comparison:
     def divergence(self) -> Divergence:
         self._match_ids()
         self._match_between()
+        rewritten = self._first_rewritten()
+        if rewritten is not None:
+            self._matched = {number: place for number, place in self._matched.items() if place < rewritten}
+            shown = [place for place, known in enumerate(self._known) if known.shown]
+            return self._with_whole_responses(self._owned_behind({0: rewritten - 1}, shown))
         last = max(self._matched, default=-1)
         behind = self._matched.get(last, -1)
         left = [n for n in range(behind + 1, len(self._known)) if self._known[n].shown]
@@ -109,6 +115,24 @@ class _Comparison:
                 behind = next((own_place for own_place in ahead if self._known[own_place].shown), ahead[0])
                 self._matched[number] = behind
         self._ids_last = bool(self._matched)
+
+    def _first_rewritten(self) -> int | None:
+        """Return the place of the first thing that the list says otherwise, in front of something that is known.
+
+        A list is read in its order, and a log only grows: so all behind that place is said again, behind what is new.
+        """
+        behind = -1
+        gap: list[int] = []
+        for number in range(max(self._matched, default=-1) + 1):
+            if number not in self._matched:
+                gap.append(number)
+                continue
+            place = self._matched[number]
+            if gap:
+                between = range(behind + 1, place)
+                return next((n for n in between if self._known[n].shown and self._known[n].owned), place)
+            behind = place
+        return None
 
     def _match_between(self) -> None:
         """Match the rest in front of the last known message by content and order, each gap for itself."""
@@ -196,7 +220,16 @@ class _Comparison:
         longest = max(runs, key=len, default={}) if start < len(self._given) else {}
         if len(longest) >= _RUN:
             return longest, self._owned_behind(longest, left)
-        return {}, tail if self._whole else []
+        return {}, tail if self._whole or self._ends_like_the_log(start, left) else []
+
+    def _ends_like_the_log(self, start: int, left: list[int]) -> bool:
+        """Return whether the list says the log's last messages behind another beginning: one of them was rewritten."""
+        end = max(n for n, place in enumerate(left) if self._known[place].owned)
+        for stop in range(start + _RUN, len(self._given) + 1):
+            ending = range(stop - _RUN, stop)
+            if self._may_be(left[end], stop - 1) and self._backwards(ending.start, ending.stop, left[: end + 1]):
+                return True
+        return False
 
     def _first_edited(self, start: int) -> int | None:
         """Return the place of the first shown block whose id the list has with another content."""

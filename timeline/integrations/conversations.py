@@ -84,7 +84,8 @@ class Conversations:
         known = self._open.get(conversation)
         if known is None:
             opened = yield Ours(partial(self._opener, conversation))
-            known = self._open.setdefault(conversation, Followed(opened, opened.list_follower()))
+            follower = yield Ours(opened.list_follower)
+            known = self._open.setdefault(conversation, Followed(opened, follower))
         self._open.move_to_end(conversation)
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 import anyio
 
@@ -24,7 +24,7 @@ from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
-from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
+from timeline.integrations.langchain_messages import is_summary, read_messages, to_messages, told_in
 from timeline.log.stopwatch import Stopwatch
 from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
@@ -34,9 +34,11 @@ from timeline.wire.usage import count_of
 
 with needs("langchain"):
     from langchain.agents.middleware import AgentMiddleware, AgentState
+    from langchain.agents.middleware.types import PrivateStateAttr
     from langchain_core.tools import BaseTool, StructuredTool
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
+    from langgraph.managed.is_last_step import RemainingStepsManager
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -57,6 +59,12 @@ if TYPE_CHECKING:
     from timeline.wire.request import Request
 
 
+class _State(AgentState[Any]):
+    """The agent's state, and how many steps the run has left, which no state and no output has."""
+
+    remaining_steps: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
+
+
 class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Sends the model the context of a timeline. Put it last in the list, so that nothing changes its context.
 
@@ -74,6 +82,8 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             thread unless given. Agents that share a thread, such as one that is another's tool, need one each.
         recall: whether the model gets the tool that reads summarised and hidden blocks.
     """
+
+    state_schema = _State
 
     def __init__(
         self,
@@ -120,19 +130,19 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Append the last messages of the run."""
         del runtime
-        self._conversations.carry_out(self._caught_up(told_in(state["messages"], ())))
+        self._conversations.carry_out(self._caught_up(state, told_in(state["messages"], ())))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """See `after_agent`."""
         del runtime
-        await self._conversations.carry_out_async(self._caught_up(told_in(state["messages"], ())))
+        await self._conversations.carry_out_async(self._caught_up(state, told_in(state["messages"], ())))
 
     def _call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any], attempts: list[_Attempt]
     ) -> Steps[ModelResponse[Any]]:
         """Render and call; if the model refuses the context for its size, call once more with a smaller one."""
         told = told_in(request.messages, request.state["messages"])
-        timeline = (yield from self._caught_up(told)).timeline
+        timeline = (yield from self._caught_up(request.state, told)).timeline
         wire = wire_of(request.model)
         system, tools = _system_of(request, told.leading), tools_for(wire, map(_schema_of, request.tools))
         render = partial(timeline.render, system=system, tools=tools, ephemeral=told.passing)
@@ -156,13 +166,13 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 yield from attempt.answered(reply)
                 return reply
 
-    def _caught_up(self, told: Told) -> Steps[Followed]:
+    def _caught_up(self, state: AgentState[Any], told: Told) -> Steps[Followed]:
         """Append the agent's new messages to the thread's conversation, and return it."""
         followed = yield from self._conversations.opened(self._id())
         is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
         read = read_messages(told.said, is_begun=is_begun)
         ids = [message.id or "" for message in told.said]
-        yield Ours(partial(followed.follower.take, read, ids=ids, whole=_is_from_checkpoint()))
+        yield Ours(partial(followed.follower.take, read, ids=ids, whole=_is_whole(state)))
         return followed
 
     def _id(self) -> str:
@@ -205,9 +215,19 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return answer
 
 
-def _is_from_checkpoint() -> bool:
-    """Return whether the run goes on from a checkpoint that the application chose: then the state is all there is."""
-    return "checkpoint_id" in get_config().get("metadata", {})
+def _is_whole(state: AgentState[Any]) -> bool:
+    """Return whether the state has the whole history, also where it shares nothing with the log.
+
+    It does where a checkpointer has earlier checkpoints of the thread: an application that empties such a state begins
+    anew. The first run of a thread may be one whose checkpoints were lost, and a summary stands for what it is without.
+    """
+    config = get_config()
+    metadata = config.get("metadata", {})
+    if "checkpoint_id" in metadata:
+        return True  # the application chose it
+    left: Any = state.get("remaining_steps")
+    is_first = left is None or left + metadata["langgraph_step"] <= config["recursion_limit"]
+    return not is_first and not any(map(is_summary, state["messages"]))
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock, needs
-from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
+from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import as_object, from_object, plain, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
 from timeline.wire.media import attachment_block, content_parts, unseen_line
@@ -118,7 +118,7 @@ def read_messages(messages: Sequence[BaseMessage], *, is_begun: bool) -> list[li
 def _read(message: BaseMessage, number: int, *, is_begun: bool) -> list[Block]:
     match getattr(message, "type", None):
         case "human" | "HumanMessageChunk":
-            if message.additional_kwargs.get("lc_source") == _SUMMARY:
+            if is_summary(message):
                 text = _joined(message.content)
                 return [] if is_begun else [CustomBlock(type="framework.summary", author="user", text=text)]
             return [block for part in _parts(message.content) if (block := _asked(part)) is not None]
@@ -133,6 +133,11 @@ def _read(message: BaseMessage, number: int, *, is_begun: bool) -> list[Block]:
             text = _joined(message.content)
             return [CustomBlock(type="chat.message", author=str(author), text=text)] if text else []
     raise InvalidBlock(f"messages[{number}]", f"is no message of LangChain's, but of type {type(message).__name__}")
+
+
+def is_summary(message: BaseMessage) -> bool:
+    """Return whether a message is a summary of LangChain's own."""
+    return message.additional_kwargs.get("lc_source") == _SUMMARY
 
 
 def _parts(content: Any) -> list[Part]:
@@ -278,7 +283,7 @@ class _Writer:
             return
         parts = [part for entry in item.entries for part in _user_parts(entry)]
         if parts:
-            self.write(HumanMessage(_content(parts)), tuple(map(entry_says, item.entries)))
+            self.write(HumanMessage(_content(parts)), prompt_says(item))
 
     def _add_response(self, response: Response) -> None:
         said = said_by(response, self._model)

@@ -27,7 +27,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.errors import needs
-from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
+from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import arguments_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
 from timeline.wire.media import content_parts, picture_source, unseen_line
@@ -311,7 +311,7 @@ class _Writer:
         if content:
             is_text = len(content) == 1 and isinstance(content[0], str)
             part = UserPromptPart(content[0] if is_text else content)
-            self.write(part, tuple(map(entry_says, item.entries)))
+            self.write(part, prompt_says(item))
 
     def _add_response(self, response: Response) -> None:
         said = said_by(response, self._model)

@@ -85,6 +85,11 @@ def entry_says(entry: Entry) -> str:
     return sha256_hex(canonical_json([entry.type, entry.text, entry.data, call_id, *called]))
 
 
+def prompt_says(prompted: Prompted) -> Sayings:
+    """Return what a message to the model says; a result that came too late is its text, and no framework's result."""
+    return () if any(entry.role == "tool" for entry in prompted.entries) else tuple(map(entry_says, prompted.entries))
+
+
 def block_says(blocks: Sequence[Block]) -> Sayings:
     """Return what the blocks of a message say: those that no context shows say nothing."""
     return tuple(_says(block) for block in blocks if _is_shown(block))

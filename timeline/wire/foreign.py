@@ -73,7 +73,7 @@ def arguments_of(told: Any) -> dict[str, Any] | str:
     A text that was cut off is never an object: no beginning of a JSON object is one.
     """
     if isinstance(told, dict):
-        return told
+        return _storable(told)
     if not isinstance(told, str):
         return canonical_json(told)
     try:
@@ -95,8 +95,17 @@ def from_object(told: Any) -> dict[str, Any] | str:
     """Read arguments that a wire sent as an object; raw text under its own key becomes raw text again."""
     if isinstance(told, dict):
         raw = told.get(RAW)
-        return raw if isinstance(raw, str) and len(told) == 1 else told
+        return raw if isinstance(raw, str) and len(told) == 1 else _storable(told)
     return told if isinstance(told, str) else canonical_json(told)
+
+
+def _storable(arguments: dict[str, Any]) -> dict[str, Any] | str:
+    """Return arguments, as a text where JSON has no form for them: a model may write ``NaN``, which Python reads."""
+    try:
+        canonical_json(arguments)
+    except ValueError:
+        return json.dumps(arguments)
+    return arguments
 
 
 def plain(value: Any) -> Any:

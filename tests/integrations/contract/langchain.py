@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain.agents import create_agent
@@ -17,6 +19,7 @@ from timeline.integrations.testing.driver import CONVERSATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
 
@@ -37,14 +40,54 @@ class LangChain(OnTheWire):
 
     def agent(self, store: EventStore | Store, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
         """Return an agent on the thread."""
-        settings: Any = {"model": "gpt-6", "use_responses_api": False, "max_retries": 0, "api_key": "none"}
-        settings["base_url"] = self.provider.openai_url
-        chat = ChatOpenAI(**settings)
-        middleware = TimelineMiddleware(store, policy=policy)
-        made: Any = create_agent(
-            chat, [tool], system_prompt="You work.", middleware=[middleware], checkpointer=self._saver
-        )
-        return _Agent(made)
+        return _agent(self.provider.openai_url, TimelineMiddleware(store, policy=policy), tool, self._saver)
+
+
+def of_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
+    """Return an agent whose checkpoints are in a file."""
+    return _agent(url, TimelineMiddleware(store, policy=policy), tool, SaverInFile(folder / "checkpoints"))
+
+
+class SaverInFile(InMemorySaver):
+    """A checkpointer that keeps all it is given in a file as well, and begins with what the file has."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file.open("ab+")
+        self._file.seek(0)
+        good = 0
+        with suppress(EOFError, pickle.UnpicklingError):  # the last process may have been killed while it wrote
+            while True:
+                method, given = pickle.load(self._file)  # noqa: S301 - this program wrote it
+                getattr(super(), method)(*given)
+                good = self._file.tell()
+        self._file.truncate(good)
+
+    def put(self, *given: Any) -> RunnableConfig:
+        """Keep a checkpoint."""
+        kept: RunnableConfig = self._kept("put", given)
+        return kept
+
+    def put_writes(self, *given: Any) -> None:
+        """Keep what a node wrote."""
+        self._kept("put_writes", given)
+
+    def _kept(self, method: str, given: tuple[Any, ...]) -> Any:
+        config, *others = given
+        place = {key: value for key, value in config["configurable"].items() if not key.startswith("__")}
+        plain = ({"configurable": place}, *others)
+        self._file.write(pickle.dumps((method, plain)))
+        self._file.flush()
+        return getattr(super(), method)(*plain)
+
+
+def _agent(url: str, middleware: TimelineMiddleware, tool: Callable[[str], Any], saver: InMemorySaver) -> DrivenAgent:
+    settings: Any = {"model": "gpt-6", "use_responses_api": False, "max_retries": 0, "api_key": "none"}
+    settings["base_url"] = url
+    made: Any = create_agent(
+        ChatOpenAI(**settings), [tool], system_prompt="You work.", middleware=[middleware], checkpointer=saver
+    )
+    return _Agent(made)
 
 
 class _Agent(DrivenAgent):

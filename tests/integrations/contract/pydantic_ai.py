@@ -19,6 +19,7 @@ from timeline.integrations.testing.driver import CONVERSATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from pydantic_ai.messages import ModelMessage
 
@@ -48,10 +49,58 @@ class PydanticAI(OnTheWire):
 
     def agent(self, store: EventStore | Store, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
         """Return an agent on the conversation."""
-        client = AsyncOpenAI(base_url=self.provider.openai_url, api_key="none", max_retries=0)
-        chat = OpenAIChatModel("gpt-6", provider=OpenAIProvider(openai_client=client))
-        capability = TimelineCapability[None](store, policy=policy)
-        return _Agent(self, Agent(chat, instructions="You work.", tools=[tool], capabilities=[capability]))
+        return _Agent(self, _agent(self.provider.openai_url, store, policy, tool))
+
+
+def _agent(url: str, store: EventStore | Store, policy: Policy, tool: Callable[[str], Any]) -> Agent[None, str]:
+    client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+    chat = OpenAIChatModel("gpt-6", provider=OpenAIProvider(openai_client=client))
+    capability = TimelineCapability[None](store, policy=policy)
+    return Agent(chat, instructions="You work.", tools=[tool], capabilities=[capability])
+
+
+def of_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
+    """Return an agent whose messages are stored after each step of a run."""
+    return _StoredBySteps(folder / "history.json", _agent(url, store, policy, tool))
+
+
+class _StoredBySteps(DrivenAgent):
+    """A place is a number of messages."""
+
+    def __init__(self, file: Path, agent: Agent[None, str]) -> None:
+        self._file = file
+        self._agent = agent
+        self._history = ModelMessagesTypeAdapter.validate_json(file.read_bytes()) if file.exists() else []
+
+    async def run(self, prompt: str, *, place: Any = None) -> str:
+        return await self._go_on(prompt, self._history[:place])
+
+    async def place(self) -> Any:
+        return len(self._history)
+
+    async def regenerate(self) -> str:
+        return await self._go_on(None, self._history[:-1])
+
+    async def resume(self) -> str:
+        return await self._go_on(None, self._history)
+
+    async def trim(self, keep: int) -> None:
+        self._history = self._history[-keep:]
+
+    async def _go_on(self, prompt: str | None, history: Sequence[ModelMessage]) -> str:
+        settings: Any = {"conversation_id": CONVERSATION, "usage_limits": UNLIMITED}
+        async with self._agent.iter(prompt, message_history=history, **settings) as run:
+            async for _ in run:
+                self._keep(run.ctx.state.message_history)
+        assert run.result is not None
+        self._keep(run.result.all_messages())
+        return str(run.result.output)
+
+    def _keep(self, messages: Sequence[ModelMessage]) -> None:
+        self._history = [*messages]
+        written = self._file.with_suffix(".new")
+        written.write_bytes(ModelMessagesTypeAdapter.dump_json(self._history))
+        written.replace(self._file)
 
 
 class _Agent(DrivenAgent):

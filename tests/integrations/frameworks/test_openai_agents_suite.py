@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.depth import full_depth
-from tests.integrations.frameworks.theirs import fetched, reasons, run
+from tests.integrations.frameworks.theirs import check, fetched, listed, run
 
 HERE: Final = Path(__file__).parent / "openai_agents"
-LISTED: Final = HERE / "differences.toml"
-
-
-def listed() -> dict[str, Any]:
-    """Return the list of what is run and of what differs."""
-    return tomllib.loads(LISTED.read_text(encoding="utf-8"))
 
 
 @full_depth
 @pytest.mark.timeout(900)
 def test_exactly_the_listed_tests_of_the_sdk_differ(tmp_path: Path) -> None:
     """What fails and is not listed is a defect of ours, or to be explained; what is listed and passes is taken off."""
-    told = listed()
-    names = [f"tests/{name.replace('::', '.py::', 1)}" for group in told["not_run"] for name in group["tests"]]
-    files = [f"tests/{name}" for name in told["files"]]
-    source = fetched(HERE / "pins.txt", tmp_path)
-    outcome = run(source, HERE / "timeline_in_place.py", files, names, Path(__file__).parents[3])
-    assert sorted(outcome.failed - reasons(LISTED).keys()) == []
-    assert sorted(reasons(LISTED).keys() - outcome.failed) == []
-    assert outcome.on_ours >= told["on_ours"]
+    told = listed(HERE)
+    check(run(fetched(HERE / "pins.txt", tmp_path), HERE / "timeline_in_place.py", told), told)
 
 
 def test_the_suite_is_that_of_the_installed_version() -> None:

@@ -14,10 +14,13 @@ import tomllib
 import xml.etree.ElementTree as ET
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+OURS: Final = Path(__file__).parents[3]
+"""The checkout of this library."""
 
 
 class Outcome(NamedTuple):
@@ -48,21 +51,28 @@ def fetched(pins: Path, folder: Path) -> Path:
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def run(source: Path, plugin: Path, files: Sequence[str], left_out: Sequence[str], ours: Path) -> Outcome:
+def environment(pins: Path, folder: Path) -> Path:
+    """Install what a framework's tests need besides, by a file of hashed pins; return the folder to import it from."""
+    pip("install", "--no-deps", "--require-hashes", "--requirement", pins, "--target", folder)
+    return folder
+
+
+def run(source: Path, plugin: Path, told: Mapping[str, Any], *, besides: Sequence[Path] = ()) -> Outcome:
     """Run tests of a framework in a process of their own.
 
     Args:
         source: the unpacked distribution.
         plugin: the plugin of pytest that puts our part in place.
-        files: the files of tests.
-        left_out: tests that are not run.
-        ours: the checkout of this library.
+        told: the list of what is run and of what is not.
+        besides: folders that are imported from as well.
     """
     report = source / "report.xml"
-    path = os.pathsep.join(map(str, (source / "src", ours, plugin.parent)))
+    path = os.pathsep.join(map(str, (source / "src", OURS, plugin.parent, *besides)))
+    names = [f"tests/{name.replace('::', '.py::', 1)}" for group in told["not_run"] for name in group["tests"]]
     command: list[str | Path] = [sys.executable, "-m", "pytest", f"-p{plugin.stem}", "-pno:cacheprovider", "-q"]
     command += ["--numprocesses=2", "--dist=worksteal", "--timeout=60", "--tb=no", "--override-ini=addopts="]
-    command += [f"--junitxml={report}", *(f"--deselect={name}" for name in left_out), *files]
+    command += [f"--junitxml={report}", *(f"--deselect={name}" for name in names)]
+    command += [f"tests/{name}" for name in told["files"]]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         command, cwd=source, env={**environment, "PYTHONPATH": path}, capture_output=True, text=True, check=False
@@ -86,7 +96,14 @@ def _name(case: ET.Element) -> str:
     return "::".join([parts[0].replace(".", "/"), *parts[1:], name])
 
 
-def reasons(listed: Path) -> Mapping[str, str]:
-    """Return the tests that a list has, each with the reason why it differs."""
-    groups = tomllib.loads(listed.read_text(encoding="utf-8"))["difference"]
-    return {test: group["reason"] for group in groups for test in group["tests"]}
+def listed(folder: Path) -> dict[str, Any]:
+    """Return a framework's list of what is run and of what differs."""
+    return tomllib.loads((folder / "differences.toml").read_text(encoding="utf-8"))
+
+
+def check(outcome: Outcome, told: Mapping[str, Any]) -> None:
+    """Check that exactly the listed tests failed, and that enough of them ran on ours."""
+    expected = {test for group in told["difference"] for test in group["tests"]}
+    assert sorted(outcome.failed - expected) == []
+    assert sorted(expected - outcome.failed) == []
+    assert outcome.on_ours >= told["on_ours"]
