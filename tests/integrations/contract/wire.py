@@ -1,4 +1,4 @@
-"""Drivers on the wire: the contract's model behind a fake of OpenAI's chat completions on loopback."""
+"""Drivers on the wire: the contract's model behind a fake of OpenAI's API on loopback."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from tests.providers import Answer, Call, FakeProvider, Trouble
 from timeline.integrations.testing import Driver, Sent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tests.providers import Asked, Step
     from timeline.integrations.testing import Reply, ScriptedModel
 
@@ -17,7 +19,7 @@ class OnTheWire(Driver):
 
     def __init__(self, model: ScriptedModel) -> None:
         super().__init__(model)
-        self.provider = FakeProvider(self._step)
+        self.provider = FakeProvider(answering(model))
         self.provider.__enter__()
 
     def close(self) -> None:
@@ -25,20 +27,54 @@ class OnTheWire(Driver):
         self.provider.__exit__(None, None, None)
         assert self.provider.refused == []
 
-    def _step(self, asked: Asked) -> Step:
+
+def answering(model: ScriptedModel) -> Callable[[Asked], Step]:
+    """Return a script for a `FakeProvider` that answers as the contract's model does."""
+
+    def step(asked: Asked) -> Step:
         try:
-            reply = self.model.asked([sent for message in asked.body["messages"] for sent in _sent(message)])
+            reply = model.asked(sent_in(asked))
         except ConnectionError:
             return Trouble("server")
-        return _answer(reply, self.model.limit)
+        return _answer(reply, model.limit)
+
+    return step
 
 
-def _sent(message: dict[str, Any]) -> list[Sent]:
+def sent_in(asked: Asked) -> list[Sent]:
+    """Return the messages of a request, of chat completions or of responses."""
+    if asked.wire == "openai_responses":
+        return _of_items(asked.body["input"])
+    return [_of_message(message) for message in asked.body["messages"]]
+
+
+def _of_message(message: dict[str, Any]) -> Sent:
     calls = tuple(call["id"] for call in message.get("tool_calls") or ())
     role: Any = "system" if message["role"] == "developer" else message["role"]
-    content = message.get("content") or ""
-    texts = [content] if isinstance(content, str) else [part["text"] for part in content]
-    return [Sent(role, "\n".join(texts), calls, message.get("tool_call_id", ""))]
+    return Sent(role, _text(message.get("content") or ""), calls, message.get("tool_call_id", ""))
+
+
+def _of_items(items: Sequence[dict[str, Any]]) -> list[Sent]:
+    """Return items as messages: what the model says in a row, its calls included, is one."""
+    found: list[Sent] = []
+    for item in items:
+        kind = item.get("type", "message")
+        if kind == "function_call_output":
+            found.append(Sent("tool", _text(item["output"]), answers=item["call_id"]))
+            continue
+        role: Any = "assistant" if kind == "function_call" else item["role"]
+        text = "" if kind == "function_call" else _text(item["content"])
+        calls = (item["call_id"],) if kind == "function_call" else ()
+        last = found[-1] if found else None
+        if last is not None and role == last.role == "assistant" and (calls or not last.calls):
+            found[-1] = Sent(role, "\n".join(filter(None, (last.text, text))), (*last.calls, *calls))
+        else:
+            found.append(Sent("system" if role == "developer" else role, text, calls))
+    return found
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
 
 
 def _answer(reply: Reply, limit: int | None) -> Step:

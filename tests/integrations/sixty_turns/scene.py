@@ -1,0 +1,168 @@
+"""Sixty turns of an agent with tools: refused once for its size, killed twice, resumed, regenerated from the middle.
+
+Each process is a real one, which SIGKILL ends while it waits for the model, or in its tool. The provider is strict: it
+lives on, and refuses what the real one would refuse.
+
+    played = play("tests.integrations.contract.openai_agents:of_responses", tmp_path)
+    played.check(has_guardrails=True)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.integrations.sixty_turns.model import (
+    ANEW,
+    BACK_TO,
+    REJECTED_IN,
+    TURNS,
+    Worker,
+    anew,
+    answered,
+    asked,
+    worked,
+)
+from tests.integrations.sixty_turns.program import DATABASE
+from tests.providers import FakeProvider
+from timeline import Timeline, open_store
+from timeline.blocks import RangeSummary
+from timeline.events import BlocksHidden, CompactionCompleted, appended_block
+from timeline.integrations.testing.driver import CONVERSATION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROGRAM: Final = "tests.integrations.sixty_turns.program"
+ROOT: Final = Path(__file__).parents[3]
+KILLED: Final = -signal.SIGKILL
+"""How a process ends that was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What the log holds at the end.
+
+    Attributes:
+        compactions: how often it was compacted.
+        said: the texts of all blocks, without summaries.
+        omitted: the reasons of what is omitted, each with its texts.
+        verifies: whether everything recorded can be built again.
+    """
+
+    compactions: int
+    said: tuple[str, ...]
+    omitted: dict[str, str]
+    verifies: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a scene.
+
+    Attributes:
+        sent: the text of each request that was in order.
+        before: how many of them came before the application went back.
+        invalid: what was wrong with the others.
+        refused: how many were too large.
+        ends: how the processes ended.
+        log: at the end.
+    """
+
+    sent: tuple[str, ...]
+    before: int
+    invalid: tuple[str, ...]
+    refused: int
+    ends: tuple[int, ...]
+    log: Log
+
+    def check(self, *, has_guardrails: bool) -> None:
+        """Check what every framework's agent owes."""
+        assert self.ends == (KILLED, KILLED, 0, 0), self.ends
+        assert self.invalid == (), self.invalid
+        assert self.refused == 1
+        assert self.log.compactions >= 5
+        assert self.log.verifies
+        self._check_that_no_model_saw(has_guardrails=has_guardrails)
+        self._check_that_nothing_was_lost()
+
+    def _check_that_no_model_saw(self, *, has_guardrails: bool) -> None:
+        left = [str(number) for number in range(BACK_TO + 1, TURNS + 1)]
+        abandoned = [word(turn) for turn in left for word in (asked, worked, answered)]
+        rejected = [answered(f"rejected{number}") for number in REJECTED_IN] if has_guardrails else []
+        assert (leaked := _seen(self.sent, rejected)) == [], leaked
+        assert (leaked := _seen(self.sent[self.before :], abandoned)) == [], leaked
+        assert f"{answered(anew(ANEW))} is" not in self.sent[-1]
+        assert f"{answered(anew(ANEW))}1 is" in self.sent[-1]
+        assert _seen([self.log.omitted.get("abandoned", "")], abandoned) == abandoned
+        assert _seen([self.log.omitted.get("rejected", "")], rejected) == rejected
+
+    def _check_that_nothing_was_lost(self) -> None:
+        turns = [*map(str, range(1, TURNS + 1)), *map(anew, range(1, ANEW + 1))]
+        said = "\n".join(self.log.said)
+        lost = [word(turn) for turn in turns for word in (asked, answered) if word(turn) not in said]
+        assert lost == [], lost
+        often = Counter(text for text in self.log.said if text and not text.startswith("Round "))
+        twice = [text for text, times in often.items() if times > 1]
+        assert twice == [], twice
+
+
+def play(agent: str, folder: Path) -> Played:
+    """Play a scene: two processes that are killed, one that takes the last turns, and one that goes back.
+
+    Args:
+        agent: the module and function of a `MakesAgents`.
+        folder: empty; the application's.
+    """
+    running: list[subprocess.Popen[bytes]] = []
+
+    def die() -> None:
+        running[-1].kill()
+
+    worker = Worker(die)
+    ends: list[int] = []
+    before = 0
+    with FakeProvider(worker) as provider:
+        for act in ("work", "work", "work", "back"):
+            before = len(worker.sent)
+            command = [sys.executable, "-m", PROGRAM, agent, str(folder), provider.openai_url, act]
+            running.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE))
+            _, told = running[-1].communicate()
+            ends.append(running[-1].returncode)
+            assert running[-1].returncode in {0, KILLED}, told.decode()
+    return Played(
+        tuple(worker.sent),
+        before,
+        tuple(provider.refused),
+        worker.refused,
+        tuple(ends),
+        asyncio.run(_log(folder / DATABASE)),
+    )
+
+
+async def _log(database: Path) -> Log:
+    async with open_store(database) as store:
+        timeline = await Timeline.open(store, CONVERSATION, create=False)
+        events = [event async for event in store.read(CONVERSATION)]
+        blocks = {event.version: block for event in events if (block := appended_block(event.payload)) is not None}
+        omitted: defaultdict[str, str] = defaultdict(str)
+        for event in events:
+            if isinstance(event.payload, BlocksHidden):
+                gone = "\n".join(blocks[hidden.version].text for hidden in event.payload.blocks)
+                omitted[event.payload.reason] += f"{gone}\n"
+        return Log(
+            compactions=sum(isinstance(event.payload, CompactionCompleted) for event in events),
+            said=tuple(block.text for block in blocks.values() if not isinstance(block, RangeSummary)),
+            omitted=dict(omitted),
+            verifies=(await timeline.verify()).ok,
+        )
+
+
+def _seen(texts: Sequence[str], words: Sequence[str]) -> list[str]:
+    return [word for word in words if any(word in text for text in texts)]
