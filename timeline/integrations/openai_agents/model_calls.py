@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.integrations.openai_agents.beside import Beside
+    from timeline.integrations.openai_agents.history import Stored
     from timeline.projection.context import RenderedContext
     from timeline.wire.request import Request
 
@@ -83,9 +84,16 @@ CALL: Final[ContextVar[Call | None]] = ContextVar("timeline_call", default=None)
 
 @dataclass(slots=True, eq=False)
 class Begun:
-    """A run that a session gave its items to; its first call follows, before that of any agent inside a tool."""
+    """A run that a session gave its items to; its first call follows, before that of any agent inside a tool.
+
+    Attributes:
+        owner: the session.
+        items: what it gave.
+        has_called: whether the run has called a model.
+    """
 
     owner: object
+    items: Sequence[Stored]
     has_called: bool = False
 
     def is_first_call(self, owner: object) -> bool:

@@ -1,0 +1,384 @@
+"""What an application of the SDK goes back behind is abandoned: it stays in the log, and no model sees it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from agents import Agent, RunConfig, RunContextWrapper, RunState, function_tool
+
+from tests.integrations.openai_agents.test_run import blocks_of, model_of, opened, read_file, reading, run
+from tests.integrations.openai_agents.test_session import call, output, said, session_in, thought, user
+from tests.providers import Answer, Call, FakeProvider
+from tests.scenes import AT, payloads_of, small_policy
+from timeline import Timeline, open_store
+from timeline.events import BlocksHidden, ParentLink, Replacement, event_id
+from timeline.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.providers import Asked
+    from timeline.integrations.openai_agents import TimelineSession
+
+HISTORY: list[Any] = [
+    user("one"),
+    thought("rs_1"),
+    call("c1"),
+    output("c1"),
+    said("answer 1", "msg_1"),
+    user("two"),
+    said("answer 2", "msg_2"),
+    user("three"),
+    said("answer 3", "msg_3"),
+]
+
+
+def parroting(asked: Asked) -> str:
+    """Return an answer that names its request."""
+    return f"answer {asked.number}"
+
+
+def given_back(choose: Callable[[list[Any]], list[Any]]) -> RunConfig:
+    """Return a configuration whose callback gives back what it chooses of the history, and what is new."""
+    return RunConfig(tracing_disabled=True, session_input_callback=lambda history, new: [*choose(history), *new])
+
+
+async def states(session: TimelineSession) -> dict[str, str]:
+    """Return each text of the window with its state, or the reason why it is omitted."""
+    await session.timeline.catch_up()
+    items = session.timeline.window.items
+    return {item.block.text: item.hide.reason if item.omitted and item.hide else item.state for item in items}
+
+
+async def shown(session: TimelineSession) -> list[str]:
+    """Return the texts of a context that is rendered now."""
+    return [entry.text for entry in (await session.timeline.render()).neutral.entries]
+
+
+async def test_a_popped_answer_and_its_question_are_abandoned_and_another_question_takes_their_place() -> None:
+    """In the same conversation, in sight of people."""
+    with FakeProvider(parroting) as provider:
+        session = await opened(MemoryStore())
+        agent = Agent(name="a", model=model_of("responses", provider))
+        await run(session, agent, "one")
+        await run(session, agent, "two")
+        await session.pop_item()
+        await session.pop_item()
+        await run(session, agent, "two, but other")
+        assert (await session.timeline.verify()).ok
+    assert provider.refused == []
+    assert [text for _, text in provider.asked[-1].said] == ["one", "answer 0", "two, but other"]
+    assert await states(session) == {
+        "one": "visible",
+        "answer 0": "visible",
+        "two": "abandoned",
+        "answer 1": "abandoned",
+        "two, but other": "visible",
+        "answer 2": "visible",
+    }
+
+
+@pytest.mark.parametrize("popped", [1, 2], ids=["answer", "answer_and_question"])
+async def test_an_answer_that_is_written_again_belongs_to_its_question(popped: int) -> None:
+    """Whether the question is asked again or only its answer was taken back: it is stored once, in its turn."""
+    with FakeProvider(parroting) as provider:
+        session = await opened(MemoryStore())
+        agent = Agent(name="a", model=model_of("responses", provider))
+        await run(session, agent, "one")
+        await run(session, agent, "two")
+        for _ in range(popped):
+            await session.pop_item()
+        await run(session, agent, "two" if popped == 2 else [])
+        blocks = await blocks_of(session, session._store)
+    assert provider.refused == []
+    assert [text for _, text in provider.asked[-1].said] == ["one", "answer 0", "two"]
+    assert [(block.text, block.turn_id) for block in blocks] == [
+        ("one", "turn_1"),
+        ("answer 0", "turn_1"),
+        ("two", "turn_2"),
+        ("answer 1", "turn_2"),
+        ("answer 2", "turn_2"),
+    ]
+
+
+async def test_a_compaction_over_what_was_popped_is_undone_without_a_hold(tmp_path: Path) -> None:
+    """No summary speaks of it, and the next render may compact what is left."""
+    with FakeProvider(reading(14)) as provider:
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store)
+            agent = Agent(name="a", model=model_of("responses", provider), tools=[read_file])
+            await run(session, agent, "Look at zirconium")
+            assert session.timeline.compaction_state().count >= 1
+            while (await session.get_items()) != []:
+                await session.pop_item()
+            reverted = await payloads_of(store, "compaction.reverted", "work")
+            sent = len(provider.asked)
+            await run(session, agent, "Look at copper")
+            report = await session.timeline.verify()
+            held = session.timeline.window.is_held
+    assert provider.refused == []
+    assert reverted
+    assert not held
+    assert report.ok
+    assert not [asked for asked in provider.asked[sent:] if "zirconium" in asked.text]
+    assert not [asked for asked in provider.asked[sent:] if any(f"src/{n}_" in asked.text for n in range(14))]
+
+
+async def test_one_block_brings_back_all_that_was_popped_in_a_row() -> None:
+    """An application pops item by item, and means all of them."""
+    session = await session_in(MemoryStore())
+    await session.add_items(HISTORY)
+    for _ in range(4):
+        await session.pop_item()
+    gone = next(item for item in session.timeline.window.items if item.block.text == "answer 2")
+    await session.timeline.reveal(gone.block.path)
+    assert await session.get_items() == HISTORY
+    assert set((await states(session)).values()) == {"visible"}
+
+
+async def test_a_history_that_is_put_back_shortened_leaves_its_tail(tmp_path: Path) -> None:
+    """`clear_session`, then the items to keep: in the same conversation, in another process too, each stored once."""
+    async with open_store(tmp_path / "a.db") as store:
+        session = await session_in(store)
+        await session.add_items(HISTORY)
+        await session.clear_session()
+        assert await session.get_items() == []
+        assert await shown(session) == []
+    async with open_store(tmp_path / "a.db") as store:
+        session = await session_in(store)
+        await session.add_items([*HISTORY[:7], user("three, but other")])
+        assert session.timeline.id == "s"
+        assert await session.get_items() == [*HISTORY[:7], user("three, but other")]
+        told = await states(session)
+        assert (await session.timeline.verify()).ok
+        assert len(await blocks_of(session, store)) == len(HISTORY) + 1
+    assert (told["three"], told["answer 3"], told["two"]) == ("abandoned", "abandoned", "visible")
+
+
+async def test_what_is_put_back_behind_something_new_is_appended_behind_it() -> None:
+    """The order is that of the session, whatever the log had before."""
+    session = await session_in(MemoryStore())
+    await session.add_items(HISTORY)
+    await session.clear_session()
+    anew = [user("zero"), *HISTORY[5:7], call("c9"), output("c9", "nine"), *HISTORY[1:5]]
+    for item in anew:
+        await session.add_items([item])
+    assert await session.get_items() == anew
+    assert (await session.timeline.verify()).ok
+    texts = [text for text in await shown(session) if text]
+    assert texts[0] == "zero"
+    assert "nine" in texts
+    assert not any("interrupted" in text for text in texts)
+
+
+async def test_a_cleared_session_of_much_work_shows_no_summary_of_it(tmp_path: Path) -> None:
+    """What it begins with is the next prompt, and its runs do not read what was cleared."""
+    with FakeProvider(reading(14)) as provider:
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store)
+            agent = Agent(name="a", model=model_of("responses", provider), tools=[read_file])
+            await run(session, agent, "Look at zirconium")
+            assert session.timeline.compaction_state().count >= 1
+            await session.clear_session()
+            assert await shown(session) == []
+            await session.add_items([user("Hello")])
+            assert await shown(session) == ["Hello"]
+            assert await session.get_items(wrapper=RunContextWrapper(context=None)) == [user("Hello")]
+            assert (await session.timeline.verify()).ok
+    assert provider.refused == []
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_callback_that_gives_back_an_earlier_history_goes_on_from_there(*, stream: bool) -> None:
+    """The tail is seen by no later run either, whose callback gives back everything."""
+    with FakeProvider(parroting) as provider:
+        session = await opened(MemoryStore())
+        agent = Agent(name="a", model=model_of("responses", provider))
+        for prompt in ("one", "two", "three"):
+            await run(session, agent, prompt, stream=stream)
+        await run(session, agent, "two, but other", stream=stream, config=given_back(lambda history: history[:2]))
+        await run(session, agent, "four", stream=stream)
+        assert (await session.timeline.verify()).ok
+    assert provider.refused == []
+    assert [text for _, text in provider.asked[3].said] == ["one", "answer 0", "two, but other"]
+    assert [text for _, text in provider.asked[4].said] == ["one", "answer 0", "two, but other", "answer 3", "four"]
+    assert {text for text, state in (await states(session)).items() if state == "abandoned"} == {
+        "two",
+        "answer 1",
+        "three",
+        "answer 2",
+    }
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [
+        lambda history: history[-2:],
+        lambda history: [*history[:1], *history[-1:]],
+        lambda history: [item for item in history if item["role"] == "user"],
+        lambda history: [item for item in history if item["role"] != "user"],
+        lambda history: history[::-1],
+        lambda _: [],
+        lambda history: [{"role": "user", "content": "Be brief."}, *history],
+    ],
+    ids=["newest", "first_and_newest", "prompts", "answers", "reversed", "none", "reminded"],
+)
+async def test_a_callback_that_trims_the_history_leaves_nothing(choose: Callable[[list[Any]], list[Any]]) -> None:
+    """The log is the better judge of what to save."""
+    with FakeProvider(parroting) as provider:
+        session = await opened(MemoryStore())
+        agent = Agent(name="a", model=model_of("responses", provider))
+        for prompt in ("one", "two"):
+            await run(session, agent, prompt)
+        for prompt in ("three", "four"):
+            await run(session, agent, prompt, config=given_back(choose))
+        assert (await session.timeline.verify()).ok
+    assert provider.refused == []
+    assert set((await states(session)).values()) == {"visible"}
+    told = provider.asked[-1].text
+    assert [
+        word for word in ("one", "answer 0", "two", "answer 1", "three", "answer 2", "four") if word not in told
+    ] == []
+
+
+async def test_a_callback_may_give_back_copies_of_an_earlier_history() -> None:
+    """They are known by their ids, and what has none by its place behind them."""
+    with FakeProvider(parroting) as provider:
+        session = await opened(MemoryStore())
+        agent = Agent(name="a", model=model_of("responses", provider))
+        for prompt in ("one", "two", "three"):
+            await run(session, agent, prompt)
+        config = given_back(lambda history: [{**item} for item in history[:4]])
+        await run(session, agent, "three, but other", config=config)
+    assert [text for _, text in provider.asked[-1].said] == ["one", "answer 0", "two", "answer 1", "three, but other"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_run_state_that_is_resumed_again_otherwise_leaves_what_came_of_it_before(*, stream: bool) -> None:
+    """The call was approved and is rejected now: one output, and nothing of the first answer."""
+
+    @function_tool(needs_approval=True)
+    def deploy() -> str:
+        """Deploy."""
+        return "zirconium is out"
+
+    @function_tool
+    def look() -> str:
+        """Look."""
+        return "all green"
+
+    steps: list[Any] = [
+        Answer("Going.", calls=(Call("look", {}, "k1"), Call("deploy", {}, "k2"))),
+        "Deployed zirconium.",
+        "And zirconium it stays.",
+        "Not deployed.",
+        "Fine.",
+    ]
+    with FakeProvider(steps) as provider:
+        session = await opened(MemoryStore())
+        agent = Agent(name="a", model=model_of("responses", provider), tools=[look, deploy])
+        kept = (await run(session, agent, "Ship it", stream=stream)).to_state().to_json()
+        for approve in (True, False):
+            state: Any = await RunState.from_json(agent, kept)
+            waiting = state.get_interruptions()[0]
+            state.approve(waiting) if approve else state.reject(waiting)
+            await run(session, agent, state, stream=stream)
+            if approve:
+                await run(session, agent, "Sure?", stream=stream)
+        await run(session, agent, "And now?", stream=stream)
+        items: list[Any] = await session.get_items()
+        assert (await session.timeline.verify()).ok
+    assert provider.refused == []
+    assert not [asked for asked in provider.asked[3:] if "zirconium" in asked.text]
+    assert "all green" in provider.asked[3].text
+    assert [item.get("type") or item["role"] for item in items] == [
+        "user",
+        "message",
+        "function_call",
+        "function_call",
+        "function_call_output",
+        "function_call_output",
+        "message",
+        "user",
+        "message",
+    ]
+
+
+async def test_a_run_state_of_a_branch_that_was_left_takes_that_branch_up_again() -> None:
+    """Its question and call are shown again; what was said in the other branch is not."""
+
+    @function_tool(needs_approval=True)
+    def deploy() -> str:
+        """Deploy."""
+        return "copper is out"
+
+    steps: list[Any] = ["Hello.", Answer(calls=(Call("deploy", {}, "k1"),)), "zirconium", "Deployed copper.", "Fine."]
+    with FakeProvider(steps) as provider:
+        session = await opened(MemoryStore())
+        agent = Agent(name="a", model=model_of("responses", provider), tools=[deploy])
+        await run(session, agent, "Hi")
+        kept = (await run(session, agent, "Ship copper")).to_state().to_json()
+        await session.pop_item()
+        await session.pop_item()
+        await run(session, agent, "Something else")
+        state: Any = await RunState.from_json(agent, kept)
+        state.approve(state.get_interruptions()[0])
+        await run(session, agent, state)
+        await run(session, agent, "And now?")
+        assert (await session.timeline.verify()).ok
+    assert provider.refused == []
+    for asked in provider.asked[3:]:
+        assert "zirconium" not in asked.text
+        assert "Something else" not in asked.text
+        assert "Ship copper" in asked.text
+        assert "copper is out" in asked.text
+
+
+async def test_an_output_that_the_sdk_adds_twice_is_stored_once() -> None:
+    """A resumed run saves the outputs of its interrupted turn again."""
+    session = await session_in(MemoryStore())
+    await session.add_items([user("Go"), call("c1"), call("c2"), output("c1")])
+    await session.add_items([output("c1"), output("c2", "late")])
+    assert await session.get_items() == [user("Go"), call("c1"), call("c2"), output("c1"), output("c2", "late")]
+
+
+async def test_an_approval_that_comes_late_leaves_nothing_of_what_was_said_meanwhile() -> None:
+    """The user asked something else before the call was approved: all of it happened."""
+
+    @function_tool(needs_approval=True)
+    def deploy() -> str:
+        """Deploy."""
+        return "copper is out"
+
+    with FakeProvider([Answer(calls=(Call("deploy", {}, "k1"),)), "It puts it out.", "Deployed."]) as provider:
+        session = await opened(MemoryStore())
+        agent = Agent(name="a", model=model_of("responses", provider), tools=[deploy])
+        kept = (await run(session, agent, "Ship copper")).to_state().to_json()
+        await run(session, agent, "What does it do?")
+        state: Any = await RunState.from_json(agent, kept)
+        state.approve(state.get_interruptions()[0])
+        await run(session, agent, state)
+    assert provider.refused == []
+    assert "What does it do?" in provider.asked[-1].text
+    assert "copper is out" in provider.asked[-1].text
+
+
+async def test_a_session_that_an_earlier_release_cleared_goes_on_where_it_went(tmp_path: Path) -> None:
+    """There a cleared session had a conversation of its own, and popped items another reason."""
+    async with open_store(tmp_path / "a.db") as store:
+        session = await session_in(store)
+        await session.add_items([user("one")])
+        link = ParentLink(conversation="s", relation="fork")
+        following = await Timeline.open(store, "s~2", policy=small_policy(), parent=link)
+        session = await session_in(store)
+        assert session.timeline.id == "s~2"
+        await session.add_items([user("two"), said("answer")])
+        popped = BlocksHidden(
+            mode="omit", reason="session.popped", blocks=(Replacement(version=following.version + 2),)
+        )
+        await session.timeline.decide([popped], at=AT, ids=[event_id(AT)])
+        assert await session.get_items() == [user("two")]
+        await session.add_items([said("another")])
+        assert await session.get_items() == [user("two"), said("another")]
