@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents import Agent, RunConfig, RunContextWrapper, RunState, function_tool
+from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState, function_tool
 
-from tests.integrations.openai_agents.test_run import blocks_of, model_of, opened, read_file, reading, run
+from tests.integrations.openai_agents.test_run import QUIET, blocks_of, model_of, opened, read_file, reading, run
 from tests.integrations.openai_agents.test_session import call, output, said, session_in, thought, user
 from tests.providers import Answer, Call, FakeProvider
 from tests.scenes import AT, payloads_of, small_policy
@@ -334,6 +335,51 @@ async def test_a_run_state_of_a_branch_that_was_left_takes_that_branch_up_again(
         assert "Something else" not in asked.text
         assert "Ship copper" in asked.text
         assert "copper is out" in asked.text
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "another_process"])
+@pytest.mark.parametrize("more", [False, True], ids=["as_it_was", "with_input"])
+async def test_a_run_state_between_two_calls_is_gone_back_to(tmp_path: Path, *, more: bool, elsewhere: bool) -> None:
+    """It was cancelled behind a step, went on and ended, and is resumed once more; then the other branch again."""
+
+    def answer(asked: Asked) -> Any:
+        if asked.number == 0:
+            return Answer(calls=(Call("read_file", {"path": "a.py"}, "k1"),))
+        return f"zirconium {asked.number}"
+
+    with FakeProvider(answer) as provider:
+        agent = Agent(name="a", model=model_of("responses", provider), tools=[read_file])
+        async with open_store(tmp_path / "a.db") as store:
+            session = await opened(store)
+            config = session.run_config(QUIET)
+            first = Runner.run_streamed(agent, "Look", session=session, run_config=config, hooks=session.hooks())
+            async for event in first.stream_events():
+                if getattr(event, "name", "") == "tool_called":
+                    first.cancel(mode="after_turn")
+            kept = first.to_state().to_json()
+            await run(session, agent, await RunState.from_json(agent, kept))
+            await run(session, agent, "More of it")
+            if not elsewhere:
+                await _resumed_twice(session, agent, kept, more=more)
+        if elsewhere:
+            async with open_store(tmp_path / "a.db") as store:
+                await asyncio.create_task(_resumed_twice(await opened(store), agent, kept, more=more))
+    assert provider.refused == []
+    again, last = provider.asked[3:]
+    assert "zirconium" not in again.text
+    assert [word for word in ("zirconium 1", "More of it", "zirconium 2") if word in last.text] == []
+    assert "a.py: some words" in last.text
+    assert "zirconium 3" in last.text
+    assert ("And b.py" in again.text) == more
+
+
+async def _resumed_twice(session: TimelineSession, agent: Agent[Any], kept: dict[str, Any], *, more: bool) -> None:
+    state: Any = await RunState.from_json(agent, kept)
+    if more:
+        state.add_input("And b.py")
+    await run(session, agent, state)
+    await run(session, agent, "And now?")
+    assert (await session.timeline.verify()).ok
 
 
 async def test_an_output_that_the_sdk_adds_twice_is_stored_once() -> None:

@@ -103,7 +103,15 @@ async def _carry_out(timeline: Timeline, choose: Callable[[], Awaitable[Branch]]
 
 
 def _leaving(items: Sequence[Stored]) -> Departure:
-    return Departure(abandoned=tuple(version for stored in items for version in stored.versions))
+    return _changing(items, ())
+
+
+def _changing(left: Sequence[Stored], again: Sequence[Stored]) -> Departure:
+    return Departure(_versions(left), _versions(again))
+
+
+def _versions(items: Sequence[Stored]) -> tuple[int, ...]:
+    return tuple(version for stored in items for version in stored.versions)
 
 
 # What was left comes again
@@ -204,13 +212,8 @@ def _from_the_first_answer(
 
 
 def _in_the_branch_of(history: Sequence[Stored], call: int, answered: set[str], new: list[list[Block]]) -> Branch:
-    appended = sorted(version for stored in history for version in stored.versions)
-
-    def left_when(stored: Stored) -> int:
-        return bisect(appended, stored.gone_at)
-
     own = history[call]
-    branch = [n for n, stored in enumerate(history) if stored.gone in _LEFT and left_when(stored) == left_when(own)]
+    branch = _left_with(history, own)
     calls = {call_of(s.item) for s in history if s.response == own.response or s is own} - {None}
     end = call
     for n in branch:
@@ -218,8 +221,61 @@ def _in_the_branch_of(history: Sequence[Stored], call: int, answered: set[str], 
         end = n if n > end and own.response and belongs else end
     revived = [history[n] for n in branch if n <= end and answers(history[n].item) not in answered]
     apart = [stored for stored in history[branch[0] :] if not stored.gone]
-    departure = Departure(_leaving(apart).abandoned, _leaving(revived).abandoned)
-    return Branch(departure, new)
+    return Branch(_changing(apart, revived), new)
+
+
+def _left_with(history: Sequence[Stored], own: Stored) -> list[int]:
+    """Return the places of what was left together with an item: with nothing appended in between."""
+    appended = sorted(version for stored in history for version in stored.versions)
+    together = bisect(appended, own.gone_at)
+    return [n for n, s in enumerate(history) if s.gone in _LEFT and bisect(appended, s.gone_at) == together]
+
+
+# A run state is resumed whose next step is a call of the model
+
+
+async def go_back_to(timeline: Timeline, store: EventStore, listed: Sequence[str], added: int) -> None:
+    """Leave what the log has behind the end of a resumed run's list; take up the branch that the list is in.
+
+    Args:
+        timeline: the session's conversation.
+        store: where it lives.
+        listed: the keys of the run's items.
+        added: how many items the session got since a model was called: the run's own input is among them.
+    """
+
+    async def choose() -> Branch:
+        return Branch(_behind(await whole_history(store, timeline.id), listed, added), [])
+
+    await _carry_out(timeline, choose)
+
+
+def _behind(history: Sequence[Stored], listed: Sequence[str], added: int) -> Departure:
+    shown = [n for n, stored in enumerate(history) if not stored.gone]
+    same = 0
+    while same < added and listed and shown and _is_input(history[shown[-1]], listed[-1]):
+        listed, shown, same = listed[:-1], shown[:-1], same + 1
+    end = _end_of(listed, [history[n].key for n in shown])
+    if end is not None:
+        return _leaving([history[n] for n in shown[end + 1 :]])
+    left = [n for n, stored in enumerate(history) if stored.gone in _LEFT]
+    end = _end_of(listed, [history[n].key for n in left])
+    if end is None:
+        return Departure()
+    branch = _left_with(history, history[left[end]])
+    apart = [history[n] for n in shown if n > branch[0]]
+    return _changing(apart, [history[n] for n in branch if n <= left[end]])
+
+
+def _end_of(listed: Sequence[str], keys: Sequence[str]) -> int | None:
+    """Return the last place where items end as a list does, by the last two; None where there is none."""
+    last = [*listed[-2:]]
+    ends = (n for n in reversed(range(len(keys))) if [*keys[max(0, n + 1 - len(last)) : n + 1]] == last)
+    return next(ends, None) if last else None
+
+
+def _is_input(stored: Stored, key: str) -> bool:
+    return stored.key == key and stored.item.get("role") == "user"
 
 
 # A callback gives back an earlier history

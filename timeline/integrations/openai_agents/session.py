@@ -23,7 +23,14 @@ from timeline.errors import ContextRefused, ConversationNotFound, InvalidArgumen
 from timeline.events import REJECTED, ModelCalled, ParentLink, event_id
 from timeline.integrations.framework_requests import framework_request
 from timeline.integrations.openai_agents.beside import beside
-from timeline.integrations.openai_agents.branches import leave, leave_all, leave_newest, left_behind, went_on_elsewhere
+from timeline.integrations.openai_agents.branches import (
+    go_back_to,
+    leave,
+    leave_all,
+    leave_newest,
+    left_behind,
+    went_on_elsewhere,
+)
 from timeline.integrations.openai_agents.history import key_of, stored_items, window
 from timeline.integrations.openai_agents.items import (
     is_translated,
@@ -122,6 +129,8 @@ class TimelineSession:
         self._replies = Replies()
         self._known = Known(self._store, timeline.id)
         self._read: list[tuple[Any, list[Block]]] = []
+        self._added = 0
+        """Items that were added since a model was called."""
 
     # The SDK's protocol
 
@@ -150,7 +159,8 @@ class TimelineSession:
             most = resolve_session_limit(limit, self.session_settings)
             after = 0 if wrapper is None or most is not None else await self._begins_at()
             found = await self._stored(most, after)
-            BEGUN.set(Begun(self, found))
+            if wrapper is not None:
+                BEGUN.set(Begun(self, found))
             return [stored.item for stored in found]  # type: ignore[misc]  # TypedDicts
 
     async def add_items(
@@ -165,13 +175,16 @@ class TimelineSession:
             InvalidArgument: an item is nothing that JSON can hold; nothing was written.
             StoreError: the store refused; nothing was written.
         """
-        del wrapper
+        call = self._call
+        if call is not None and wrapper is not None and call.run is wrapper:
+            self._note_the_run(BEGUN.get(), call)  # the SDK makes a run's first call in a context of its own
         async with self._lock:
             await self._go_on()
             new: list[list[Block]] = []
             for blocks in _readable(items, str(event_id(self._clock.now()))):
                 response = self._replies.accept(key_of(blocks))
                 new.append(blocks if response is None else of_response(blocks, response))
+            self._added += len(new)
             if await went_on_elsewhere(self.timeline, self._store, new):
                 self._known = Known(self._store, self.timeline.id)
             else:
@@ -277,9 +290,13 @@ class TimelineSession:
             await self._close_left_calls()
             listed = self._decoded(data.model_data.input)
             keys = [key_of(blocks) for _, blocks in listed]
-            unknown = await self._unknown(data.model_data.input, keys)
             begun = BEGUN.get()
             is_first = begun is not None and begun.is_first_call(self)
+            if not is_first and not self._goes_on(begun, data):
+                await go_back_to(self.timeline, self._store, keys, self._added)
+                self._known = Known(self._store, self.timeline.id)
+            self._added = 0
+            unknown = await self._unknown(data.model_data.input, keys)
             if len(unknown) == len(keys) and not is_first:
                 CALL.set(None)
                 return data.model_data
@@ -303,7 +320,20 @@ class TimelineSession:
             )
         self._call = call
         CALL.set(call)
+        self._note_the_run(begun, call)
         return call.data
+
+    def _note_the_run(self, begun: Begun | None, call: Call) -> None:
+        """Note where the run here is, so that its next call is known; where nothing began here, begin."""
+        if begun is None or begun.owner is not self:
+            begun = Begun(self, (), has_called=True)
+            BEGUN.set(begun)
+        begun.listed = [item for item, _ in call.listed]
+        begun.agent = call.agent.name
+
+    def _goes_on(self, begun: Begun | None, data: CallModelData[Any]) -> bool:
+        """Return whether a call is a later one of the run here; or else the first of a `RunState` that is resumed."""
+        return begun is not None and begun.owner is self and begun.is_of(data.model_data.input, data.agent.name)
 
     async def _shrink(self, call: Call, error: BaseException) -> bool:
         """Make the context of a call smaller that the model refused for its size; return whether it did.
@@ -417,7 +447,7 @@ class TimelineSession:
         call = self._call_here()
         if call is None:
             return
-        call.has_begun = True
+        call.has_begun, call.run = True, wrapper
         async with self._lock:
             await self._reject(self._replies.passed_over(wrapper, {key_of(blocks) for _, blocks in call.listed}))
 
