@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState, function_tool
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.integrations.openai_agents.test_run import QUIET, blocks_of, model_of, opened, read_file, reading, run
 from tests.integrations.openai_agents.test_session import call, output, said, session_in, thought, user
@@ -428,3 +432,66 @@ async def test_a_session_that_an_earlier_release_cleared_goes_on_where_it_went(t
         assert await session.get_items() == [user("two")]
         await session.add_items([said("another")])
         assert await session.get_items() == [user("two"), said("another")]
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("ask"), st.integers(0, 3)),
+        st.tuples(st.just("pop"), st.integers(1, 9)),
+        st.tuples(st.just("pop_and_put_back"), st.integers(1, 9)),
+        st.tuples(st.just("put_back_earlier"), st.integers(0, 30)),
+        st.tuples(st.just("put_back_one_by_one"), st.integers(0, 30)),
+        st.tuples(st.just("render"), st.just(0)),
+    ),
+    max_size=14,
+)
+
+
+def turn_of(number: int, calls: int) -> list[Any]:
+    """Return the items of a turn that no other turn has, with a word in each."""
+    filler = "words " * 120
+    called = [call(f"c{number}_{n}", f'{{"path": "zinc{number}x"}}') for n in range(calls)]
+    outputs = [output(f"c{number}_{n}", f"lead{number}x {filler}") for n in range(calls)]
+    return [user(f"copper{number}x {filler}"), *called, *outputs, said(f"iron{number}x {filler}", f"msg_{number}")]
+
+
+@given(OPERATIONS)
+def test_whatever_is_popped_cleared_and_put_back_the_session_has_and_shows_what_a_list_would(
+    operations: list[tuple[str, int]],
+) -> None:
+    """Held to a plain list of items; no context, and no summary in it, has a word of what is not in the list."""
+    asyncio.run(_play(operations))
+
+
+async def _play(operations: list[tuple[str, int]]) -> None:
+    session = await session_in(MemoryStore(), policy=small_policy(max_tokens=2_500, counter="chars4"))
+    held: list[Any] = []
+    ever: list[list[Any]] = [[]]
+    for number, (operation, count) in enumerate(operations):
+        match operation:
+            case "ask":
+                held += turn_of(number, count)
+                await session.add_items(turn_of(number, count))
+            case "pop" | "pop_and_put_back":
+                gone = [held.pop() for _ in range(min(count, len(held)))][::-1]
+                assert [await session.pop_item() for _ in gone][::-1] == gone
+                if operation == "pop_and_put_back":
+                    back = gone[: count // 2]
+                    held += back
+                    await session.add_items(back)
+            case "put_back_earlier" | "put_back_one_by_one":
+                earlier = ever[count % len(ever)]
+                held = earlier[: count % (len(earlier) + 1)]
+                await session.clear_session()
+                for items in [[item] for item in held] if operation == "put_back_one_by_one" else [held]:
+                    await session.add_items(items)
+            case _:
+                await session.timeline.render()
+        ever.append(list(held))
+        assert await session.get_items() == held
+    shown = json.dumps([entry.text for entry in (await session.timeline.render()).neutral.entries])
+    said_ever = {word for items in ever for item in items for word in re.findall(r"[a-z]+\d+x", json.dumps(item))}
+    held_words = set(re.findall(r"[a-z]+\d+x", json.dumps(held)))
+    assert [word for word in said_ever - held_words if word in shown] == []
+    assert "interrupted" not in shown
+    assert (await session.timeline.verify()).ok
