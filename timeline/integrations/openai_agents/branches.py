@@ -1,33 +1,34 @@
-"""Where an application goes back behind items of a session, and on from there.
+"""Find out from a session's items where an application goes back behind them, and what of them comes again.
 
-It pops items, clears the session and puts a part of them back, has a callback give back an earlier history, or resumes
-an earlier `RunState` again. What is left of the log then is abandoned; what comes again as it was is shown again
-instead of being stored twice. Each is found out from the items, whole and in order, and carried out in one append.
+Items are compared whole, ids included, and in order; none is known by its words alone. All of this is pure:
+`timeline.integrations.openai_agents.going_back` carries it out.
 """
 
 from __future__ import annotations
 
 from bisect import bisect
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.agent.messages import placed_in_turns
+from timeline.errors import needs
 from timeline.events import ABANDONED
-from timeline.integrations.openai_agents.history import POPPED, stored_items, whole_history
+from timeline.integrations.openai_agents.history import POPPED
 from timeline.integrations.openai_agents.items import answers, call_of, items_of
 from timeline.log.protocol import Departure
 
+with needs("openai-agents"):
+    from agents.models.fake_id import FAKE_RESPONSES_ID
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from timeline.blocks import Block
-    from timeline.fold.turns import Turns
-    from timeline.fold.window import Window
+    from timeline.fold.window import Item, Window
     from timeline.integrations.openai_agents.history import Stored
-    from timeline.log.protocol import Draft
-    from timeline.ports import EventStore
-    from timeline.timeline import Timeline
 
 _LEFT: Final = frozenset({ABANDONED, POPPED})
+_RUN: Final = 2
+"""Items in a row that show where a list ends: a single one may be said twice."""
 
 
 class Branch(NamedTuple):
@@ -37,72 +38,8 @@ class Branch(NamedTuple):
     new: list[list[Block]]
 
 
-async def leave_newest(timeline: Timeline, store: EventStore) -> Stored | None:
-    """Abandon the newest item of a session and return it; None where it has none."""
-    found: list[Stored] = []
-
-    async def choose() -> Branch:
-        found[:] = await stored_items(store, timeline.id, newest=1)
-        return Branch(_leaving(found), [])
-
-    await _carry_out(timeline, choose)
-    return found[0] if found else None
-
-
-async def leave_all(timeline: Timeline, store: EventStore) -> None:
-    """Abandon all items of a session."""
-
-    async def choose() -> Branch:
-        return Branch(_leaving(await stored_items(store, timeline.id)), [])
-
-    await _carry_out(timeline, choose)
-
-
-async def leave(timeline: Timeline, items: Sequence[Stored]) -> None:
-    """Abandon items of a session."""
-
-    async def choose() -> Branch:
-        return Branch(_leaving(items), [])
-
-    await _carry_out(timeline, choose)
-
-
-async def went_on_elsewhere(timeline: Timeline, store: EventStore, new: list[list[Block]]) -> bool:
-    """Append items that take up again what was left, or that answer calls anew; return whether these are such.
-
-    Nothing is appended where they are not: `ListFollower.append` takes them.
-    """
-    await timeline.catch_up()
-    window = timeline.window
-    if not _left_at_the_end(window) and not _answered(window, new):
-        return False
-
-    async def choose() -> Branch:
-        if _answered(timeline.window, new):
-            return _answering_again(await whole_history(store, timeline.id), new)
-        return _taking_up(timeline.window, new)
-
-    await _carry_out(timeline, choose)
-    return True
-
-
-async def _carry_out(timeline: Timeline, choose: Callable[[], Awaitable[Branch]]) -> None:
-    conversation = timeline._conversation  # noqa: SLF001 - of this library
-    new: list[list[Block]] = []
-
-    async def depart() -> Departure:
-        branch = await choose()
-        new[:] = branch.new
-        return branch.departure
-
-    async def place(turns: Turns) -> Sequence[Draft]:
-        blocks = placed_in_turns(new, turns)
-        return await conversation.drafts(blocks, conversation.new_ids(len(blocks), None), None)
-
-    await conversation.log.go_back(depart, place, at=None, counter=conversation.counter.name)
-
-
-def _leaving(items: Sequence[Stored]) -> Departure:
+def leaving(items: Sequence[Stored]) -> Departure:
+    """Return the departure that abandons items."""
     return _changing(items, ())
 
 
@@ -131,9 +68,9 @@ class _Left(NamedTuple):
     unit: object
 
 
-def _left_at_the_end(window: Window) -> list[_Left]:
+def left_at_the_end(window: Window) -> list[_Left]:
     """Return the items behind the newest block that is shown, oldest first."""
-    left = []
+    left: list[Item] = []
     for item in reversed(window.items):
         if not item.omitted:
             break
@@ -142,18 +79,18 @@ def _left_at_the_end(window: Window) -> list[_Left]:
     versions = {id(item.block): item.version for item in left}
     found: list[_Left] = []
     callers: dict[str, object] = {}
-    for item, blocks in items_of([item.block for item in reversed(left)]):
+    for told, blocks in items_of([item.block for item in reversed(left)]):
         unit: object = blocks[0].response_id or versions[id(blocks[0])]
-        if (call_id := call_of(item)) is not None:
+        if (call_id := call_of(told)) is not None:
             callers[call_id] = unit
-        unit = callers.get(answers(item) or "", unit)
-        found.append(_Left(item, tuple(versions[id(block)] for block in blocks), unit))
+        unit = callers.get(answers(told) or "", unit)
+        found.append(_Left(told, tuple(versions[id(block)] for block in blocks), unit))
     return found
 
 
-def _taking_up(window: Window, new: list[list[Block]]) -> Branch:
+def taking_up(window: Window, new: list[list[Block]]) -> Branch:
     """Show again what the items begin with of what was left last; a response as a whole, or it is appended anew."""
-    left = _left_at_the_end(window)
+    left = left_at_the_end(window)
     places: list[int] = []
     for blocks in new:
         start = places[-1] + 1 if places else 0
@@ -171,7 +108,7 @@ def _taking_up(window: Window, new: list[list[Block]]) -> Branch:
 # A call is answered again
 
 
-def _answered(window: Window, new: Sequence[Sequence[Block]]) -> list[str]:
+def answered_again(window: Window, new: Sequence[Sequence[Block]]) -> list[str]:
     """Return the ids of the calls that items answer although none of the log, or among the items, waits for it."""
     waiting = {item.block.call_id for item in window.unanswered()}
     found: list[str] = []
@@ -184,14 +121,14 @@ def _answered(window: Window, new: Sequence[Sequence[Block]]) -> list[str]:
     return found
 
 
-def _answering_again(history: Sequence[Stored], new: list[list[Block]]) -> Branch:
+def answering_again(history: Sequence[Stored], new: list[list[Block]]) -> Branch:
     """Leave what came of the first answer; of a call that was left, take its branch up again up to the answer."""
     said = [items_of(blocks)[0][0] for blocks in new]
     answered = {call_id for item in said if (call_id := answers(item)) is not None}
     calls = [n for n, stored in enumerate(history) if call_of(stored.item) in answered]
     shown = [n for n in calls if not history[n].gone]
     if shown:
-        return _from_the_first_answer(history, shown[0], answered, new, said)
+        return _from_the_first_answer(history, shown[-1], answered, new, said)
     left = [n for n in calls if history[n].gone in _LEFT]
     if left:
         return _in_the_branch_of(history, left[-1], answered, new)
@@ -207,8 +144,8 @@ def _from_the_first_answer(
         again = [stored.item for stored in behind[first:] if stored.item in said]
         kept = [blocks for blocks, item in zip(new, said, strict=True) if item not in again]
         replaced = {answers(item) for item in said if item not in again}
-        return Branch(_leaving([stored for stored in behind[first:] if answers(stored.item) in replaced]), kept)
-    return Branch(_leaving(behind[first:]), new)
+        return Branch(leaving([stored for stored in behind[first:] if answers(stored.item) in replaced]), kept)
+    return Branch(leaving(behind[first:]), new)
 
 
 def _in_the_branch_of(history: Sequence[Stored], call: int, answered: set[str], new: list[list[Block]]) -> Branch:
@@ -234,32 +171,23 @@ def _left_with(history: Sequence[Stored], own: Stored) -> list[int]:
 # A run state is resumed whose next step is a call of the model
 
 
-async def go_back_to(timeline: Timeline, store: EventStore, listed: Sequence[str], added: int) -> None:
-    """Leave what the log has behind the end of a resumed run's list; take up the branch that the list is in.
+def behind_a_list(history: Sequence[Stored], listed: Sequence[tuple[str, Any]], added: int) -> Departure:
+    """Return what is behind the end of a resumed run's list; of a branch that was left, also what comes again of it.
 
     Args:
-        timeline: the session's conversation.
-        store: where it lives.
-        listed: the keys of the run's items.
+        history: all items of the log.
+        listed: the items of the list, each with its key.
         added: how many items the session got since a model was called: the run's own input is among them.
     """
-
-    async def choose() -> Branch:
-        return Branch(_behind(await whole_history(store, timeline.id), listed, added), [])
-
-    await _carry_out(timeline, choose)
-
-
-def _behind(history: Sequence[Stored], listed: Sequence[str], added: int) -> Departure:
     shown = [n for n, stored in enumerate(history) if not stored.gone]
     same = 0
-    while same < added and listed and shown and _is_input(history[shown[-1]], listed[-1]):
+    while same < added and listed and shown and _is_input(history[shown[-1]], listed[-1][0]):
         listed, shown, same = listed[:-1], shown[:-1], same + 1
-    end = _end_of(listed, [history[n].key for n in shown])
+    end = _end_of(listed, [history[n] for n in shown])
     if end is not None:
-        return _leaving([history[n] for n in shown[end + 1 :]])
+        return leaving([history[n] for n in shown[end + 1 :]])
     left = [n for n, stored in enumerate(history) if stored.gone in _LEFT]
-    end = _end_of(listed, [history[n].key for n in left])
+    end = _end_of(listed, [history[n] for n in left])
     if end is None:
         return Departure()
     branch = _left_with(history, history[left[end]])
@@ -267,11 +195,24 @@ def _behind(history: Sequence[Stored], listed: Sequence[str], added: int) -> Dep
     return _changing(apart, [history[n] for n in branch if n <= left[end]])
 
 
-def _end_of(listed: Sequence[str], keys: Sequence[str]) -> int | None:
-    """Return the last place where items end as a list does, by the last two; None where there is none."""
-    last = [*listed[-2:]]
-    ends = (n for n in reversed(range(len(keys))) if [*keys[max(0, n + 1 - len(last)) : n + 1]] == last)
-    return next(ends, None) if last else None
+def _end_of(listed: Sequence[tuple[str, Any]], items: Sequence[Stored]) -> int | None:
+    """Return the last place up to which most is as in a list up to its end, at least two items; None for no such."""
+    common = [_common(listed, items[: n + 1]) for n in range(len(items))]
+    most = max(common, default=0)
+    return None if most < min(_RUN, len(listed) or 1) else len(common) - 1 - common[::-1].index(most)
+
+
+def _common(listed: Sequence[tuple[str, Any]], items: Sequence[Stored]) -> int:
+    pairs = zip(reversed(listed), reversed(items), strict=False)
+    return next(
+        (number for number, ((key, item), own) in enumerate(pairs) if key != own.key or not _may_be(item, own.item)),
+        min(len(listed), len(items)),
+    )
+
+
+def _may_be(item: Any, own: Any) -> bool:
+    """Return whether two items of one content may be the same: not where both have ids, and other ones."""
+    return _name(item) in {_name(own), ""} or not _name(own)
 
 
 def _is_input(stored: Stored, key: str) -> bool:
@@ -281,7 +222,7 @@ def _is_input(stored: Stored, key: str) -> bool:
 # A callback gives back an earlier history
 
 
-def left_behind(history: Sequence[Any], combined: Sequence[Any], new: Sequence[Any]) -> list[int]:
+def left_behind(history: Sequence[Any], combined: object, new: Sequence[Any]) -> list[int]:
     """Return the places of a history that a callback's list goes back behind; none where it merely trims it.
 
     It goes back if it has a part of the history without a gap, and nothing of what comes behind that. A list of the
@@ -292,35 +233,45 @@ def left_behind(history: Sequence[Any], combined: Sequence[Any], new: Sequence[A
         combined: what the callback returned.
         new: what the run adds.
     """
-    given = {id(item) for item in new}
-    kept: list[int] = []
-    for item in combined:
-        place = None if id(item) in given else _place_in(history, item, kept)
-        if place is not None:
-            kept.append(place)
-    last = max(kept, default=len(history))
-    is_part = {*kept} == {*range(min(kept, default=0), last + 1)}
-    while 0 <= last < len(history) and history[last].get("type") == "reasoning":
+    if not isinstance(combined, list):
+        return []  # the SDK says what is wrong with it
+    kept = _kept(history, combined, {id(item) for item in new})
+    if not kept or {*kept} != {*range(min(kept), max(kept) + 1)}:
+        return []
+    last = max(kept)
+    while last >= 0 and history[last].get("type") == "reasoning":
         last -= 1  # a thought is nothing without what it led to
-    if not is_part or last + 1 >= len(history) or _is_of_prompts(history[last : last + 2], new):
+    if last < 0 or last + 1 == len(history) or _is_of_prompts(history[last], history[last + 1], new):
         return []
     called = {call_of(item) for item in history[: last + 1]} - {None}
-    answered = {answers(item) for item in history[: last + 1]}
-    open_ = called - answered
+    open_ = called - {answers(item) for item in history[: last + 1]}
     return [n for n, item in enumerate(history) if n > last or call_of(item) in open_]
 
 
-def _place_in(history: Sequence[Any], item: Any, kept: Sequence[int]) -> int | None:
-    """Return the place of an item: the very object, or one with an id, or what follows the one before it."""
-    following = kept[-1] + 1 if kept else len(history)
-    for place, own in enumerate(history):
-        is_known = "id" in own or "call_id" in own or place == following
-        if own is item or (is_known and own == item):
-            return place
-    return None
+def _kept(history: Sequence[Any], combined: Sequence[Any], new: set[int]) -> list[int]:
+    """Return the places of what a list has of a history: as the very object, behind the one before it, or by its id."""
+    objects = {id(item): place for place, item in enumerate(history)}
+    names: defaultdict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(history):
+        names[_name(item)].append(place)
+    kept: list[int] = []
+    for item in combined:
+        following = kept[-1] + 1 if kept else len(history)
+        by_name = names[name] if (name := _name(item)) else []
+        places = [objects[id(item)]] if id(item) in objects else [following, *by_name]
+        place = next((n for n in places if n < len(history) and history[n] == item), None)
+        if place is not None and id(item) not in new:
+            kept.append(place)
+    return kept
 
 
-def _is_of_prompts(around: Sequence[Any], new: Sequence[Any]) -> bool:
+def _name(item: Any) -> str:
+    """Return the id that an item has for itself; empty for none."""
+    own = item.get("id") or item.get("call_id") if isinstance(item, dict) else ""
+    return str(own) if own and own != FAKE_RESPONSES_ID else ""
+
+
+def _is_of_prompts(last: Any, following: Any, new: Sequence[Any]) -> bool:
     """Return whether a new prompt would come right behind the last one that a list kept, without its answer."""
-    roles = [item.get("role") for item in around]
-    return bool(new) and new[0].get("role") == "user" and roles[0] == "user" and roles[1] != "user"
+    asks = bool(new) and new[0].get("role") == "user"
+    return asks and last.get("role") == "user" and following.get("role") != "user"

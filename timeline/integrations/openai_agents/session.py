@@ -23,12 +23,12 @@ from timeline.errors import ContextRefused, ConversationNotFound, InvalidArgumen
 from timeline.events import REJECTED, ModelCalled, ParentLink, event_id
 from timeline.integrations.framework_requests import framework_request
 from timeline.integrations.openai_agents.beside import beside
-from timeline.integrations.openai_agents.branches import (
+from timeline.integrations.openai_agents.branches import left_behind
+from timeline.integrations.openai_agents.going_back import (
     go_back_to,
     leave,
     leave_all,
     leave_newest,
-    left_behind,
     went_on_elsewhere,
 )
 from timeline.integrations.openai_agents.history import key_of, stored_items, window
@@ -223,6 +223,8 @@ class TimelineSession:
                 await leave_all(self.timeline, self._store)
                 self._known = Known(self._store, self.timeline.id)
                 return
+            if not await stored_items(self._store, self.timeline.id, newest=1):
+                return
             options = {"policy": self.timeline.policy, **self._options}
             link = ParentLink(conversation=self.timeline.id, relation="fork")
             following = _next(self.session_id, self.timeline.id)
@@ -260,17 +262,17 @@ class TimelineSession:
         """Return a callback that abandons what the application's one goes back behind."""
 
         async def combined(history: list[Any], new: list[Any]) -> list[Any]:
-            given, added = list(history), list(new)
-            told: Any = callback(history, new)
-            told = await told if isawaitable(told) else told
+            given, added = [*history], [*new]
+            told = callback(history, new)
+            chosen: list[Any] = await told if isawaitable(told) else told
             begun = BEGUN.get()
-            if begun is not None and begun.owner is self and len(begun.items) == len(given) and isinstance(told, list):
-                left = left_behind(given, told, added)
+            if begun is not None and begun.owner is self and len(begun.items) == len(given):
+                left = [begun.items[place] for place in left_behind(given, chosen, added)]
                 if left:
                     async with self._lock:
-                        await leave(self.timeline, [begun.items[place] for place in left])
+                        await leave(self.timeline, left)
                         self._known = Known(self._store, self.timeline.id)
-            return told  # what is no list is the SDK's to refuse
+            return chosen
 
         return combined
 
@@ -293,7 +295,8 @@ class TimelineSession:
             begun = BEGUN.get()
             is_first = begun is not None and begun.is_first_call(self)
             if not is_first and not self._goes_on(begun, data):
-                await go_back_to(self.timeline, self._store, keys, self._added)
+                own = [(key, item) for key, (item, _) in zip(keys, listed, strict=True)]
+                await go_back_to(self.timeline, self._store, own, self._added)
                 self._known = Known(self._store, self.timeline.id)
             self._added = 0
             unknown = await self._unknown(data.model_data.input, keys)
