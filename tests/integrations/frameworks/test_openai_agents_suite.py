@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.depth import full_depth
+from tests.integrations.frameworks.own_environment import TOOLS, environment, needed, pinned
 from tests.integrations.frameworks.theirs import fetched, reasons, run
 
 HERE: Final = Path(__file__).parent / "openai_agents"
@@ -22,14 +23,15 @@ def listed() -> dict[str, Any]:
 
 
 @full_depth
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_500)
 def test_exactly_the_listed_tests_of_the_sdk_differ(tmp_path: Path) -> None:
     """What fails and is not listed is a defect of ours, or to be explained; what is listed and passes is taken off."""
     told = listed()
     names = [f"tests/{name.replace('::', '.py::', 1)}" for group in told["not_run"] for name in group["tests"]]
     files = [f"tests/{name}" for name in told["files"]]
     source = fetched(HERE / "pins.txt", tmp_path)
-    outcome = run(source, HERE / "timeline_in_place.py", files, names, Path(__file__).parents[3])
+    python = environment(tmp_path / "own", "openai-agents")
+    outcome = run(python, source, HERE / "timeline_in_place.py", files, names)
     assert sorted(outcome.failed - reasons(LISTED).keys()) == []
     assert sorted(reasons(LISTED).keys() - outcome.failed) == []
     assert outcome.on_ours >= told["on_ours"]
@@ -38,3 +40,12 @@ def test_exactly_the_listed_tests_of_the_sdk_differ(tmp_path: Path) -> None:
 def test_the_suite_is_that_of_the_installed_version() -> None:
     """Another version of the SDK brings other tests: the hash is chosen anew with the pins."""
     assert f"openai-agents=={version('openai-agents')} " in (HERE / "pins.txt").read_text(encoding="utf-8")
+
+
+def test_its_environment_has_what_it_needs_of_the_pinned_packages_and_nothing_else() -> None:
+    """Neither another framework nor a developers' tool; each package with its version and hashes."""
+    names = needed(["openai-agents", *TOOLS])
+    assert {"openai", "griffelib", "pytest"} <= names
+    assert not {"langchain", "pydantic-ai-slim", "hypothesis", "mypy"} & names
+    assert pinned(names).count("==") >= len(names)
+    assert "--hash=sha256:" in pinned(["openai-agents"])

@@ -14,10 +14,14 @@ import tomllib
 import xml.etree.ElementTree as ET
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+OURS: Final = Path(__file__).parents[3]
+"""The checkout of this library."""
 
 
 class Outcome(NamedTuple):
@@ -48,19 +52,19 @@ def fetched(pins: Path, folder: Path) -> Path:
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def run(source: Path, plugin: Path, files: Sequence[str], left_out: Sequence[str], ours: Path) -> Outcome:
+def run(python: Path, source: Path, plugin: Path, files: Sequence[str], left_out: Sequence[str]) -> Outcome:
     """Run tests of a framework in a process of their own.
 
     Args:
+        python: of the environment that they run in.
         source: the unpacked distribution.
         plugin: the plugin of pytest that puts our part in place.
         files: the files of tests.
         left_out: tests that are not run.
-        ours: the checkout of this library.
     """
     report = source / "report.xml"
-    path = os.pathsep.join(map(str, (source / "src", ours, plugin.parent)))
-    command: list[str | Path] = [sys.executable, "-m", "pytest", f"-p{plugin.stem}", "-pno:cacheprovider", "-q"]
+    path = os.pathsep.join(map(str, (source / "src", OURS, plugin.parent)))
+    command: list[str | Path] = [python, "-m", "pytest", f"-p{plugin.stem}", "-pno:cacheprovider", "-q"]
     command += ["--numprocesses=2", "--dist=worksteal", "--timeout=60", "--tb=no", "--override-ini=addopts="]
     command += [f"--junitxml={report}", *(f"--deselect={name}" for name in left_out), *files]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

@@ -259,9 +259,9 @@ def _kept(history: Sequence[Any], combined: Sequence[Any], new: set[int]) -> lis
         following = kept[-1] + 1 if kept else len(history)
         by_name = names[name] if (name := _name(item)) else []
         places = [objects[id(item)]] if id(item) in objects else [following, *by_name]
-        place = next((n for n in places if n < len(history) and history[n] == item), None)
-        if place is not None and id(item) not in new:
-            kept.append(place)
+        same = [n for n in places if n < len(history) and history[n] == item]
+        if same and id(item) not in new:
+            kept.append(same[0])
     return kept
 
 
