@@ -30,7 +30,7 @@ def test_exactly_the_listed_tests_of_the_sdk_differ(tmp_path: Path) -> None:
     names = [f"tests/{name.replace('::', '.py::', 1)}" for group in told["not_run"] for name in group["tests"]]
     files = [f"tests/{name}" for name in told["files"]]
     source = fetched(HERE / "pins.txt", tmp_path)
-    python = environment(tmp_path / "own", "openai-agents")
+    python = environment(tmp_path / "own", "openai-agents", *told["needs"])
     outcome = run(python, source, HERE / "timeline_in_place.py", files, names)
     assert sorted(outcome.failed - reasons(LISTED).keys()) == []
     assert sorted(reasons(LISTED).keys() - outcome.failed) == []

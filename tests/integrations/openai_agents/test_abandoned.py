@@ -19,6 +19,7 @@ from tests.scenes import AT, payloads_of, small_policy
 from timeline import Timeline, open_store
 from timeline.events import BlocksHidden, ParentLink, Replacement, event_id
 from timeline.store.memory import MemoryStore
+from timeline.summarizers import CallableSummarizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +130,44 @@ async def test_a_compaction_over_what_was_popped_is_undone_without_a_hold(tmp_pa
     assert report.ok
     assert not [asked for asked in provider.asked[sent:] if "zirconium" in asked.text]
     assert not [asked for asked in provider.asked[sent:] if any(f"src/{n}_" in asked.text for n in range(14))]
+
+
+@pytest.mark.parametrize("way", ["popped", "cleared", "given_back"])
+async def test_no_summary_and_no_summarizer_learns_of_what_was_abandoned(way: str) -> None:
+    """Neither by its words, nor as the task, nor in the record of what was done; a person still finds all of it."""
+    store, told = MemoryStore(), list[str]()
+    secret = Answer("SECRET.", calls=(Call("read_file", {"path": "SECRET_FILE.py"}, "s1"),))
+    work = reading(14)
+
+    def answer(asked: Asked) -> Any:
+        early: list[Any] = ["Hello.", secret, "SECRET done."]
+        return early[asked.number] if asked.number < 3 else work(asked)
+
+    async def summarizer(prompt: str) -> str:
+        told.append(prompt)
+        return "Work was done."
+
+    with FakeProvider(answer) as provider:
+        session = await opened(store, summarizer=CallableSummarizer(summarizer))
+        agent = Agent(name="a", model=model_of("responses", provider), tools=[read_file])
+        await run(session, agent, "Hi")
+        await run(session, agent, "Read SECRET_FILE.py, and never say SECRET again.")
+        config = given_back(lambda history: history[:2]) if way == "given_back" else QUIET
+        if way == "popped":
+            for _ in range(5):
+                await session.pop_item()
+        elif way == "cleared":
+            await session.clear_session()
+        await run(session, agent, "Fix it.", config=config)
+        window = session.timeline.window
+        assert (await session.timeline.verify()).ok
+        read = await session.timeline.read(window.summaries[-1].block.path)
+    assert provider.refused == []
+    assert told
+    assert not any("SECRET" in prompt for prompt in told)
+    assert not any("SECRET" in asked.text for asked in provider.asked[3:])
+    assert "SECRET" not in str(read)
+    assert [fact async for fact in store.facts(conversation="work", kind="request") if "SECRET" in fact.subject]
 
 
 async def test_one_block_brings_back_all_that_was_popped_in_a_row() -> None:
@@ -311,6 +350,43 @@ async def test_a_run_state_that_is_resumed_again_otherwise_leaves_what_came_of_i
     ]
 
 
+async def test_a_run_state_of_before_a_compaction_is_resumed_again(tmp_path: Path) -> None:
+    """In another process, from its JSON: what was read since is in no request, nor in a summary of it."""
+
+    @function_tool(needs_approval=True)
+    def deploy() -> str:
+        """Deploy."""
+        return "deployed"
+
+    work = reading(18)
+
+    def answer(asked: Asked) -> Any:
+        return Answer("Going.", calls=(Call("deploy", {}, "k1"),)) if asked.number == 0 else work(asked)
+
+    with FakeProvider(answer) as provider:
+        agent = Agent(name="a", model=model_of("responses", provider), tools=[read_file, deploy])
+        async with open_store(tmp_path / "a.db") as store:
+            session = await opened(store)
+            kept = (await run(session, agent, "Ship it")).to_state().to_json()
+            state: Any = await RunState.from_json(agent, kept)
+            state.approve(state.get_interruptions()[0])
+            await run(session, agent, state)
+            assert session.timeline.compaction_state().count >= 1
+            sent = len(provider.asked)
+        async with open_store(tmp_path / "a.db") as store:
+            session = await opened(store)
+            state = await RunState.from_json(agent, kept)
+            state.reject(state.get_interruptions()[0])
+            await run(session, agent, state)
+            assert session.timeline.compaction_state().count >= 1
+            assert not session.timeline.window.is_held
+            assert (await session.timeline.verify()).ok
+    assert provider.refused == []
+    again = "\n".join(asked.text for asked in provider.asked[sent:])
+    assert [number for number in range(1, sent) if f"src/{number}_0" in again] == []
+    assert "not approved" in provider.asked[sent].text
+
+
 async def test_a_run_state_of_a_branch_that_was_left_takes_that_branch_up_again() -> None:
     """Its question and call are shown again; what was said in the other branch is not."""
 
@@ -384,6 +460,25 @@ async def _resumed_twice(session: TimelineSession, agent: Agent[Any], kept: dict
     await run(session, agent, state)
     await run(session, agent, "And now?")
     assert (await session.timeline.verify()).ok
+
+
+async def test_an_output_in_the_place_of_a_popped_one_answers_the_call() -> None:
+    """An application edits what a tool said; the model is sent the call with that."""
+    with FakeProvider(["I see."]) as provider:
+        session = await session_in(MemoryStore())
+        await session.add_items([user("Go"), call("c1"), output("c1", "zirconium")])
+        await session.pop_item()
+        await session.add_items([output("c1", "copper")])
+        await run(session, Agent(name="a", model=model_of("responses", provider)), "And?")
+    assert provider.refused == []
+    sent = provider.asked[0].body["input"]
+    assert [item.get("type", item.get("role")) for item in sent] == [
+        "user",
+        "function_call",
+        "function_call_output",
+        "user",
+    ]
+    assert sent[2]["output"] == "copper"
 
 
 async def test_an_output_that_the_sdk_adds_twice_is_stored_once() -> None:
