@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import Reasoning, StageDigest
+from timeline.blocks import Reasoning, StageDigest, ToolCall
 from timeline.errors import InvalidBlock
 from timeline.events import (
     ABANDONED,
@@ -177,7 +177,7 @@ class Fold:
                     self._hide(version, payload)
             case BlocksRevealed():
                 self._state = self._state.rewritten()
-                self._change(payload.versions, lambda item: revealed(item, version))
+                self._reveal(version, payload)
             case BlocksPinned():
                 self._change(payload.versions, lambda item: item._replace(pinned=True))
             case BlocksUnpinned():
@@ -346,8 +346,27 @@ class Fold:
         if omitted and payload.reason in DISOWNED:
             self._turns.disown(replacements)
         if omitted and payload.reason == ABANDONED:
-            shown = next((item for item in reversed(self._items) if not item.omitted), None)
-            self._turns.go_back("" if shown is None else shown.block.turn_id)
+            self._go_on_from_what_is_shown()
+
+    def _reveal(self, version: int, payload: BlocksRevealed) -> None:
+        before = [self._items[place] for v in payload.versions if (place := self._index.get(v)) is not None]
+        self._change(payload.versions, lambda item: revealed(item, version))
+        if any(item.omitted and item.hide is not None and item.hide.reason == ABANDONED for item in before):
+            self._go_on_from_what_is_shown()
+
+    def _go_on_from_what_is_shown(self) -> None:
+        """Let what comes next belong to the turn of the newest block that is shown, and answer its open calls."""
+        shown = [item for item in self._items if not item.omitted]
+        newest = max((item.response for item in shown), default=0)
+        answered = {item.answers for item in shown}
+        waiting = [
+            (item.version, item.response, item.block)
+            for item in shown
+            if isinstance(item.block, ToolCall)
+            and item.version not in answered
+            and (item.response == newest or item.block.pending)
+        ]
+        self._turns.go_back(shown[-1].block.turn_id if shown else "", waiting)
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items. A covered or unknown version is skipped: the decision came too late for it."""

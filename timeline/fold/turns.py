@@ -23,7 +23,7 @@ from timeline.blocks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from timeline.blocks import Block
 
@@ -127,11 +127,19 @@ class Turns:
         self.calls = {id_: calls for id_, calls in left.items() if calls}
         self.running = False
 
-    def go_back(self, turn_id: str) -> None:
-        """Go on in an earlier turn, in another response than the newest; numbers are not given again."""
+    def go_back(self, turn_id: str, waiting: Iterable[tuple[int, int, ToolCall]]) -> None:
+        """Go on in an earlier turn, in another response than the newest; numbers are not given again.
+
+        Args:
+            turn_id: of the newest block that is shown; empty where none is.
+            waiting: the calls that have no answer then, each with its version and the number of its response.
+        """
         if turn_id != self.turn_id:
             self.turn_id, self.fresh, self.used = turn_id, False, {}
         self.response_id, self.running = None, False
+        self.calls = {}
+        for version, response, call in waiting:
+            self.calls.setdefault(call.call_id, []).append((version, response, call.pending))
 
     def path_for(self, block: Block, turn_id: str, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
         """Return the first free path for a block that `advance` has just applied.

@@ -6,6 +6,7 @@ stay without its result. A replacement changes only the named block: pairs stay 
 
 from __future__ import annotations
 
+from bisect import bisect
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from timeline.blocks import Note, StageDigest, ToolCall
@@ -18,7 +19,7 @@ from timeline.planning.replacements import HIDDEN_KEY, replacement_of
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from timeline.fold.window import Item, Window
+    from timeline.fold.window import Hide, Item, Window
     from timeline.ports import TokenCounter
 
 HideMode: TypeAlias = Literal["replace", "omit"]
@@ -56,15 +57,15 @@ def hide(
 def reveal(window: Window, item: Item) -> BlocksRevealed:
     """Plan to show a hidden block again, and the omitted blocks of its group; all that was abandoned together with it.
 
+    Together is also what was left bit by bit, as a session is whose items are popped, with nothing appended in between.
+
     Raises:
         BlockProtected: the block is not hidden.
     """
     if item.state not in {"hidden", "omitted"}:
         raise BlockProtected(item.block.path, f"it is {item.state}, not hidden")
-    if item.disowned and item.hide is not None:
-        together = [i for i in window.items if i.hide is not None and i.hide.version == item.hide.version]
-    else:
-        together = group_of(window, item)
+    why = item.hide if item.disowned else None
+    together = group_of(window, item) if why is None else _disowned_with(window, why)
     omitted = [i.version for i in together if i.omitted]
     return BlocksRevealed(versions=tuple(sorted({item.version, *omitted})))
 
@@ -97,6 +98,14 @@ def group_of(window: Window, item: Item) -> list[Item]:
     position = next(p for p, other in enumerate(window.items) if other.version == item.version)
     group = next(g for g in atomic_groups(window.items) if position in g.indices)
     return [window.items[p] for p in group.indices]
+
+
+def _disowned_with(window: Window, hide: Hide) -> list[Item]:
+    """Return the live items that were disowned with a decision, and with those of its reason right around it."""
+    appended = sorted(item.version for item in window.items)
+    apart = bisect(appended, hide.version)
+    same = (i for i in window.items if i.disowned and i.hide is not None and i.hide.reason == hide.reason)
+    return [i for i in same if i.hide is not None and bisect(appended, i.hide.version) == apart]
 
 
 def _check_may_hide(window: Window, item: Item) -> None:

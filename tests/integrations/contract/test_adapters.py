@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.integrations.contract.langchain import LangChain
+from tests.integrations.contract.openai_agents import OpenAIAgents
 from tests.integrations.contract.pydantic_ai import PydanticAI
-from timeline.integrations.testing import AdapterContract, BlockingClauses, SummaryClauses
+from timeline.integrations.testing import AdapterContract, BlockingClauses, GuardrailClauses, SummaryClauses
 
 if TYPE_CHECKING:
     from timeline.integrations.testing import Driver, ScriptedModel
@@ -26,3 +27,19 @@ class TestPydanticAI(AdapterContract, BlockingClauses, SummaryClauses):
     def make_driver(self, model: ScriptedModel) -> Driver:
         """Return an application of Pydantic AI's."""
         return PydanticAI(model)
+
+
+class TestOpenAIAgents(AdapterContract, GuardrailClauses):
+    """`TimelineSession` keeps the contract, with the Responses API."""
+
+    def make_driver(self, model: ScriptedModel) -> Driver:
+        """Return an application of the OpenAI Agents SDK."""
+        return OpenAIAgents(model, "responses")
+
+
+class TestOpenAIAgentsWithChatCompletions(AdapterContract, GuardrailClauses):
+    """And with chat completions."""
+
+    def make_driver(self, model: ScriptedModel) -> Driver:
+        """Return an application of the OpenAI Agents SDK."""
+        return OpenAIAgents(model, "chat")

@@ -51,25 +51,35 @@ def fetched(pins: Path, folder: Path) -> Path:
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def environment(pins: Path, folder: Path) -> Path:
+def besides(pins: Path, folder: Path) -> Path:
     """Install what a framework's tests need besides, by a file of hashed pins; return the folder to import it from."""
     pip("install", "--no-deps", "--require-hashes", "--requirement", pins, "--target", folder)
     return folder
 
 
-def run(source: Path, plugin: Path, told: Mapping[str, Any], *, besides: Sequence[Path] = ()) -> Outcome:
+def run(
+    source: Path, plugin: Path, told: Mapping[str, Any], *, python: Path | None = None, folders: Sequence[Path] = ()
+) -> Outcome:
     """Run tests of a framework in a process of their own.
 
     Args:
         source: the unpacked distribution.
         plugin: the plugin of pytest that puts our part in place.
         told: the list of what is run and of what is not.
-        besides: folders that are imported from as well.
+        python: of the environment that they run in; this one's unless given.
+        folders: are imported from as well.
     """
     report = source / "report.xml"
-    path = os.pathsep.join(map(str, (source / "src", OURS, plugin.parent, *besides)))
+    path = os.pathsep.join(map(str, (source / "src", OURS, plugin.parent, *folders)))
     names = [f"tests/{name.replace('::', '.py::', 1)}" for group in told["not_run"] for name in group["tests"]]
-    command: list[str | Path] = [sys.executable, "-m", "pytest", f"-p{plugin.stem}", "-pno:cacheprovider", "-q"]
+    command: list[str | Path] = [
+        python or sys.executable,
+        "-m",
+        "pytest",
+        f"-p{plugin.stem}",
+        "-pno:cacheprovider",
+        "-q",
+    ]
     command += ["--numprocesses=2", "--dist=worksteal", "--timeout=60", "--tb=no", "--override-ini=addopts="]
     command += [f"--junitxml={report}", *(f"--deselect={name}" for name in names)]
     command += [f"tests/{name}" for name in told["files"]]

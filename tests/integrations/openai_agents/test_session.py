@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scenes import AT, opened, small_policy, turn
-from timeline import Timeline, open_store
+from timeline import open_store
 from timeline.blocks import UserPrompt
 from timeline.errors import InvalidArgument
 from timeline.events import BlockRedacted, event_id
 from timeline.integrations.openai_agents import TimelineSession
 from timeline.integrations.openai_agents.items import items_of, read_items
+from timeline.retention import scavenge
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ async def test_two_processes_never_pop_the_same_item(tmp_path: Path) -> None:
 
 
 async def test_a_cleared_session_begins_anew_and_nothing_is_lost(tmp_path: Path) -> None:
-    """Sessions that are open elsewhere follow; what was said stays in its own conversation."""
+    """Sessions that are open elsewhere follow; what was said stays in the log, where nothing shows it."""
     async with open_store(tmp_path / "a.db") as store, open_store(tmp_path / "a.db") as other:
         session, elsewhere = await session_in(store), await session_in(other)
         await session.add_items(ITEMS)
@@ -227,11 +228,28 @@ async def test_a_cleared_session_begins_anew_and_nothing_is_lost(tmp_path: Path)
         await elsewhere.add_items([user("Anew")])
         assert await session.get_items() == [user("Anew")]
         await session.clear_session()
-        assert (session.timeline.id, session.session_id) == ("s~3", "s")
+        assert (session.timeline.id, session.session_id) == ("s", "s")
         assert await (await session_in(store)).get_items() == []
-        before = await Timeline.open(store, "s", create=False)
-        assert (await before.read("ar:turn_1.user.prompt")).text == "Mend src/a.py"
-        assert [info.parent.conversation async for info in store.conversations() if info.parent] == ["s", "s~2"]
+        assert (await session.timeline.read("ar:turn_1.user.prompt")).text == "Mend src/a.py"
+
+
+async def test_a_session_whose_beginning_was_scavenged_is_cleared_into_a_conversation_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """There a summary cannot be taken back, and it must not be shown."""
+    async with open_store(tmp_path / "a.db") as store, open_store(tmp_path / "a.db") as other:
+        session = await session_in(store, policy=small_policy(max_tokens=4_000))
+        elsewhere = await session_in(other, policy=small_policy(max_tokens=4_000))
+        for number in range(30):
+            await session.add_items([user(f"Question {number}"), said("words " * 300, f"msg_{number}")])
+            await session.timeline.render()
+        await session.timeline.set_retention("window")
+        await scavenge(store)
+        await session.clear_session()
+        assert await session.get_items() == await elsewhere.get_items() == []
+        assert (session.timeline.id, elsewhere.timeline.id, session.session_id) == ("s~2", "s~2", "s")
+        assert [info.parent.conversation async for info in store.conversations() if info.parent] == ["s"]
+        assert (await session.timeline.render()).neutral.entries == ()
 
 
 async def test_items_that_are_added_at_once_all_arrive() -> None:

@@ -12,14 +12,14 @@ from timeline.frozen import canonical_json, sha256_hex
 from timeline.integrations.openai_agents.items import KEY, answers, call_of, items_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from timeline.blocks import Block
     from timeline.events import Event
     from timeline.ports import EventStore
 
 POPPED: Final = "session.popped"
-"""Reason of the decisions that take items back."""
+"""Reason of the decisions by which earlier releases took items back; now they are abandoned."""
 
 _GONE: Final = DISOWNED | {POPPED}
 _TYPES: Final = ("block.appended", "block.redacted", "blocks.hidden", "blocks.revealed")
@@ -28,17 +28,38 @@ _FIRST_READ: Final = 4
 
 
 class Stored(NamedTuple):
-    """An item, the versions of its blocks, and the hash of its content."""
+    """An item of the log.
+
+    Attributes:
+        item: as it was added.
+        versions: of its blocks.
+        key: hash of its content.
+        response: id of the model's response that it is a part of; empty for none.
+        gone: why the session does not have it any more; empty where it has.
+        gone_at: version of the event that says so; 0 for none.
+    """
 
     item: dict[str, Any]
     versions: tuple[int, ...]
     key: str
+    response: str = ""
+    gone: str = ""
+    gone_at: int = 0
+
+
+async def whole_history(store: EventStore, conversation: str) -> list[Stored]:
+    """Return all items that a conversation ever had, oldest first, those that are gone from it too.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    return _read([event async for event in store.read(conversation, types=_TYPES)], whole=True)
 
 
 async def stored_items(
     store: EventStore, conversation: str, *, newest: int | None = None, after: int = 0
 ) -> list[Stored]:
-    """Return the items of a conversation, oldest first; those that were popped or rejected are left out.
+    """Return the items of a conversation, oldest first; those that are gone from it are left out.
 
     Args:
         store: where it lives.
@@ -95,23 +116,35 @@ def _said(block: Block) -> Any:
 
 
 def _items(events: Sequence[Event], *, whole: bool) -> list[Stored]:
+    """Return the items of events that are not gone."""
+    return [stored for stored in _read(events, whole=whole) if not stored.gone]
+
+
+def _read(events: Sequence[Event], *, whole: bool) -> list[Stored]:
     """Return the items of events; where these do not begin the log, the rest of an item cut in two is left out."""
-    gone: set[int] = set()
+    gone: dict[int, tuple[str, int]] = {}
     erased: dict[int, str] = {}
     for event in events:
         if isinstance(event.payload, BlocksHidden) and event.payload.reason in _GONE:
-            gone |= {block.version for block in event.payload.blocks}
+            gone |= {block.version: (event.payload.reason, event.version) for block in event.payload.blocks}
         elif isinstance(event.payload, BlocksRevealed):
-            gone.difference_update(event.payload.versions)
+            gone = {version: why for version, why in gone.items() if version not in event.payload.versions}
         elif isinstance(event.payload, BlockRedacted):
             erased[event.payload.version] = event.payload.reason
     blocks: list[Block] = []
     versions: dict[int, int] = {}
     for event in events:
         block = appended_block(event.payload)
-        if block is None or event.version in gone or (not whole and not blocks and block.meta.get(KEY) == {}):
+        if block is None or (not whole and not blocks and block.meta.get(KEY) == {}):
             continue
         block = tombstone(block, erased[event.version]) if event.version in erased else block
         versions[id(block)] = event.version
         blocks.append(block)
-    return [Stored(item, tuple(versions[id(block)] for block in own), key_of(own)) for item, own in items_of(blocks)]
+    return [_stored(item, own, [versions[id(block)] for block in own], gone) for item, own in items_of(blocks)]
+
+
+def _stored(
+    item: dict[str, Any], blocks: Sequence[Block], versions: Sequence[int], gone: Mapping[int, tuple[str, int]]
+) -> Stored:
+    why, at = gone.get(versions[0], ("", 0))
+    return Stored(item, tuple(versions), key_of(blocks), blocks[0].response_id or "", why, at)

@@ -43,10 +43,6 @@ class Known:
             missing = self._missing(keys)
         return missing
 
-    def drop(self, key: str) -> None:
-        """Note that an item was taken back."""
-        self._keys[key] -= 1
-
     def _count(self, items: Sequence[Stored]) -> None:
         self._keys.update(stored.key for stored in items)
         if items:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.integrations.openai_agents.beside import Beside
+    from timeline.integrations.openai_agents.history import Stored
     from timeline.projection.context import RenderedContext
     from timeline.wire.request import Request
 
@@ -52,6 +53,7 @@ class Call:
         is_open: whether it has neither a response nor an error yet.
         has_begun: whether it is certain that the model was called; known only where a run has the session's hooks.
         task: the task of the run that it belongs to.
+        run: the SDK's context of the run; None where nobody named it.
     """
 
     owner: object
@@ -67,6 +69,7 @@ class Call:
     is_open: bool = True
     has_begun: bool = False
     task: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
+    run: object = None
 
     def restart(self) -> None:
         """Begin to measure anew: the model is called again."""
@@ -83,16 +86,36 @@ CALL: Final[ContextVar[Call | None]] = ContextVar("timeline_call", default=None)
 
 @dataclass(slots=True, eq=False)
 class Begun:
-    """A run that a session gave its items to; its first call follows, before that of any agent inside a tool."""
+    """A run that a session gave its items to; its first call follows, before that of any agent inside a tool.
+
+    Attributes:
+        owner: the session.
+        items: what it gave.
+        has_called: whether the run has called a model.
+        listed: the SDK's list at its newest call.
+        agent: name of the agent that made it.
+    """
 
     owner: object
+    items: Sequence[Stored]
     has_called: bool = False
+    listed: Sequence[Any] = ()
+    agent: str = ""
 
     def is_first_call(self, owner: object) -> bool:
         """Return whether a session's filter is called for the first time since; from then on it is not."""
         is_first = self.owner is owner and not self.has_called
         self.has_called = self.has_called or is_first
         return is_first
+
+    def is_of(self, listed: Sequence[Any], agent: str) -> bool:
+        """Return whether a later call is of this run: its list goes on with a reply, or another agent has taken over.
+
+        That one's list may be what a filter made of the run's.
+        """
+        before = len(self.listed)
+        goes_on = len(listed) > before and listed[:before] == [*self.listed] and listed[before].get("role") != "user"
+        return goes_on or agent != self.agent
 
 
 BEGUN: Final[ContextVar[Begun | None]] = ContextVar("timeline_begun", default=None)

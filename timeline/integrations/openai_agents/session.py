@@ -12,17 +12,26 @@ another filter's words, a tool's output that waits for a guardrail) is sent with
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from pydantic import ValidationError
 
 from timeline.agent.disowned import append_disowned
-from timeline.errors import ContextRefused, ConversationNotFound, InvalidArgument, VersionConflict, needs
-from timeline.events import REJECTED, BlocksHidden, ModelCalled, ParentLink, Replacement, event_id
+from timeline.errors import ContextRefused, ConversationNotFound, InvalidArgument, needs
+from timeline.events import REJECTED, ModelCalled, ParentLink, event_id
 from timeline.integrations.framework_requests import framework_request
 from timeline.integrations.openai_agents.beside import beside
-from timeline.integrations.openai_agents.history import POPPED, key_of, stored_items, window
+from timeline.integrations.openai_agents.branches import left_behind
+from timeline.integrations.openai_agents.going_back import (
+    go_back_to,
+    leave,
+    leave_all,
+    leave_newest,
+    went_on_elsewhere,
+)
+from timeline.integrations.openai_agents.history import key_of, stored_items, window
 from timeline.integrations.openai_agents.items import (
     is_translated,
     model_of,
@@ -50,6 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agents import Agent, ModelResponse, RunContextWrapper, TResponseInputItem
+    from agents.memory import SessionInputCallback
     from agents.run import CallModelData
 
     from timeline.blocks import Block
@@ -62,8 +72,9 @@ if TYPE_CHECKING:
 class TimelineSession:
     """A session of the OpenAI Agents SDK, whose items are a timeline's log. Open it with `TimelineSession.open`.
 
-    Several sessions, in several processes too, may be open on one id. One that was cleared goes on in a conversation of
-    its own, ``<id>~2`` and so on; what was said before stays readable where it is.
+    Several sessions, in several processes too, may be open on one id. What is taken back, or cleared, is abandoned: it
+    stays readable in the same conversation. Sessions that an earlier release cleared go on in a conversation of their
+    own, ``<id>~2`` and so on.
 
     Attributes:
         session_id: of the session; also the id of its first conversation.
@@ -118,6 +129,8 @@ class TimelineSession:
         self._replies = Replies()
         self._known = Known(self._store, timeline.id)
         self._read: list[tuple[Any, list[Block]]] = []
+        self._added = 0
+        """Items that were added since a model was called."""
 
     # The SDK's protocol
 
@@ -143,33 +156,45 @@ class TimelineSession:
         async with self._lock:
             await self._go_on()
             await self._reject(self._replies.left_behind(also_calls=wrapper is not None))
-            BEGUN.set(Begun(self))
             most = resolve_session_limit(limit, self.session_settings)
-            after = 0 if wrapper is None or most is not None else await self._covered()
-            return [stored.item for stored in await self._stored(most, after)]  # type: ignore[misc]  # TypedDicts
+            after = 0 if wrapper is None or most is not None else await self._begins_at()
+            found = await self._stored(most, after)
+            if wrapper is not None:
+                BEGUN.set(Begun(self, found))
+            return [stored.item for stored in found]  # type: ignore[misc]  # TypedDicts
 
     async def add_items(
         self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
     ) -> None:
         """Append items: what the SDK adds, it has accepted.
 
+        Items that were taken back and come again as they were are shown again instead of being stored twice. The output
+        of a call that has one leaves what came of the first: an earlier `RunState` was resumed again.
+
         Raises:
             InvalidArgument: an item is nothing that JSON can hold; nothing was written.
             StoreError: the store refused; nothing was written.
         """
-        del wrapper
+        call = self._call
+        if call is not None and wrapper is not None and call.run is wrapper:
+            self._note_the_run(BEGUN.get(), call)  # the SDK makes a run's first call in a context of its own
         async with self._lock:
             await self._go_on()
             new: list[list[Block]] = []
             for blocks in _readable(items, str(event_id(self._clock.now()))):
                 response = self._replies.accept(key_of(blocks))
                 new.append(blocks if response is None else of_response(blocks, response))
-            await self._follower.append(new)
+            self._added += len(new)
+            if await went_on_elsewhere(self.timeline, self._store, new):
+                self._known = Known(self._store, self.timeline.id)
+            else:
+                await self._follower.append(new)
 
     async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
         """Take the newest item back and return it; None where there is none.
 
-        The log keeps it, out of sight of later calls of `get_items` and of the model.
+        It is abandoned: the log keeps it, out of sight of the model, of summaries and of later calls of `get_items`.
+        A compaction that covers it is undone. `Timeline.reveal` brings it back, with what was popped before and after.
 
         Raises:
             StoreError: the store refused.
@@ -177,27 +202,15 @@ class TimelineSession:
         del wrapper
         async with self._lock:
             await self._go_on()
-            while True:
-                version = (await self._store.info(self.timeline.id)).version
-                found = await stored_items(self._store, self.timeline.id, newest=1)
-                if not found:
-                    return None
-                gone = tuple(Replacement(version=v) for v in found[-1].versions)
-                try:
-                    await self.timeline.catch_up()
-                    await self.timeline.decide(
-                        [BlocksHidden(mode="omit", reason=POPPED, blocks=gone)],
-                        at=None,
-                        ids=[event_id(self._clock.now())],
-                        expected=version,
-                    )
-                except VersionConflict:
-                    continue  # another writer appended: then another item is the newest
-                self._known.drop(found[-1].key)
-                return found[-1].item  # type: ignore[return-value]  # theirs are TypedDicts
+            found = await leave_newest(self.timeline, self._store)
+            self._known = Known(self._store, self.timeline.id)
+            return None if found is None else found.item  # type: ignore[return-value]  # theirs are TypedDicts
 
     async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
-        """Begin anew: the session has no items afterwards. What was said stays in the conversation that it was in.
+        """Begin anew: the session has no items afterwards; what it had is abandoned, as if it was popped.
+
+        Of items that are put back, those that it begins with are shown again. Where the beginning of the log was
+        scavenged, summaries cannot be taken back: then the session goes on in a conversation of its own.
 
         Raises:
             StoreError: the store refused.
@@ -206,6 +219,10 @@ class TimelineSession:
         async with self._lock:
             await self._go_on()
             await self._reject(self._replies.left_behind(also_calls=True))
+            if (await self._store.info(self.timeline.id)).first_version == 1:
+                await leave_all(self.timeline, self._store)
+                self._known = Known(self._store, self.timeline.id)
+                return
             if not await stored_items(self._store, self.timeline.id, newest=1):
                 return
             options = {"policy": self.timeline.policy, **self._options}
@@ -218,7 +235,8 @@ class TimelineSession:
     def run_config(self, base: RunConfig | None = None) -> RunConfig:
         """Return a run's configuration with this session's `call_model_input_filter`.
 
-        A call that the model refuses for its size is made once more, with a smaller context.
+        A call that the model refuses for its size is made once more, with a smaller context. Where a
+        ``session_input_callback`` gives back an earlier history, the session goes on from there.
 
         Args:
             base: what else is configured; its settings for retries hold for all other errors.
@@ -232,7 +250,31 @@ class TimelineSession:
                 "base", "has a call_model_input_filter; call the session's own in it, and return what that returns"
             )
         settings = with_retry(base.model_settings, self._shrink)
-        return replace(base, call_model_input_filter=self.call_model_input_filter, model_settings=settings)
+        callback = None if base.session_input_callback is None else self._going_back(base.session_input_callback)
+        return replace(
+            base,
+            call_model_input_filter=self.call_model_input_filter,
+            model_settings=settings,
+            session_input_callback=callback,
+        )
+
+    def _going_back(self, callback: SessionInputCallback) -> SessionInputCallback:
+        """Return a callback that abandons what the application's one goes back behind."""
+
+        async def combined(history: list[Any], new: list[Any]) -> list[Any]:
+            given, added = [*history], [*new]
+            told = callback(history, new)
+            chosen: list[Any] = await told if isawaitable(told) else told
+            begun = BEGUN.get()
+            if begun is not None and begun.owner is self and len(begun.items) == len(given):
+                left = [begun.items[place] for place in left_behind(given, chosen, added)]
+                if left:
+                    async with self._lock:
+                        await leave(self.timeline, left)
+                        self._known = Known(self._store, self.timeline.id)
+            return chosen
+
+        return combined
 
     async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the rendered context in the place of the SDK's list.
@@ -250,9 +292,14 @@ class TimelineSession:
             await self._close_left_calls()
             listed = self._decoded(data.model_data.input)
             keys = [key_of(blocks) for _, blocks in listed]
-            unknown = await self._unknown(data.model_data.input, keys)
             begun = BEGUN.get()
             is_first = begun is not None and begun.is_first_call(self)
+            if not is_first and not self._goes_on(begun, data):
+                own = [(key, item) for key, (item, _) in zip(keys, listed, strict=True)]
+                await go_back_to(self.timeline, self._store, own, self._added)
+                self._known = Known(self._store, self.timeline.id)
+            self._added = 0
+            unknown = await self._unknown(data.model_data.input, keys)
             if len(unknown) == len(keys) and not is_first:
                 CALL.set(None)
                 return data.model_data
@@ -276,7 +323,20 @@ class TimelineSession:
             )
         self._call = call
         CALL.set(call)
+        self._note_the_run(begun, call)
         return call.data
+
+    def _note_the_run(self, begun: Begun | None, call: Call) -> None:
+        """Note where the run here is, so that its next call is known; where nothing began here, begin."""
+        if begun is None or begun.owner is not self:
+            begun = Begun(self, (), has_called=True)
+            BEGUN.set(begun)
+        begun.listed = [item for item, _ in call.listed]
+        begun.agent = call.agent.name
+
+    def _goes_on(self, begun: Begun | None, data: CallModelData[Any]) -> bool:
+        """Return whether a call is a later one of the run here; or else the first of a `RunState` that is resumed."""
+        return begun is not None and begun.owner is self and begun.is_of(data.model_data.input, data.agent.name)
 
     async def _shrink(self, call: Call, error: BaseException) -> bool:
         """Make the context of a call smaller that the model refused for its size; return whether it did.
@@ -390,7 +450,7 @@ class TimelineSession:
         call = self._call_here()
         if call is None:
             return
-        call.has_begun = True
+        call.has_begun, call.run = True, wrapper
         async with self._lock:
             await self._reject(self._replies.passed_over(wrapper, {key_of(blocks) for _, blocks in call.listed}))
 
@@ -420,11 +480,13 @@ class TimelineSession:
         if newest != self.timeline.id:
             self._be_in(await Timeline.open(self._store, newest, **self._options))
 
-    async def _covered(self) -> int:
-        """Return the last version that a summary stands for."""
+    async def _begins_at(self) -> int:
+        """Return the version behind which all lies that a context may show, except for what summaries stand for."""
         await self.timeline.catch_up()
-        ends = (last for summary in self.timeline.window.summaries for _, last in summary.covers.ranges)
-        return max(ends, default=0)
+        window = self.timeline.window
+        covered = max((last for summary in window.summaries for _, last in summary.covers.ranges), default=0)
+        shown = min((item.version for item in window.items if not item.omitted), default=window.version + 1)
+        return max(covered, shown - 1)
 
     async def _stored(self, limit: int | None, after: int) -> list[Stored]:
         """Return the items that a run begins with; they are known when they come back in its list."""

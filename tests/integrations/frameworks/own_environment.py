@@ -1,0 +1,64 @@
+"""An environment for one framework: what it and its tests need of the pinned packages, and nothing of the developers'.
+
+A framework that imports what happens to be beside it behaves otherwise than where its users install it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import venv
+from importlib.metadata import requires
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.integrations.frameworks.theirs import pip
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+PINS: Final = Path(__file__).parents[3] / ".ci" / "pins-test.txt"
+TOOLS: Final = ("pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist")
+"""What runs the tests."""
+_PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def environment(folder: Path, *names: str) -> Path:
+    """Make an environment in a folder, in which some packages run with what they need; return its Python.
+
+    All of them have the versions and hashes of the developers' environment; this library itself is not among them.
+    """
+    venv.create(folder, with_pip=False)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    pins = folder / "pins.txt"
+    pins.write_text(pinned(needed([*names, *TOOLS, "timeline-engine"]) - {"timeline-engine"}), encoding="utf-8")
+    pip("--python", python, "install", "--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", pins)
+    return python
+
+
+def needed(names: Iterable[str]) -> set[str]:
+    """Return packages, and all that they need on this machine, by what is installed here."""
+    found: dict[str, set[str]] = {}
+    left = [(canonicalize_name(name), frozenset({""})) for name in names]
+    while left:
+        name, extras = left.pop()
+        new = {"", *extras} - found.get(name, set())
+        if not new:
+            continue
+        found.setdefault(name, set()).update(new)
+        for requirement in map(Requirement, requires(name) or ()):
+            marker = requirement.marker
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in new):
+                left.append((canonicalize_name(requirement.name), frozenset(requirement.extras)))
+    return set(found)
+
+
+def pinned(names: Collection[str]) -> str:
+    """Return the pins of packages, each with its hashes."""
+    pins: dict[str, str] = {
+        canonicalize_name(pin[1]): pin[0] for pin in _PIN.finditer(PINS.read_text(encoding="utf-8"))
+    }
+    return "".join(pins[name] for name in sorted(names))
