@@ -2,7 +2,7 @@
 
 Recorded rows interleave (a call may be answered while its response still streams), so a response is collected until the
 next one begins. The builder assigns turns, keys and times, and matches results with calls; each format's module decides
-what a row means. Two helpers that all formats share are here, too: reading a time, and the block of a client's message.
+what a row means. A conversation that is still being written is taken from it bit by bit, in nearly the same order. Two helpers that all formats share are here, too: reading a time, and the block of a client's message.
 """
 
 from __future__ import annotations
@@ -61,9 +61,28 @@ class _Slot:
     """A place in the recording: a single event, or a response with its model call and its results."""
 
     turn: int
+    number: int = 0
     events: list[RecordedEvent] = field(default_factory=list)
     call: RecordedEvent | None = None
     results: list[RecordedEvent] = field(default_factory=list)
+    taken: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """How many events, calls and results `RecordingBuilder.take` has returned."""
+
+    def take(self, *, is_last: bool) -> list[RecordedEvent]:
+        """Return what is new; the call, and the results behind it, only once the response ended."""
+        ready = [self.events, [], []]
+        if self.call is not None and (not is_last or self.results or self._has_ended(self.call.payload)):
+            ready[1] = [self.call]
+        if self.call is None or ready[1]:
+            ready[2] = self.results
+        new = [event for part, seen in zip(ready, self.taken, strict=True) for event in part[seen:]]
+        self.taken = [max(len(part), seen) for part, seen in zip(ready, self.taken, strict=True)]
+        return new
+
+    def _has_ended(self, call: Any) -> bool:
+        """Return whether the provider said that the response is over, and nothing that it announced is missing."""
+        asks = call.finish_reason == "tool_use"
+        return call.finish_reason is not None and (not asks or any(_is_call(event) for event in self.events))
 
     def in_order(self) -> list[RecordedEvent]:
         return [*self.events, *([self.call] if self.call else []), *self.results]
@@ -91,6 +110,7 @@ class RecordingBuilder:
         self._report = report
         self._time = first_time or UNKNOWN_TIME
         self._slots: list[_Slot] = []
+        self._untaken = 0
         self._responses: dict[str, _Slot] = {}
         self._newest: _Slot | None = None
         self._calls: dict[str, _Call] = {}
@@ -174,6 +194,18 @@ class RecordingBuilder:
                 self._report.note("unanswered_call", call.line, call_id)
         return tuple(event for slot in self._slots for event in slot.in_order())
 
+    def take(self) -> list[RecordedEvent]:
+        """Return the events that no earlier call returned: for a log that grows with the recorded conversation.
+
+        A part of a response that comes after its end was taken is behind it, and a result whose call is missing stays
+        where it was read. Keys and times are those of `finish`.
+        """
+        start, self._untaken = self._untaken, max(0, len(self._slots) - 1)
+        if self._newest is not None:  # it may go on yet
+            self._untaken = min(self._untaken, self._newest.number)
+        last = len(self._slots) - 1
+        return [event for slot in self._slots[start:] for event in slot.take(is_last=slot.number == last)]
+
     def _place_early_result(self, slot: _Slot, block: ToolResult, line: int) -> None:
         call = self._calls.get(block.call_id)
         if call is None:
@@ -191,7 +223,7 @@ class RecordingBuilder:
         call.answered = True
 
     def _slot(self) -> _Slot:
-        slot = _Slot(self._turn)
+        slot = _Slot(self._turn, len(self._slots))
         self._slots.append(slot)
         return slot
 
@@ -200,6 +232,7 @@ class RecordingBuilder:
         if slot is None:
             slot = self._responses[response_id] = self._newest = self._slot()
             self._turn_is_open = True
+        self._untaken = min(self._untaken, slot.number)
         return slot
 
     def _event(self, block: Block, origin: Origin, turn: int) -> RecordedEvent:
@@ -223,6 +256,10 @@ class RecordingBuilder:
             unique = f"{key}~{self._keys[key]}"
         self._keys[unique] += 1
         return unique
+
+
+def _is_call(event: RecordedEvent) -> bool:
+    return isinstance(event.payload, BlockAppended) and isinstance(event.payload.block, ToolCall)
 
 
 def _appended(block: Block) -> BlockAppended:

@@ -20,8 +20,10 @@ from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from timeline.importers.lines import Record
+    from timeline.importers.recording import RecordedEvent
 
 FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
@@ -48,6 +50,49 @@ def read_claude_code(data: bytes, name: str) -> list[Recording]:
     """
     report = Report(format=FORMAT)
     return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
+
+
+class SessionFollower:
+    """Reads one conversation's rows while the client writes them, for a log that grows with the session.
+
+    Feed it every row from the first one on, and take the events as often as there are some. Their keys are those of
+    `read_claude_code`. A subagent's rows inside the session's own file, as old versions of the client wrote them, are
+    left out; in a file of their own they are the conversation.
+    """
+
+    def __init__(self) -> None:
+        self._reader = SessionReader(Report(format=FORMAT), None)
+        self._rows = 0
+        self._is_side: bool | None = None
+
+    @property
+    def title(self) -> str:
+        """The first prompt, as a title; empty before there is one."""
+        return short_title(self._reader.first_prompt)
+
+    def path_of_call(self, call_id: str) -> str | None:
+        """Return the path that a call has in the log."""
+        return self._reader.path_of_call(call_id)
+
+    def read(self, row: dict[str, Any], at: datetime) -> None:
+        """Read a row; ``at`` is the time of one that has none."""
+        self._rows += 1
+        time = parse_time(row.get("timestamp")) or at
+        if row.get("type") in CONVERSATION:
+            is_side = row.get("isSidechain") is True
+            self._is_side = is_side if self._is_side is None else self._is_side
+            if is_side is self._is_side:
+                self._reader.read(row, self._rows, time)
+        elif _is_boundary(row):
+            self._reader.read_boundary(row, self._rows, time)
+
+    def take(self) -> list[RecordedEvent]:
+        """Return the events of what was read since the last call.
+
+        The call of the model behind a response is among them once the response is known to be over: by its
+        ``stop_reason``, which old versions of the client left out, or by what follows it.
+        """
+        return self._reader.take()
 
 
 class _Session:
@@ -84,7 +129,7 @@ class _Session:
         if type_ in CONVERSATION:
             self._reader_of(row).read(row, record.line, parse_time(row.get("timestamp")))
             self._note_agent(row)
-        elif type_ == "system" and str(row.get("subtype")).endswith("compact_boundary"):
+        elif _is_boundary(row):
             self._main.read_boundary(row, record.line, parse_time(row.get("timestamp")))
         elif type_ == "progress" and (data := _agent_progress(row)):
             self._read_progress(data, row, record.line)
@@ -155,6 +200,10 @@ class _Session:
                 first.setdefault(record.value["sessionId"], record.line)
         for session, count in rows.items():
             self._report.note("second_conversation", first[session], f"{count} rows of session {session}")
+
+
+def _is_boundary(row: dict[str, Any]) -> bool:
+    return row.get("type") == "system" and str(row.get("subtype")).endswith("compact_boundary")
 
 
 def _agent_progress(row: dict[str, Any]) -> dict[str, Any] | None:
