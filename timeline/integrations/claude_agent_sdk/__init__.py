@@ -16,7 +16,7 @@ of the SDK, and reading or writing sessions needs nothing of it; `list_session_s
 
 from __future__ import annotations
 
-
+from timeline.integrations.claude_agent_sdk.spilling import spill_hook
 from timeline.integrations.claude_agent_sdk.store import TimelineSessionStore
 
-__all__ = ["TimelineSessionStore"]
+__all__ = ["TimelineSessionStore", "spill_hook"]
