@@ -2,7 +2,8 @@
 
 Recorded rows interleave (a call may be answered while its response still streams), so a response is collected until the
 next one begins. The builder assigns turns, keys and times, and matches results with calls; each format's module decides
-what a row means. A conversation that is still being written is taken from it bit by bit, in nearly the same order. Two helpers that all formats share are here, too: reading a time, and the block of a client's message.
+what a row means. A conversation that is still being written is taken from it bit by bit, in nearly the same order. Two
+helpers that all formats share are here, too: reading a time, and the block of a client's message.
 """
 
 from __future__ import annotations

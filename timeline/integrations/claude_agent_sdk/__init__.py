@@ -1,4 +1,4 @@
-"""Claude Agent SDK: its sessions, kept in the logs that the timelines are in, and large results kept out of its context.
+"""Claude Agent SDK: its sessions in the logs that the timelines are in, and large results kept out of its context.
 
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, query
     from timeline.integrations.claude_agent_sdk import TimelineSessionStore, spill_hook

@@ -2,16 +2,15 @@
 
 The client reads a session from its newest `compact_boundary` on. So a boundary is followed by the context as
 `Timeline.render` makes it, a line for each part of a message, as the client writes its own: the summary is marked as
-one, the rest are prompts, answers, calls and results, each with its replacement where it has one. The lines are new ones,
-linked in a row under new ids: under their old ids the client would follow the links back past the boundary.
+one, the rest are prompts, answers, calls and results, each with its replacement where it has one. The lines are new
+ones, linked in a row under new ids: under their old ids the client would follow the links back past the boundary.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.events import derived_event_id
-from timeline.integrations.claude_agent_sdk.rows import uuid_of
+from timeline.integrations.claude_agent_sdk.rows import row_id, uuid_of
 from timeline.integrations.claude_agent_sdk.sessions import HANDED
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ class _Writer:
         last = said[-1] if said else {}
         plain = context.neutral.model_copy(update={"cache_points": (), "ephemeral": ()})
         self._context = context
+        self._version = context.recorded or context.version
         self._messages: list[dict[str, Any]] = context.model_copy(update={"neutral": plain}).to_anthropic()["messages"]
         self._summaries = {entry.text for entry in plain.entries if entry.type == "conv.range.summary"}
         self._at = next((row["timestamp"] for row in reversed(rows) if isinstance(row.get("timestamp"), str)), "")
@@ -82,11 +82,9 @@ class _Writer:
         return self._context.window.tokens if compaction is None else compaction.before_tokens
 
     def _write(self, **keys: Any) -> None:
-        window = self._context.window
-        place = (str(self._context.version), str(len(self._written)))
-        made = derived_event_id(window.items[-1].block.at, window.conversation, "handed", *place)  # type: ignore[arg-type]
+        made = row_id(self._context.conversation, f"{HANDED} {self._version}.{len(self._written)}")
         links = {"parentUuid": self._parent, "isSidechain": False}
-        mark = {HANDED: {"conversation": window.conversation, "version": self._context.version}}
+        mark = {HANDED: {"conversation": self._context.conversation, "version": self._version}}
         row = {**links, **self._common, **keys, "uuid": str(made), "timestamp": self._at, **mark}
         self._written.append(row)
         self._parent = row["uuid"]
@@ -98,7 +96,7 @@ class _Writer:
         the provider counted when the whole session was sent.
         """
         return {
-            "id": f"msg_{self._context.version}_{number}",
+            "id": f"msg_{self._version}_{number}",
             "type": "message",
             "role": "assistant",
             "model": self._context.neutral.model or "<synthetic>",

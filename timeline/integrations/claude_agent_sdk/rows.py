@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from timeline.events import NewEvent, derived_event_id, event_id
 from timeline.events.other_payloads import FrameworkEntry
-from timeline.frozen import canonical_json
+from timeline.frozen import canonical_json, sha256_hex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,8 +81,8 @@ def new_rows(given: Sequence[Row], known: set[str], unnamed: set[str]) -> list[R
 
 
 def fingerprint(row: Row) -> str:
-    """Return a text that is equal for deep-equal lines."""
-    return json.dumps(row, sort_keys=True)
+    """Return a hash that deep-equal lines share."""
+    return sha256_hex(json.dumps(row, sort_keys=True))
 
 
 def _stored(row: Row) -> Any:

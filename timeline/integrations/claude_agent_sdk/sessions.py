@@ -27,6 +27,7 @@ from timeline.integrations.claude_agent_sdk.rows import (
     row_of,
     uuid_of,
 )
+from timeline.log.stored import busy
 from timeline.log.wakeups import notify
 from timeline.portable.recordings import append_recorded
 from timeline.ports import Expected
@@ -62,7 +63,7 @@ class Key(NamedTuple):
         return {"project_key": self.project, "session_id": self.session, "subpath": self.subpath}
 
 
-class Gone(Exception):  # noqa: N818 - says what happened
+class Gone(Exception):
     """The conversation is another's, or was deleted, since it was looked up."""
 
 
@@ -91,7 +92,6 @@ class SessionLog:
         store: holds it.
         conversation: its id.
         key: what the SDK calls it.
-        parent: the session's conversation and the id of the call that began it, of a subagent's.
         policy: as for `Timeline.open`.
     """
 
@@ -110,6 +110,10 @@ class SessionLog:
 
     async def append(self, rows: Sequence[Row], parent: ParentLink | None) -> None:
         """Append the lines of a batch that are new, and the blocks of all lines.
+
+        Args:
+            rows: the batch.
+            parent: link of a subagent's conversation to its session's, which is recorded when it is begun.
 
         Raises:
             Gone: the conversation is not this transcript's any more.
@@ -155,7 +159,7 @@ class SessionLog:
                 continue
             notify(self._store, self.conversation, events)
             return
-        raise VersionConflict(self.conversation, version, version + 1)
+        raise busy(self.conversation)
 
     def _opening(self, rows: Sequence[Row], at: datetime, parent: ParentLink | None, version: int) -> list[NewEvent]:
         if version:

@@ -81,9 +81,7 @@ class _Spilled:
         large = [(result, size) for result, size in sizes if size > self._tokens]
         if not large:
             return {}
-        whole = ToolResult(
-            call_id=call.call_id, name=call.name, text="\n\n".join(result.text for result, _ in large)
-        )
+        whole = ToolResult(call_id=call.call_id, name=call.name, text="\n\n".join(result.text for result, _ in large))
         _, kept = await timeline.append(call, whole)
         version = next(item.version for item in reversed(timeline.window.items) if item.block.path == kept.path)
         address = str(Address(version, self._id))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from timeline import checks
-from timeline.errors import ConversationNotFound, InvalidArgument, StoreReadOnly, VersionConflict, needs
+from timeline.errors import ConversationNotFound, StoreReadOnly, VersionConflict, needs
 from timeline.events import NewEvent, ParentLink, event_id
 from timeline.events.other_payloads import FrameworkRecord
 from timeline.integrations.claude_agent_sdk.resuming import resumed
@@ -59,8 +59,7 @@ class TimelineSessionStore:
 
     def __init__(self, store: EventStore, *, resume: Resume = "verbatim", policy: Policy | None = None) -> None:
         checks.parts(store, policy, None, None, None)
-        if resume not in {"verbatim", "compacted"}:
-            raise InvalidArgument("resume", "is 'verbatim' or 'compacted'")
+        checks.choice("resume", resume, get_args(Resume))
         self._store = store
         self._resume = resume
         self._policy = policy
@@ -95,18 +94,21 @@ class TimelineSessionStore:
             StoreError: the store cannot be read, or for a compacted form written.
         """
         place = _key(key)
-        conversation, is_there = await self._resolve(place)
-        if not is_there:
-            return None
-        rows = [row async for event in self._store.read(conversation, types=[ENTRY]) if (row := row_of(event.payload))]
-        if self._resume == "verbatim" or place.subpath:
-            return rows
-        session = await self._session(place)
-        handed = await resumed(await session.opened(), rows)
-        if handed is None:
-            return rows
-        self._handed[place] = handed
-        return list(handed)
+        while True:
+            conversation, is_there = await self._resolve(place)
+            if not is_there:
+                return None
+            read = [row_of(event.payload) async for event in self._store.read(conversation, types=[ENTRY])]
+            rows = [row for row in read if row is not None]
+            if self._resume == "verbatim" or place.subpath:
+                return rows
+            try:
+                handed = await resumed(await (await self._session(place)).opened(), rows)
+            except Gone:
+                self._open.pop(place, None)
+            else:
+                self._handed[place] = handed or []
+                return list(handed or rows)
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
         """Return the id of each session of a project, and when it was last written to."""
@@ -155,7 +157,11 @@ class TimelineSessionStore:
     async def list_subkeys(self, key: Mapping[str, str]) -> list[str]:
         """Return the subpaths of a session's subagents."""
         place = _key(key)
-        return [other.subpath for other, _ in (await self._live(place.project)).values() if other.main == place.main and other.subpath]
+        return [
+            other.subpath
+            for other, _ in (await self._live(place.project)).values()
+            if other.main == place.main and other.subpath
+        ]
 
     def _gone_on_from(self, place: Key, entries: Sequence[Row]) -> list[Row]:
         """Return what `load` handed to the client, if a batch goes on from it: from then on it is part of the log."""
