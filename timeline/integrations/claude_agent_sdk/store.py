@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from timeline import checks
@@ -15,10 +15,10 @@ from timeline.integrations.claude_agent_sdk.resuming import resumed
 from timeline.integrations.claude_agent_sdk.rows import ENTRY, FRAMEWORK, RECORD, row_of, uuid_of
 from timeline.integrations.claude_agent_sdk.sessions import Gone, Key, SessionLog, key_in, record_of
 from timeline.log.wakeups import notify
+from timeline.ports import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from timeline.integrations.claude_agent_sdk.rows import Row
     from timeline.policy.model import Policy
@@ -29,6 +29,8 @@ Resume: TypeAlias = Literal["verbatim", "compacted"]
 _MOST_OPEN: Final = 16
 """The most transcripts whose state is kept; one that is opened again is read once."""
 _LAYERS: Final = "subagents"
+_NEAR: Final = (64, 1_024)
+"""How many events behind the newest line are looked at first, to find it."""
 
 
 class TimelineSessionStore:
@@ -111,12 +113,11 @@ class TimelineSessionStore:
                 return list(handed or rows)
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
-        """Return the id of each session of a project, and when it was last written to."""
+        """Return the id of each session of a project, and when a line of it was last written here."""
         found = await self._live(project_key)
-        infos = [(key, await self._store.info(conversation)) for conversation, (key, _) in found.items()]
         return [
-            {"session_id": key.session, "mtime": _milliseconds(info.updated_at)}
-            for key, info in infos
+            {"session_id": key.session, "mtime": await self._written_at(conversation)}
+            for conversation, (key, _) in found.items()
             if not key.subpath
         ]
 
@@ -226,29 +227,36 @@ class TimelineSessionStore:
             )
             if (row := row_of(event.payload))
         ]
-        known, mtime = data.get("summary"), _milliseconds(info.updated_at)
+        known, mtime = data.get("summary"), await self._written_at(conversation)
         before = None if known is None else {"session_id": key.session, "mtime": mtime, "data": known}
         folded: Any = fold_session_summary(before, {"project_key": key.project, "session_id": key.session}, rows)
         if rows:
             # Only the state of a fold that another call makes as well: of a store for reading it is made each time.
             with suppress(VersionConflict, StoreReadOnly):
                 told = {**key.dump(), "summary": folded["data"], "through": info.version}
-                await self._write_record(conversation, told, at=info.updated_at, expected=info.version)
+                await self._write_record(conversation, told, expected=info.version)
         return {"session_id": key.session, "mtime": mtime, "data": folded["data"]}
 
-    async def _write_record(
-        self, conversation: str, data: Any, *, at: datetime | None = None, expected: int | None = None
-    ) -> None:
-        """Append a record at the time of the newest event, so that the session does not look newer than it is."""
-        at = at or (await self._store.info(conversation)).updated_at
+    async def _written_at(self, conversation: str) -> int:
+        """Return when a conversation's newest line was written, in milliseconds.
+
+        The times of its blocks are those of the client's clock, and what is decided about it later is no line.
+        """
+        version = (await self._store.info(conversation)).version
+        newest: datetime | None = None
+        for back in (*_NEAR, version):
+            async for event in self._store.read(conversation, after=max(0, version - back), types=[ENTRY]):
+                newest = event.at
+            if newest is not None:
+                return int(newest.timestamp() * 1_000)
+        return 0
+
+    async def _write_record(self, conversation: str, data: Any, *, expected: int | Expected = Expected.ANY) -> None:
+        at = max(datetime.now(UTC), (await self._store.info(conversation)).updated_at)
         event = NewEvent(id=event_id(at), at=at, payload=FrameworkRecord(framework=FRAMEWORK, data=data))
-        await self._store.append(conversation, [event], **({} if expected is None else {"expected": expected}))
+        await self._store.append(conversation, [event], expected=expected)
         notify(self._store, conversation, [event])
 
 
 def _key(key: Mapping[str, str]) -> Key:
     return Key(key["project_key"], key["session_id"], key.get("subpath") or "")
-
-
-def _milliseconds(at: datetime) -> int:
-    return int(at.astimezone(UTC).timestamp() * 1_000)
