@@ -65,6 +65,8 @@ class _Slot:
     number: int = 0
     events: list[RecordedEvent] = field(default_factory=list)
     call: RecordedEvent | None = None
+    called_at: datetime | None = None
+    """The time of the call's first report, which is known whenever the call is taken."""
     results: list[RecordedEvent] = field(default_factory=list)
     taken: list[int] = field(default_factory=lambda: [0, 0, 0])
     """How many events, calls and results `RecordingBuilder.take` has returned."""
@@ -73,7 +75,7 @@ class _Slot:
         """Return what is new; the call, and the results behind it, only once the response ended."""
         ready = [self.events, [], []]
         if self.call is not None and (not is_last or self.results or self._has_ended(self.call.payload)):
-            ready[1] = [self.call]
+            ready[1] = [replace(self.call, at=self.called_at or self.call.at)]
         if self.call is None or ready[1]:
             ready[2] = self.results
         new = [event for part, seen in zip(ready, self.taken, strict=True) for event in part[seen:]]
@@ -170,6 +172,7 @@ class RecordingBuilder:
         slot = self._response(response_id)
         key = slot.call.key if slot.call else self._key(f"{response_id}.called")
         slot.call = RecordedEvent(payload, self._at(origin), key)
+        slot.called_at = slot.called_at or slot.call.at
 
     def add_result(self, block: ToolResult, origin: Origin) -> None:
         """Append a result behind its response, or in file order if another response has begun since."""
@@ -199,7 +202,8 @@ class RecordingBuilder:
         """Return the events that no earlier call returned: for a log that grows with the recorded conversation.
 
         A part of a response that comes after its end was taken is behind it, and a result whose call is missing stays
-        where it was read. Keys and times are those of `finish`.
+        where it was read. Keys and times are those of `finish`, but for the time of a model call: it is that of the
+        first report, so that it does not depend on how often the events are taken.
         """
         start, self._untaken = self._untaken, max(0, len(self._slots) - 1)
         if self._newest is not None:  # it may go on yet

@@ -61,9 +61,7 @@ class InMemorySessionStore(TimelineSessionStore):
         """See `TimelineSessionStore`; with the times that a test set."""
         self._enter()
         found = await super().list_sessions(project_key)
-        return [
-            {**one, "mtime": self._mtimes.get(f"{project_key}/{one['session_id']}", one["mtime"])} for one in found
-        ]
+        return [{**one, "mtime": self._mtimes.get(f"{project_key}/{one['session_id']}", one["mtime"])} for one in found]
 
     async def list_session_summaries(self, project_key: str) -> Any:
         """See `TimelineSessionStore`."""
