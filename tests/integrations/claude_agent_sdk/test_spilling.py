@@ -67,7 +67,7 @@ async def test_the_model_reads_the_whole_by_the_mcp_server(tmp_path: Path) -> No
     async with open_store(tmp_path / "agent.db", readonly=True) as store, Client(build_server(store)) as client:
         answer = await client.call_tool("read", {"path": address})
     assert answer.structured_content is not None
-    assert "0: a line of its output" in answer.structured_content["text"]
+    assert "0: a line of its output" in answer.structured_content["content"]
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,14 @@ async def test_each_large_text_of_a_result_has_its_preview() -> None:
         whole = (await opened(store, SPILLED)).window.items[-1].block.text
     assert [part["text"] == "short" for part in shown] == [False, True, False]
     assert whole == f"{LONG}\n\n{other}"
-    assert "another line" in shown[2]["text"]
+    assert "line of another output" in shown[2]["text"]
 
 
 async def test_what_counts_as_large_is_counted_in_tokens() -> None:
     """Not in characters."""
     async with open_store("memory://") as store:
         assert await after(store, "word " * 1_000, tokens=1_100) == {}
+        assert [info.id async for info in store.conversations()] == []
         assert output(await after(store, "word " * 1_000, tokens=900)) != {}
 
 

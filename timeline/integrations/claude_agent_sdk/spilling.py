@@ -11,6 +11,7 @@ from timeline.events.addresses import Address
 from timeline.fold.window import Item
 from timeline.planning.replacements import preview_of
 from timeline.timeline import Timeline
+from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Hook: TypeAlias = "Callable[[Any, str | None, Any], Awaitable[dict[str, Any]]]"
 """The SDK's `HookCallback`."""
 
+_COUNTER: Final = "o200k_base"
 _MEDIA: Final = frozenset({"base64", "data", "source"})
 """Keys of a result under which there are media, which have no preview."""
 
@@ -34,7 +36,7 @@ def spill_hook(store: EventStore, *, tokens: int = 4_000, preview_tokens: int = 
 
     Args:
         store: open, from `timeline.open_store`; it is used in its event loop.
-        tokens: the most that a text of a result may have.
+        tokens: the most that a text of a result may have, counted by ``o200k_base``.
         preview_tokens: the size of a preview: the beginning and the end of the text.
 
     Raises:
@@ -46,50 +48,34 @@ def spill_hook(store: EventStore, *, tokens: int = 4_000, preview_tokens: int = 
 
     async def hook(given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         del context
-        texts = dict.fromkeys(text for text in _texts(given["tool_response"]) if len(text) > tokens)  # a token: >= 1
-        if not texts:
+        counter = get_counter(_COUNTER)
+        texts = dict.fromkeys(text for text in _texts(given["tool_response"]) if len(text) > tokens)  # a token has one
+        large = {text: size for text in texts if (size := counter.count(text)) > tokens}
+        if not large:
             return {}
-        call = ToolCall(
-            call_id=tool_use_id or given["tool_use_id"], name=given["tool_name"], arguments=given["tool_input"]
-        )
-        session = given["session_id"]
-        spilled = _Spilled(store, f"{session}.spilled", ParentLink(conversation=session), tokens, preview_tokens)
-        previews = await spilled.previews(call, list(texts))
-        if not previews:
-            return {}
-        output = _replaced(given["tool_response"], previews)
+        called = tool_use_id or given["tool_use_id"]
+        call = ToolCall(call_id=called, name=given["tool_name"], arguments=given["tool_input"])
+        whole = ToolResult(call_id=called, name=call.name, text="\n\n".join(large))
+        address = await _kept(store, given["session_id"], call, whole)
+        previews = {
+            text: preview_of(
+                Item(0, 0, whole.model_copy(update={"text": text}), size), preview_tokens, counter, address=address
+            )
+            for text, size in large.items()
+        }
+        output = _replaced(given["tool_response"], {text: preview.text for text, preview in previews.items()})
         return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": output}}
 
     return hook
 
 
-class _Spilled:
-    """The conversation of a session's large results."""
-
-    def __init__(self, store: EventStore, id_: str, parent: ParentLink, tokens: int, preview_tokens: int) -> None:
-        self._store = store
-        self._id = id_
-        self._parent = parent
-        self._tokens = tokens
-        self._preview_tokens = preview_tokens
-
-    async def previews(self, call: ToolCall, texts: list[str]) -> dict[str, str]:
-        """Append a call with those of its texts that are large; return the preview of each."""
-        timeline = await Timeline.open(self._store, self._id, parent=self._parent)
-        results = [ToolResult(call_id=call.call_id, name=call.name, text=text) for text in texts]
-        sizes = zip(results, await timeline.count(results), strict=True)
-        large = [(result, size) for result, size in sizes if size > self._tokens]
-        if not large:
-            return {}
-        whole = ToolResult(call_id=call.call_id, name=call.name, text="\n\n".join(result.text for result, _ in large))
-        _, kept = await timeline.append(call, whole)
-        version = next(item.version for item in reversed(timeline.window.items) if item.block.path == kept.path)
-        address = str(Address(version, self._id))
-        previews = (
-            preview_of(Item(version, version, result, size), self._preview_tokens, timeline.counter, address=address)
-            for result, size in large
-        )
-        return {result.text: preview.text for (result, _), preview in zip(large, previews, strict=True)}
+async def _kept(store: EventStore, session: str, call: ToolCall, result: ToolResult) -> str:
+    """Append a call and its result to the conversation of a session's large results; return the result's address."""
+    link = ParentLink(conversation=session)
+    timeline = await Timeline.open(store, f"{session}.spilled", title=f"Large results of {session}", parent=link)
+    _, kept = await timeline.append(call, result)
+    version = next(item.version for item in reversed(timeline.window.items) if item.block.path == kept.path)
+    return str(Address(version, timeline.id))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -47,6 +47,10 @@ class InMemorySessionStore(TimelineSessionStore):
             self._place._home = Home("the store in memory")
             self._open.clear()
 
+    def clear(self) -> None:
+        """Forget all sessions."""
+        self.__init__()  # type: ignore[misc]
+
     async def append(self, key: Any, entries: Any) -> None:
         """See `TimelineSessionStore`."""
         self._enter()
