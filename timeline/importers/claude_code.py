@@ -64,6 +64,7 @@ class SessionFollower:
         self._reader = SessionReader(Report(format=FORMAT), None)
         self._rows = 0
         self._is_side: bool | None = None
+        self._chain = _Chain()
 
     @property
     def title(self) -> str:
@@ -77,6 +78,7 @@ class SessionFollower:
     def read(self, row: dict[str, Any], at: datetime) -> None:
         """Read a row; ``at`` is the time of one that has none."""
         self._rows += 1
+        self._chain.add(row)
         time = parse_time(row.get("timestamp")) or at
         if row.get("type") in CONVERSATION:
             is_side = row.get("isSidechain") is True
@@ -86,6 +88,18 @@ class SessionFollower:
         elif _is_boundary(row):
             self._reader.read_boundary(row, self._rows, time)
 
+    def left_by(self, row: dict[str, Any]) -> frozenset[str]:
+        """Return the uuids of the rows that a row leaves behind, before it is read; none for most.
+
+        A prompt names the row that it goes on from. Where that is an earlier one, the session was resumed there: what
+        came behind it is in the client's context no more.
+        """
+        return self._chain.left_by(row)
+
+    def pass_by(self, row: dict[str, Any]) -> None:
+        """Note a row that others go on from, without reading what it says."""
+        self._chain.add(row)
+
     def take(self) -> list[RecordedEvent]:
         """Return the events of what was read since the last call.
 
@@ -93,6 +107,71 @@ class SessionFollower:
         ``stop_reason``, which old versions of the client left out, or by what follows it.
         """
         return self._reader.take()
+
+
+class _Chain:
+    """The links between the rows of a session.
+
+    Links fork at parallel calls, too. So only prompts are looked at, and the rows of the response that a prompt goes on
+    from, with the results of its calls, are never left. No prompt of the recorded sessions leaves anything.
+    """
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+        self._said: list[tuple[str, frozenset[str]]] = []
+        """The rows of the conversation in order: uuid, and the responses that it is part of or answers."""
+        self._places: dict[str, int] = {}
+        self._responses: dict[str, str] = {}
+        """By call, the response that it is in."""
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Read the links of a row."""
+        uuid = text_of(row, "uuid")
+        if not uuid or uuid in self._parents:
+            return
+        self._parents[uuid] = text_of(row, "parentUuid")
+        if _is_said(row):
+            self._places[uuid] = len(self._said)
+            self._said.append((uuid, self._responses_of(row)))
+
+    def left_by(self, row: dict[str, Any]) -> frozenset[str]:
+        """See `SessionFollower.left_by`."""
+        if not _is_prompt(row) or text_of(row, "uuid") in self._parents:
+            return frozenset()
+        parent, walked = text_of(row, "parentUuid"), set[str]()
+        while parent and parent not in self._places and parent not in walked:
+            walked.add(parent)
+            parent = self._parents.get(parent, "")
+        if parent not in self._places:
+            return frozenset()
+        place = self._places[parent]
+        _, kept = self._said[place]
+        return frozenset(uuid for uuid, responses in self._said[place + 1 :] if not responses & kept)
+
+    def _responses_of(self, row: dict[str, Any]) -> frozenset[str]:
+        message = row["message"]
+        parts = parts_of(message.get("content"))
+        if row.get("type") == "assistant":
+            response = text_of(message, "id")
+            self._responses.update((text_of(part, "id"), response) for part in parts if part.get("type") == "tool_use")
+            return frozenset({response})
+        answered = (self._responses.get(text_of(part, "tool_use_id")) for part in parts)
+        return frozenset(response for response in answered if response)
+
+
+def _is_said(row: dict[str, Any]) -> bool:
+    return row.get("type") in CONVERSATION and isinstance(row.get("message"), dict)
+
+
+def _is_prompt(row: dict[str, Any]) -> bool:
+    if (
+        not _is_said(row)
+        or row.get("type") != "user"
+        or row.get("isMeta") is True
+        or row.get("isCompactSummary") is True
+    ):
+        return False
+    return all(part.get("type") != "tool_result" for part in parts_of(row["message"].get("content")))
 
 
 class _Session:

@@ -273,7 +273,7 @@ async def test_a_deleted_session_is_gone_with_its_subagents_and_may_be_written_a
         await sessions.append(SUB, session.rows[:2])
         await other.delete(KEY)
         assert await sessions.load(KEY) is await sessions.load(SUB) is None
-        assert await sessions.list_sessions(KEY["project_key"]) == await sessions.list_subkeys(KEY) == []
+        assert (await sessions.list_sessions(KEY["project_key"]), await sessions.list_subkeys(KEY)) == ([], [])
         await sessions.append(KEY, session.rows[:3])
         assert await other.load(KEY) == session.rows[:3]
         assert await other.load(SUB) is None

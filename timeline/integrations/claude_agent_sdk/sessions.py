@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import anyio
 
 from timeline.errors import ConversationNotFound, DuplicateEvent, VersionConflict
-from timeline.events import ConversationOpened, NewEvent, ParentLink, event_id
+from timeline.events import ConversationOpened, NewEvent, ParentLink, derived_event_id, event_id
 from timeline.events.other_payloads import FrameworkRecord
 from timeline.importers.claude_code import FORMAT, SessionFollower
 from timeline.integrations.claude_agent_sdk.rows import (
@@ -35,6 +35,7 @@ from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from timeline.importers import RecordedEvent
     from timeline.integrations.claude_agent_sdk.rows import Row
@@ -63,6 +64,13 @@ class Key(NamedTuple):
         return {"project_key": self.project, "session_id": self.session, "subpath": self.subpath}
 
 
+class _Left(NamedTuple):
+    """The lines that a prompt went back behind: their uuids, and the prompt's."""
+
+    rows: frozenset[str]
+    by: str
+
+
 class Gone(Exception):
     """The conversation is another's, or was deleted, since it was looked up."""
 
@@ -70,6 +78,15 @@ class Gone(Exception):
 def key_in(data: Any) -> Key | None:
     """Return the key in a record; None where it was deleted."""
     return Key(data["project_key"], data["session_id"], data["subpath"]) if isinstance(data, dict) else None
+
+
+def _events_before_leaving(waiting: Sequence[RecordedEvent | _Left]) -> list[RecordedEvent]:
+    found: list[RecordedEvent] = []
+    for one in waiting:
+        if isinstance(one, _Left):
+            break
+        found.append(one)
+    return found
 
 
 async def record_of(store: EventStore, conversation: str) -> FrameworkRecord | None:
@@ -105,7 +122,10 @@ class SessionLog:
         self._read = 0
         self._is_live = False
         self._unnamed: set[str] = set()
-        self._waiting: list[RecordedEvent] = []
+        self._waiting: list[RecordedEvent | _Left] = []
+        """What the lines said and the log does not have yet, in order."""
+        self._made: dict[str, list[UUID]] = {}
+        """By line, the ids of the events that it says."""
         self._timeline: Timeline | None = None
 
     async def append(self, rows: Sequence[Row], parent: ParentLink | None) -> None:
@@ -187,27 +207,60 @@ class SessionLog:
                 continue
             if not uuid_of(row):
                 self._unnamed.add(fingerprint(row))
-            if HANDED not in row:
-                self._follower.read(row, event.at)
+            self._follow(row, event.at)
         self._read = info.version
         if not self._is_live:
             raise Gone
         return info.version, info.updated_at
 
+    def _follow(self, row: Row, at: datetime) -> None:
+        if HANDED in row:
+            self._follower.pass_by(row)
+            return
+        if left := self._follower.left_by(row):
+            self._take()
+            self._waiting.append(_Left(left, uuid_of(row)))
+        self._follower.read(row, at)
+
+    def _take(self) -> None:
+        for event in self._follower.take():
+            self._waiting.append(event)
+            row, _, _ = event.key.rpartition(".")
+            self._made.setdefault(row, []).append(derived_event_id(event.at, self.conversation, event.key))
+
     async def _make_blocks(self) -> None:
-        self._waiting += self._follower.take()
-        tries = _TRIES
+        self._take()
         while self._waiting:
-            timeline = await self._open()
+            first = self._waiting[0]
+            if isinstance(first, _Left):
+                await self._leave(first)
+                del self._waiting[0]
+                continue
+            events = _events_before_leaving(self._waiting)
+            await self._extend(events)
+            del self._waiting[: len(events)]
+
+    async def _extend(self, events: Sequence[RecordedEvent]) -> None:
+        timeline = await self._open()
+        for tries_left in reversed(range(_TRIES)):
             try:
-                await append_recorded(self._store, timeline, self._waiting)
+                await append_recorded(self._store, timeline, events)
             except DuplicateEvent:  # another process made the same blocks of the same lines just now
-                tries -= 1
-                if not tries:
+                if not tries_left:
                     raise
                 await timeline.catch_up()
             else:
-                self._waiting = []
+                return
+
+    async def _leave(self, left: _Left) -> None:
+        """Omit what a prompt went back behind; not where its own block is there, so that a `reveal` holds."""
+        if await self._store.known_ids(self.conversation, self._made.get(left.by, ())):
+            return
+        gone = {id_ for row in left.rows for id_ in self._made.get(row, ())}
+        events = self._store.read(self.conversation, types=["block.appended"])
+        versions = [event.version async for event in events if event.id in gone]
+        timeline = await self._open()
+        await timeline.list_follower().leave(versions)
 
     async def _open(self) -> Timeline:
         if self._timeline is None:

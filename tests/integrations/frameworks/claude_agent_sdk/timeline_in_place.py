@@ -93,7 +93,8 @@ class InMemorySessionStore(TimelineSessionStore):
 
     async def _count(self) -> int:
         self._enter()
-        keys = [event.payload.data async for event in self._place.read_all(types=["framework.record"])]
+        found: list[Any] = [event.payload async for event in self._place.read_all(types=["framework.record"])]
+        keys = [record.data for record in found]
         projects = {data["project_key"] for data in keys if data is not None}
         return sum([len(await self.list_sessions(project)) for project in projects])
 
