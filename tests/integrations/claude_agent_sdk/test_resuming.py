@@ -152,6 +152,24 @@ async def test_a_session_that_the_client_compacted_itself_is_loaded_as_it_is_unt
     assert "The story so far." in summary["message"]["content"]
 
 
+async def test_a_session_that_is_forked_from_a_compacted_one_has_its_context_and_no_call_of_it() -> None:
+    """The client copies what it was handed into the new session; no model was called for that."""
+    forked = {**KEY, "session_id": "7b1f0c52-7f7e-4c0e-9d55-0d3a5d7c1b11"}
+    async with open_store("memory://") as store:
+        await feed(store, Written().works(12).rows)
+        sessions = compacted(store)
+        handed = await loaded(sessions)
+        copied = [{**row, "sessionId": forked["session_id"]} for row in handed]
+        await sessions.append(forked, copied)
+        timeline, source = await opened(store, forked["session_id"]), await opened(store)
+        assert timeline.window.tokens > source.window.tokens / 2
+        assert timeline.window.items[-1].block.text == source.window.items[-1].block.text
+        assert timeline.window.summaries
+        assert [call async for call in timeline.calls()] == []
+        assert await loaded(sessions) == handed
+        assert await loaded(TimelineSessionStore(store), forked) == copied
+
+
 async def test_a_call_that_was_never_answered_is_answered_by_a_fixed_text() -> None:
     """The client was killed while a tool ran: what it is handed is a request that a provider takes."""
     session = Written().works(12)

@@ -16,6 +16,7 @@ from timeline.errors import ConversationNotFound, DuplicateEvent, VersionConflic
 from timeline.events import ConversationOpened, NewEvent, ParentLink, derived_event_id, event_id
 from timeline.events.other_payloads import FrameworkRecord
 from timeline.importers.claude_code import FORMAT, SessionFollower
+from timeline.importers.claude_rows import SYNTHETIC
 from timeline.integrations.claude_agent_sdk.rows import (
     ENTRY,
     FRAMEWORK,
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 HANDED: Final = "timelineContext"
-"""Key of a line that `load` handed to the client instead of what it stands for; no block is made of it."""
+"""Key of a line that `load` handed to the client instead of what it stands for, with the conversation that it is of.
+
+No block is made of it there. In a session that the client forked from it, it is what there is.
+"""
 _TRIES: Final = 50
 
 
@@ -87,6 +91,11 @@ def _events_before_leaving(waiting: Sequence[RecordedEvent | _Left]) -> list[Rec
             break
         found.append(one)
     return found
+
+
+def _is_handed(row: Row, conversation: str) -> bool:
+    mark = row.get(HANDED)
+    return isinstance(mark, dict) and mark.get("conversation") == conversation
 
 
 async def record_of(store: EventStore, conversation: str) -> FrameworkRecord | None:
@@ -214,9 +223,11 @@ class SessionLog:
         return info.version, info.updated_at
 
     def _follow(self, row: Row, at: datetime) -> None:
-        if HANDED in row:
+        if _is_handed(row, self.conversation):
             self._follower.pass_by(row)
             return
+        if HANDED in row and isinstance(row.get("message"), dict):  # nobody called a model for it
+            row = {**row, "message": {**row["message"], "model": SYNTHETIC}}
         if left := self._follower.left_by(row):
             self._take()
             self._waiting.append(_Left(left, uuid_of(row)))
