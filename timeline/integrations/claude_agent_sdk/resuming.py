@@ -10,35 +10,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.events import ABANDONED, BlocksHidden, CompactionCompleted
 from timeline.integrations.claude_agent_sdk.rows import row_id, uuid_of
-from timeline.integrations.claude_agent_sdk.sessions import HANDED
+from timeline.integrations.claude_agent_sdk.sessions import HANDED, is_handed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.integrations.claude_agent_sdk.rows import Row
+    from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
     from timeline.timeline import Timeline
 
 _COMMON: Final = ("sessionId", "cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 _CALLS: Final = "tool_use"
+_THEIRS: Final = frozenset({"imported", ABANDONED})
+"""Reasons for which the client has left a block out itself."""
+_DECISIONS: Final = (
+    "compaction.completed",
+    "compaction.reverted",
+    "blocks.hidden",
+    "blocks.revealed",
+    "block.redacted",
+)
 
 
-async def resumed(timeline: Timeline, rows: Sequence[Row]) -> list[Row] | None:
-    """Return the lines that a session is resumed from; None if its policy shows all of it, or the client's own summary.
+async def resumed(store: EventStore, timeline: Timeline, rows: Sequence[Row]) -> list[Row] | None:
+    """Return the lines that a session is resumed from; None where its own lines say what its policy shows.
 
     A compaction that is due is made now, and the context is recorded: `timeline show` and `diff` know it.
     """
     context = await timeline.render()
-    if _is_whole(context.window):
-        return None
-    return _Writer(context, rows).lines()
+    handed = max((row[HANDED]["version"] for row in rows if is_handed(row, timeline.id)), default=0)
+    if await _has_changed(store, timeline.id, handed) if handed else not _is_whole(context.window):
+        return _Writer(context, rows).lines()
+    return None
+
+
+async def _has_changed(store: EventStore, conversation: str, version: int) -> bool:
+    """Return whether a decision behind a version changed what is shown, other than the client's own lines do."""
+    decided = [event.payload async for event in store.read(conversation, after=version, types=_DECISIONS)]
+    return any(not _is_theirs(payload) for payload in decided)
+
+
+def _is_theirs(payload: Payload) -> bool:
+    match payload:
+        case CompactionCompleted(source=source):
+            return source == "imported"
+        case BlocksHidden(reason=reason):
+            return reason in _THEIRS
+    return False
 
 
 def _is_whole(window: Window) -> bool:
+    """Return whether a window that was never handed out is what the client has: its own summary, and all behind it."""
     ours = any(summary.source == "engine" for summary in window.summaries)
-    return not ours and all(item.hide is None or item.hide.reason == "imported" for item in window.items)
+    return not ours and all(
+        not item.revealed and (item.hide is None or item.hide.reason in _THEIRS) for item in window.items
+    )
 
 
 class _Writer:

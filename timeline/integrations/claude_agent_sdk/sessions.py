@@ -93,7 +93,8 @@ def _events_before_leaving(waiting: Sequence[RecordedEvent | _Left]) -> list[Rec
     return found
 
 
-def _is_handed(row: Row, conversation: str) -> bool:
+def is_handed(row: Row, conversation: str) -> bool:
+    """Return whether a line was handed to the client instead of lines of this conversation."""
     mark = row.get(HANDED)
     return isinstance(mark, dict) and mark.get("conversation") == conversation
 
@@ -223,7 +224,7 @@ class SessionLog:
         return info.version, info.updated_at
 
     def _follow(self, row: Row, at: datetime) -> None:
-        if _is_handed(row, self.conversation):
+        if is_handed(row, self.conversation):
             self._follower.pass_by(row)
             return
         if HANDED in row and isinstance(row.get("message"), dict):  # nobody called a model for it
