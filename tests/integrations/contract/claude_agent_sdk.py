@@ -89,7 +89,7 @@ class _Client(DrivenAgent):
     async def _write(self, type_: str, message: Row) -> None:
         row = {"type": type_, "uuid": str(uuid4()), "parentUuid": self._leaf, "message": message}
         self._rows.append(row)
-        self._leaf = row["uuid"]
+        self._leaf = str(row["uuid"])
         await self._sessions.append(KEY, [row])
 
     def _chain(self) -> list[Row]:
