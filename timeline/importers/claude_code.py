@@ -64,7 +64,7 @@ class SessionFollower:
         self._reader = SessionReader(Report(format=FORMAT), None)
         self._rows = 0
         self._is_side: bool | None = None
-        self._chain = _Chain()
+        self._links = _Links()
 
     @property
     def title(self) -> str:
@@ -78,7 +78,7 @@ class SessionFollower:
     def read(self, row: dict[str, Any], at: datetime) -> None:
         """Read a row; ``at`` is the time of one that has none."""
         self._rows += 1
-        self._chain.add(row)
+        self._links.add(row)
         time = parse_time(row.get("timestamp")) or at
         if row.get("type") in CONVERSATION:
             is_side = row.get("isSidechain") is True
@@ -94,11 +94,11 @@ class SessionFollower:
         A prompt names the row that it goes on from. Where that is an earlier one, the session was resumed there: what
         came behind it is in the client's context no more.
         """
-        return self._chain.left_by(row)
+        return self._links.left_by(row)
 
     def pass_by(self, row: dict[str, Any]) -> None:
         """Note a row that others go on from, without reading what it says."""
-        self._chain.add(row)
+        self._links.add(row)
 
     def take(self) -> list[RecordedEvent]:
         """Return the events of what was read since the last call.
@@ -109,7 +109,7 @@ class SessionFollower:
         return self._reader.take()
 
 
-class _Chain:
+class _Links:
     """The links between the rows of a session.
 
     Links fork at parallel calls, too. So only prompts are looked at, and the rows of the response that a prompt goes on
