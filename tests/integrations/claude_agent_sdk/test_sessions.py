@@ -22,6 +22,7 @@ from timeline import Timeline, open_store
 from timeline.errors import ConversationNotFound, InvalidArgument, MissingExtra
 from timeline.events import BlockAppended, ModelCalled
 from timeline.importers import Report, read_recording
+from timeline.importers.builder import parse_time
 from timeline.importers.claude_code import OPENING
 from timeline.importers.lines import read_records
 from timeline.integrations.claude_agent_sdk import TimelineSessionStore
@@ -296,14 +297,13 @@ async def test_a_listing_dates_a_session_by_when_its_newest_line_was_written() -
 
 def session_time(session: Written) -> int:
     """Return the newest time that a session's rows tell, in milliseconds."""
-    from timeline.importers.builder import parse_time  # noqa: PLC0415 - of this helper alone
-
     times = [parse_time(row.get("timestamp")) for row in session.rows]
     return max(int(at.timestamp() * 1_000) for at in times if at is not None)
 
 
-async def test_what_the_sdk_alone_can_do_names_the_extra_to_install() -> None:
+async def test_what_the_sdk_alone_can_do_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """A summary is the SDK's own fold; all else works without it."""
+    monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     async with open_store("memory://") as store:
         sessions = await feed(store, Written().works(1).rows)
         with pytest.raises(MissingExtra, match=r"pip install 'timeline-engine\[claude-agent-sdk\]'"):
