@@ -121,10 +121,18 @@ async def test_what_was_handed_out_is_kept_once_the_client_goes_on_from_it(tmp_p
         next_prompt = Written(f"{KEY['session_id']}-next", answers=100)
         next_prompt.user("And now?", parentUuid=handed[-1]["uuid"])
         next_prompt.ends("All is well.")
+        state = {"type": "mode", "mode": "normal"}  # by itself, where the SDK flushes eagerly
+        await sessions.append(KEY, [state])
         await sessions.append(KEY, [{"type": "last-prompt", "lastPrompt": "And now?"}, *next_prompt.rows])
     async with open_store(tmp_path / "agent.db") as store:
         rows = await loaded(TimelineSessionStore(store))
-        assert rows == [*session.rows, *handed, {"type": "last-prompt", "lastPrompt": "And now?"}, *next_prompt.rows]
+        assert rows == [
+            *session.rows,
+            state,
+            *handed,
+            {"type": "last-prompt", "lastPrompt": "And now?"},
+            *next_prompt.rows,
+        ]
         said = [part["text"] for message in told(rows)[-2:] for part in message["content"] if "text" in part]
         assert said[-2:] == ["And now?", "All is well."]
         timeline = await opened(store)

@@ -51,7 +51,8 @@ class TimelineSessionStore:
         store: open, from `timeline.open_store`; it is used in its event loop.
         resume: what `load` returns of a session. ``verbatim``: all lines. ``compacted``: if the policy shows less than
             all of it, a boundary and what the policy shows, in the client's own format, so that a resumed session
-            begins with that context. Subagents' transcripts are always loaded as they are.
+            begins with that context. Subagents' transcripts are always loaded as they are. Whoever only reads sessions
+            (the SDK's `get_session_messages_from_store`) is best given a store without it.
         policy: decides what a compacted session holds; by default the conversation's own, which is
             `policies.balanced()` unless another one was chosen by `Timeline.use_policy`.
 
@@ -69,7 +70,7 @@ class TimelineSessionStore:
         self._handed: dict[Key, list[Row]] = {}
         """What `load` returned of a session instead of its lines, until the client goes on from it."""
 
-    async def append(self, key: Mapping[str, str], entries: Sequence[Any]) -> None:
+    async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
         """Keep a batch of lines, and the blocks that they say.
 
         Raises:
@@ -78,7 +79,8 @@ class TimelineSessionStore:
         if not entries:
             return
         place = _key(key)
-        rows = [*self._gone_on_from(place, entries), *entries]
+        handed = self._gone_on_from(place, entries)
+        rows = [*handed, *entries]
         while True:
             session = await self._session(place)
             try:
@@ -86,10 +88,11 @@ class TimelineSessionStore:
             except Gone:
                 self._open.pop(place, None)
             else:
-                self._handed.pop(place, None)
+                if handed:
+                    self._handed.pop(place, None)
                 return
 
-    async def load(self, key: Mapping[str, str]) -> list[Any] | None:
+    async def load(self, key: Mapping[str, Any]) -> list[Any] | None:
         """Return the lines of a transcript, or its compacted form; None if there is none.
 
         Raises:
@@ -109,10 +112,12 @@ class TimelineSessionStore:
             except Gone:
                 self._open.pop(place, None)
             else:
-                self._handed[place] = handed or []
-                return list(handed or rows)
+                if handed is None:
+                    return rows
+                self._handed[place] = handed
+                return list(handed)
 
-    async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
+    async def list_sessions(self, project_key: str) -> list[Any]:
         """Return the id of each session of a project, and when a line of it was last written here."""
         found = await self._live(project_key)
         return [
@@ -121,7 +126,7 @@ class TimelineSessionStore:
             if not key.subpath
         ]
 
-    async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
         """Return the SDK's summary of each session of a project.
 
         The SDK's `fold_session_summary` makes it of the lines that came since the last time, and its state is kept.
@@ -137,7 +142,7 @@ class TimelineSessionStore:
             if not key.subpath
         ]
 
-    async def delete(self, key: Mapping[str, str]) -> None:
+    async def delete(self, key: Mapping[str, Any]) -> None:
         """Take a session with its subagents, or one subagent, out of what loads and lists; the log keeps it.
 
         Raises:
@@ -155,7 +160,7 @@ class TimelineSessionStore:
             self._open.pop(other, None)
             self._handed.pop(other, None)
 
-    async def list_subkeys(self, key: Mapping[str, str]) -> list[str]:
+    async def list_subkeys(self, key: Mapping[str, Any]) -> list[str]:
         """Return the subpaths of a session's subagents."""
         place = _key(key)
         return [
@@ -258,5 +263,5 @@ class TimelineSessionStore:
         notify(self._store, conversation, [event])
 
 
-def _key(key: Mapping[str, str]) -> Key:
+def _key(key: Mapping[str, Any]) -> Key:
     return Key(key["project_key"], key["session_id"], key.get("subpath") or "")
