@@ -32,7 +32,8 @@ async def after(store: EventStore, response: Any, *, name: str = "Bash", **optio
         "tool_response": response,
         "tool_use_id": "toolu_1",
     }
-    return await spill_hook(store, **options)(given, "toolu_1", {"signal": None})
+    answer: dict[str, Any] = await spill_hook(store, **options)(given, "toolu_1", {"signal": None})
+    return answer
 
 
 def output(answer: dict[str, Any]) -> Any:
@@ -86,6 +87,13 @@ async def test_a_small_result_and_a_picture_stay_as_they_are(response: Any) -> N
     async with open_store("memory://") as store:
         assert await after(store, response) == {}
         assert [info.id async for info in store.conversations()] == []
+
+
+@pytest.mark.parametrize("name", ["mcp__timeline__read", "Edit", "Write"])
+async def test_what_reads_the_log_back_and_what_the_model_is_not_shown_stay_as_they_are(name: str) -> None:
+    """A preview of what was read by a preview's address would have no end; the client's editors return whole files."""
+    async with open_store("memory://") as store:
+        assert await after(store, {"originalFile": LONG}, name=name) == {}
 
 
 async def test_each_large_text_of_a_result_has_its_preview() -> None:

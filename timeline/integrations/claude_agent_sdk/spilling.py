@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 
     from timeline.ports import EventStore
 
-Hook: TypeAlias = "Callable[[Any, str | None, Any], Awaitable[dict[str, Any]]]"
+Hook: TypeAlias = "Callable[[Any, str | None, Any], Awaitable[Any]]"
 """The SDK's `HookCallback`."""
 
 _COUNTER: Final = "o200k_base"
+_WRITING: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"})
+"""The client's tools whose results hold whole files, of which the model is told a line."""
 _MEDIA: Final = frozenset({"base64", "data", "source"})
 """Keys of a result under which there are media, which have no preview."""
 
 
-def spill_hook(store: EventStore, *, tokens: int = 4_000, preview_tokens: int = 500) -> Hook:
+def spill_hook(
+    store: EventStore, *, tokens: int = 4_000, preview_tokens: int = 500, reading: str = "mcp__timeline__"
+) -> Hook:
     """Return a hook for `PostToolUse` that puts a preview in the place of each text of more than ``tokens``.
 
     The call and its whole result are in the conversation ``<session id>.spilled``, and the preview names the address
@@ -38,6 +42,7 @@ def spill_hook(store: EventStore, *, tokens: int = 4_000, preview_tokens: int = 
         store: open, from `timeline.open_store`; it is used in its event loop.
         tokens: the most that a text of a result may have, counted by ``o200k_base``.
         preview_tokens: the size of a preview: the beginning and the end of the text.
+        reading: what the names of the tools begin with that read the log back; their results stay as they are.
 
     Raises:
         InvalidArgument: an argument is something else.
@@ -45,9 +50,12 @@ def spill_hook(store: EventStore, *, tokens: int = 4_000, preview_tokens: int = 
     checks.parts(store, None, None, None, None)
     checks.positive("tokens", tokens)
     checks.positive("preview_tokens", preview_tokens)
+    checks.text_of("reading", reading, 200, least=1)
 
     async def hook(given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         del context
+        if given["tool_name"] in _WRITING or given["tool_name"].startswith(reading):
+            return {}
         counter = get_counter(_COUNTER)
         texts = dict.fromkeys(text for text in _texts(given["tool_response"]) if len(text) > tokens)  # a token has one
         large = {text: size for text in texts if (size := counter.count(text)) > tokens}
