@@ -22,7 +22,7 @@ LONG = "".join(f"{number}: a line of its output\n" for number in range(2_000))
 SPILLED = f"{KEY['session_id']}.spilled"
 
 
-async def after(store: EventStore, response: Any, *, name: str = "Bash", **options: int) -> dict[str, Any]:
+async def after(store: EventStore, response: Any, *, name: str = "Bash", **options: Any) -> dict[str, Any]:
     """Call the hook as the SDK does after a call of a tool."""
     given = {
         "hook_event_name": "PostToolUse",
