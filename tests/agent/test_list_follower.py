@@ -72,3 +72,19 @@ async def test_two_at_a_time_append_what_they_share_once() -> None:
         for _ in range(5):
             group.start_soon(follower.take, LIST)
     assert len([event for event in await log_of(store) if event.type == "block.appended"]) == 4
+
+
+async def test_what_a_framework_says_it_left_is_omitted_once() -> None:
+    """By the versions of its blocks; what was revealed since is left again only by a new call."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(5), answer(3), prompt(7), answer(9))
+    gone = [item for item in timeline.window.items if item.block.turn_id == "turn_2"]
+    await timeline.list_follower().leave([item.version for item in gone])
+    left = {item.block.path: item.hide.reason for item in timeline.window.items if item.hide is not None}
+    assert left == dict.fromkeys([item.block.path for item in gone], "abandoned")
+    version = timeline.version
+    await timeline.list_follower().leave([item.version for item in gone])
+    await timeline.list_follower().leave([])
+    assert timeline.version == version
+    await timeline.reveal(gone[0].block.path)
+    assert all(item.state == "visible" for item in timeline.window.items)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.importers.session import START, Session, blocks, kinds, said, thought, use
+from tests.importers.session import START, Session, block_of, blocks, kinds, said, thought, use
 from tests.recorded import needs_recordings, recorded
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers import ImportedCompaction, ImportedHide, Recording, read_recording
-from timeline.importers.claude_code import read_claude_code
+from timeline.importers.claude_code import SessionFollower, read_claude_code
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
@@ -392,6 +392,67 @@ def count_simply(path: Path) -> Counter[str]:
                 counts["prompts"] += sum(not t.startswith(("<", "[Request interrupted")) for t in texts)
             counts["compactions"] += bool(row.get("isCompactSummary"))
     return counts + Counter(responses=len(responses))
+
+
+def taken(follower: SessionFollower) -> list[str]:
+    """Return what the events are that a follower gives next."""
+    found = follower.take()
+    return [block.type if (block := block_of(event)) else type(event.payload).__name__ for event in found]
+
+
+def test_a_session_is_followed_row_by_row_and_each_event_is_given_once() -> None:
+    """A call of the model is given when its response is over: it said so, or something else follows."""
+    session, follower = Session(), SessionFollower()
+    steps: list[tuple[dict[str, Any], list[str]]] = [
+        (session.user("go"), ["user.prompt"]),
+        (session.answer("m1", thought("hm")), ["assistant.reasoning"]),
+        (session.answer("m1", use("a")), ["react.tool.call"]),
+        (session.result("a"), ["ModelCalled", "react.tool.result"]),
+        (session.answer("m2", said("done")), ["assistant.completion"]),
+        (session.user("on"), ["ModelCalled", "user.prompt"]),
+        (session.answer("m3", said("let me")), ["assistant.completion"]),
+    ]
+    for row, events in steps:
+        follower.read(row, START)
+        assert taken(follower) == events
+    last = session.answer("m3", said("see"))
+    last["message"]["stop_reason"] = "end_turn"
+    follower.read(last, START)
+    assert taken(follower) == ["assistant.completion", "ModelCalled"]
+    assert taken(follower) == []
+    assert follower.title == "go"
+    assert follower.path_of_call("a") == "tc:turn_1.a.call"
+
+
+def test_a_follower_reads_the_side_that_the_conversation_is_on() -> None:
+    """Old versions wrote a subagent's rows into the session's file; now each subagent has a file of its own."""
+    session, side = Session(), Session()
+    rows = [session.user("go"), session.user("aside", isSidechain=True), session.user("on")]
+    own = [side.user("aside", isSidechain=True), side.user("go on", isSidechain=True)]
+    for given_rows, texts in ((rows, ["go", "on"]), (own, ["aside", "go on"])):
+        follower = SessionFollower()
+        for row in given_rows:
+            follower.read(row, START)
+        assert [block.text for event in follower.take() if (block := block_of(event))] == texts
+
+
+def test_a_prompt_says_what_it_goes_back_behind() -> None:
+    """Not the response that it goes on from, whose parallel calls fork the links, nor rows of the client's own."""
+    session, follower = Session(), SessionFollower()
+    first = session.user("one", parentUuid=None)
+    answer = session.answer("m1", use("a"), parentUuid=first["uuid"])
+    fork = session.answer("m1", use("b"), parentUuid=answer["uuid"])
+    result = session.result("b", parentUuid=fork["uuid"])
+    session.result("a", parentUuid=answer["uuid"])
+    note = session.row("attachment", parentUuid=result["uuid"])
+    session.user("two", parentUuid=note["uuid"])
+    for row in session.rows:
+        assert follower.left_by(row) == frozenset()
+        follower.read(row, START)
+    two = session.rows[-1]["uuid"]
+    assert follower.left_by(session.user("other", parentUuid=note["uuid"])) == {two}
+    assert follower.left_by(session.user("other", parentUuid=note["uuid"], isMeta=True)) == frozenset()
+    assert follower.left_by(session.user("new", parentUuid="lost")) == frozenset()
 
 
 @needs_recordings

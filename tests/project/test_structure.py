@@ -41,7 +41,7 @@ PICTURE = {
     "message_lists": f"{PURE_PARTS} checks log engine agent",
     "sync": "vocabulary retention fold policy projection agent view timeline message_lists re-exports",
     "portable": "vocabulary facts importers fold planning log audit timeline",
-    "integrations": f"{ENGINE} agent timeline sync re-exports",
+    "integrations": f"{ENGINE} importers agent timeline sync portable re-exports",
     "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",
     "cli": f"{ENGINE} retention importers audit timeline portable integrations lab store summarizers re-exports",
     "checkout": "",

@@ -24,7 +24,7 @@ from timeline.ports import Home
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -100,6 +100,35 @@ class ListFollower:
             return await self._conversation.drafts(blocks, self._conversation.new_ids(len(blocks), at), at)
 
         return await self._conversation.log.go_back(choose, place, at=at, counter=self._conversation.counter.name)
+
+    async def leave(self, versions: Collection[int], *, now: datetime | None = None) -> None:
+        """Omit blocks as abandoned, for a framework that says by itself what its history left.
+
+        A compaction that covers any of them is undone in the same append. What was abandoned before stays as it is.
+
+        Args:
+            versions: of the events that appended the blocks.
+            now: time of the events.
+
+        Raises:
+            StoreError: the store refused; nothing was written.
+        """
+        self._home.check()
+        left = set(versions)
+
+        async def choose() -> Departure:
+            await self._learn()
+            return Departure(
+                tuple(block.version for block in self._log.known() if block.version in left and block.shown)
+            )
+
+        async def place(turns: Turns) -> Sequence[Draft]:
+            del turns
+            return []
+
+        async with self._lock:
+            log = self._conversation.log
+            await log.go_back(choose, place, at=given(now), counter=self._conversation.counter.name)
 
     async def _learn(self) -> None:
         """Read the events since the last time."""

@@ -85,7 +85,16 @@ def _text(node: Node, room: int) -> str:
     return text + "  " + paint(brief(node.about, left), dim=node.style != "bold")
 
 
-BOOKKEEPING: Final = frozenset({"conversation.opened", "context.rendered", "model.called", "compaction.started"})
+BOOKKEEPING: Final = frozenset(
+    {
+        "conversation.opened",
+        "context.rendered",
+        "model.called",
+        "compaction.started",
+        "framework.entry",
+        "framework.record",
+    }
+)
 """Events that are listed with `--all` only."""
 _LEFT: Final = 27
 """The width of address, state and tokens together."""

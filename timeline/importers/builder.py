@@ -2,7 +2,8 @@
 
 Recorded rows interleave (a call may be answered while its response still streams), so a response is collected until the
 next one begins. The builder assigns turns, keys and times, and matches results with calls; each format's module decides
-what a row means. Two helpers that all formats share are here, too: reading a time, and the block of a client's message.
+what a row means. A conversation that is still being written is taken from it bit by bit, in nearly the same order. Two
+helpers that all formats share are here, too: reading a time, and the block of a client's message.
 """
 
 from __future__ import annotations
@@ -61,9 +62,30 @@ class _Slot:
     """A place in the recording: a single event, or a response with its model call and its results."""
 
     turn: int
+    number: int = 0
     events: list[RecordedEvent] = field(default_factory=list)
     call: RecordedEvent | None = None
+    called_at: datetime | None = None
+    """The time of the call's first report, which is known whenever the call is taken."""
     results: list[RecordedEvent] = field(default_factory=list)
+    taken: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """How many events, calls and results `RecordingBuilder.take` has returned."""
+
+    def take(self, *, is_last: bool) -> list[RecordedEvent]:
+        """Return what is new; the call, and the results behind it, only once the response ended."""
+        ready = [self.events, [], []]
+        if self.call is not None and (not is_last or self.results or self._has_ended(self.call.payload)):
+            ready[1] = [replace(self.call, at=self.called_at or self.call.at)]
+        if self.call is None or ready[1]:
+            ready[2] = self.results
+        new = [event for part, seen in zip(ready, self.taken, strict=True) for event in part[seen:]]
+        self.taken = [max(len(part), seen) for part, seen in zip(ready, self.taken, strict=True)]
+        return new
+
+    def _has_ended(self, call: Any) -> bool:
+        """Return whether the provider said that the response is over, and nothing that it announced is missing."""
+        asks = call.finish_reason == "tool_use"
+        return call.finish_reason is not None and (not asks or any(_is_call(event) for event in self.events))
 
     def in_order(self) -> list[RecordedEvent]:
         return [*self.events, *([self.call] if self.call else []), *self.results]
@@ -91,6 +113,7 @@ class RecordingBuilder:
         self._report = report
         self._time = first_time or UNKNOWN_TIME
         self._slots: list[_Slot] = []
+        self._untaken = 0
         self._responses: dict[str, _Slot] = {}
         self._newest: _Slot | None = None
         self._calls: dict[str, _Call] = {}
@@ -149,6 +172,7 @@ class RecordingBuilder:
         slot = self._response(response_id)
         key = slot.call.key if slot.call else self._key(f"{response_id}.called")
         slot.call = RecordedEvent(payload, self._at(origin), key)
+        slot.called_at = slot.called_at or slot.call.at
 
     def add_result(self, block: ToolResult, origin: Origin) -> None:
         """Append a result behind its response, or in file order if another response has begun since."""
@@ -174,6 +198,19 @@ class RecordingBuilder:
                 self._report.note("unanswered_call", call.line, call_id)
         return tuple(event for slot in self._slots for event in slot.in_order())
 
+    def take(self) -> list[RecordedEvent]:
+        """Return the events that no earlier call returned: for a log that grows with the recorded conversation.
+
+        A part of a response that comes after its end was taken is behind it, and a result whose call is missing stays
+        where it was read. Keys and times are those of `finish`, but for the time of a model call: it is that of the
+        first report, so that it does not depend on how often the events are taken.
+        """
+        start, self._untaken = self._untaken, max(0, len(self._slots) - 1)
+        if self._newest is not None:  # it may go on yet
+            self._untaken = min(self._untaken, self._newest.number)
+        last = len(self._slots) - 1
+        return [event for slot in self._slots[start:] for event in slot.take(is_last=slot.number == last)]
+
     def _place_early_result(self, slot: _Slot, block: ToolResult, line: int) -> None:
         call = self._calls.get(block.call_id)
         if call is None:
@@ -191,7 +228,7 @@ class RecordingBuilder:
         call.answered = True
 
     def _slot(self) -> _Slot:
-        slot = _Slot(self._turn)
+        slot = _Slot(self._turn, len(self._slots))
         self._slots.append(slot)
         return slot
 
@@ -200,6 +237,7 @@ class RecordingBuilder:
         if slot is None:
             slot = self._responses[response_id] = self._newest = self._slot()
             self._turn_is_open = True
+        self._untaken = min(self._untaken, slot.number)
         return slot
 
     def _event(self, block: Block, origin: Origin, turn: int) -> RecordedEvent:
@@ -223,6 +261,10 @@ class RecordingBuilder:
             unique = f"{key}~{self._keys[key]}"
         self._keys[unique] += 1
         return unique
+
+
+def _is_call(event: RecordedEvent) -> bool:
+    return isinstance(event.payload, BlockAppended) and isinstance(event.payload.block, ToolCall)
 
 
 def _appended(block: Block) -> BlockAppended:

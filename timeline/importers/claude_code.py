@@ -20,8 +20,10 @@ from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from timeline.importers.lines import Record
+    from timeline.importers.recording import RecordedEvent
 
 FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
@@ -48,6 +50,128 @@ def read_claude_code(data: bytes, name: str) -> list[Recording]:
     """
     report = Report(format=FORMAT)
     return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
+
+
+class SessionFollower:
+    """Reads one conversation's rows while the client writes them, for a log that grows with the session.
+
+    Feed it every row from the first one on, and take the events as often as there are some. Their keys are those of
+    `read_claude_code`. A subagent's rows inside the session's own file, as old versions of the client wrote them, are
+    left out; in a file of their own they are the conversation.
+    """
+
+    def __init__(self) -> None:
+        self._reader = SessionReader(Report(format=FORMAT), None)
+        self._rows = 0
+        self._is_side: bool | None = None
+        self._links = _Links()
+
+    @property
+    def title(self) -> str:
+        """The first prompt, as a title; empty before there is one."""
+        return short_title(self._reader.first_prompt)
+
+    def path_of_call(self, call_id: str) -> str | None:
+        """Return the path that a call has in the log."""
+        return self._reader.path_of_call(call_id)
+
+    def read(self, row: dict[str, Any], at: datetime) -> None:
+        """Read a row; ``at`` is the time of one that has none."""
+        self._rows += 1
+        self._links.add(row)
+        time = parse_time(row.get("timestamp")) or at
+        if row.get("type") in CONVERSATION:
+            is_side = row.get("isSidechain") is True
+            self._is_side = is_side if self._is_side is None else self._is_side
+            if is_side is self._is_side:
+                self._reader.read(row, self._rows, time)
+        elif _is_boundary(row):
+            self._reader.read_boundary(row, self._rows, time)
+
+    def left_by(self, row: dict[str, Any]) -> frozenset[str]:
+        """Return the uuids of the rows that a row leaves behind, before it is read; none for most.
+
+        A prompt names the row that it goes on from. Where that is an earlier one, the session was resumed there: what
+        came behind it is in the client's context no more.
+        """
+        return self._links.left_by(row)
+
+    def pass_by(self, row: dict[str, Any]) -> None:
+        """Note a row that others go on from, without reading what it says."""
+        self._links.add(row)
+
+    def take(self) -> list[RecordedEvent]:
+        """Return the events of what was read since the last call.
+
+        The call of the model behind a response is among them once the response is known to be over: by its
+        ``stop_reason``, which old versions of the client left out, or by what follows it.
+        """
+        return self._reader.take()
+
+
+class _Links:
+    """The links between the rows of a session.
+
+    Links fork at parallel calls, too. So only prompts are looked at, and the rows of the response that a prompt goes on
+    from, with the results of its calls, are never left. No prompt of the recorded sessions leaves anything.
+    """
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+        self._said: list[tuple[str, frozenset[str]]] = []
+        """The rows of the conversation in order: uuid, and the responses that it is part of or answers."""
+        self._places: dict[str, int] = {}
+        self._responses: dict[str, str] = {}
+        """By call, the response that it is in."""
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Read the links of a row."""
+        uuid = text_of(row, "uuid")
+        if not uuid or uuid in self._parents:
+            return
+        self._parents[uuid] = text_of(row, "parentUuid")
+        if _is_said(row):
+            self._places[uuid] = len(self._said)
+            self._said.append((uuid, self._responses_of(row)))
+
+    def left_by(self, row: dict[str, Any]) -> frozenset[str]:
+        """See `SessionFollower.left_by`."""
+        if not _is_prompt(row) or text_of(row, "uuid") in self._parents:
+            return frozenset()
+        parent, walked = text_of(row, "parentUuid"), set[str]()
+        while parent and parent not in self._places and parent not in walked:
+            walked.add(parent)
+            parent = self._parents.get(parent, "")
+        if parent not in self._places:
+            return frozenset()
+        place = self._places[parent]
+        _, kept = self._said[place]
+        return frozenset(uuid for uuid, responses in self._said[place + 1 :] if not responses & kept)
+
+    def _responses_of(self, row: dict[str, Any]) -> frozenset[str]:
+        message = row["message"]
+        parts = parts_of(message.get("content"))
+        if row.get("type") == "assistant":
+            response = text_of(message, "id")
+            self._responses.update((text_of(part, "id"), response) for part in parts if part.get("type") == "tool_use")
+            return frozenset({response})
+        answered = (self._responses.get(text_of(part, "tool_use_id")) for part in parts)
+        return frozenset(response for response in answered if response)
+
+
+def _is_said(row: dict[str, Any]) -> bool:
+    return row.get("type") in CONVERSATION and isinstance(row.get("message"), dict)
+
+
+def _is_prompt(row: dict[str, Any]) -> bool:
+    if (
+        not _is_said(row)
+        or row.get("type") != "user"
+        or row.get("isMeta") is True
+        or row.get("isCompactSummary") is True
+    ):
+        return False
+    return all(part.get("type") != "tool_result" for part in parts_of(row["message"].get("content")))
 
 
 class _Session:
@@ -84,7 +208,7 @@ class _Session:
         if type_ in CONVERSATION:
             self._reader_of(row).read(row, record.line, parse_time(row.get("timestamp")))
             self._note_agent(row)
-        elif type_ == "system" and str(row.get("subtype")).endswith("compact_boundary"):
+        elif _is_boundary(row):
             self._main.read_boundary(row, record.line, parse_time(row.get("timestamp")))
         elif type_ == "progress" and (data := _agent_progress(row)):
             self._read_progress(data, row, record.line)
@@ -155,6 +279,10 @@ class _Session:
                 first.setdefault(record.value["sessionId"], record.line)
         for session, count in rows.items():
             self._report.note("second_conversation", first[session], f"{count} rows of session {session}")
+
+
+def _is_boundary(row: dict[str, Any]) -> bool:
+    return row.get("type") == "system" and str(row.get("subtype")).endswith("compact_boundary")
 
 
 def _agent_progress(row: dict[str, Any]) -> dict[str, Any] | None:

@@ -99,6 +99,10 @@ class SessionReader:
         """Return the path that a call will have in the log."""
         return self._builder.path_of_call(call_id)
 
+    def take(self) -> list[RecordedEvent]:
+        """Return the events of the rows read since the last call, see `RecordingBuilder.take`."""
+        return self._builder.take()
+
     def finish(self) -> tuple[RecordedEvent, ...]:
         """Return the conversation's events in timeline order."""
         if self._boundary:

@@ -74,9 +74,25 @@ async def import_recording(
     timeline = await Timeline.open(
         store, recording.id, title=recording.title, parent=recording.parent, source=recording.report.format, now=at
     )
-    ids = [derived_event_id(event.at, recording.id, event.key) for event in recording.events]
-    known = await store.known_ids(recording.id, ids)
-    new = [(event, id_) for event, id_ in zip(recording.events, ids, strict=True) if id_ not in known]
+    known = await append_recorded(store, timeline, recording.events, on_progress=on_progress)
+    return Imported(recording.id, len(recording.events) - known, known, recording.report.dump())
+
+
+async def append_recorded(
+    store: EventStore,
+    timeline: Timeline,
+    events: Sequence[RecordedEvent],
+    *,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Append the events that the log does not have yet, and return how many it has.
+
+    Raises:
+        StoreError: an append failed; the batches acknowledged before it are stored.
+    """
+    ids = [derived_event_id(event.at, timeline.id, event.key) for event in events]
+    known = await store.known_ids(timeline.id, ids)
+    new = [(event, id_) for event, id_ in zip(events, ids, strict=True) if id_ not in known]
     batch: list[tuple[RecordedEvent, UUID]] = []
     for done, (event, id_) in enumerate(new):
         if isinstance(event.payload, ImportedCompaction | ImportedHide):
@@ -91,7 +107,7 @@ async def import_recording(
             on_progress(done)
     await _extend(timeline, batch)
     on_progress(len(new))
-    return Imported(recording.id, len(new), len(known), recording.report.dump())
+    return len(known)
 
 
 async def drafts_of(timeline: Timeline, events: Sequence[tuple[RecordedEvent, UUID]]) -> list[Draft]:

@@ -188,6 +188,7 @@ class ListFollower(Twin):
 
     take = blocking(AsyncListFollower.take)
     append = blocking(AsyncListFollower.append)
+    leave = blocking(AsyncListFollower.leave)
 
 
 class RecallTool(Twin):

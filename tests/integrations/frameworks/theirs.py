@@ -41,10 +41,18 @@ def pip(*arguments: str | Path) -> None:
 
 def fetched(pins: Path, folder: Path) -> Path:
     """Fetch the source distribution that a file of hashed pins names; return the folder that it unpacks to."""
+    return _unpacked(folder, "--require-hashes", "--requirement", pins)
+
+
+def newest(distribution: str, folder: Path) -> Path:
+    """Fetch the source distribution of the newest release; return the folder that it unpacks to."""
+    return _unpacked(folder, distribution)
+
+
+def _unpacked(folder: Path, *wanted: str | Path) -> Path:
     # What builds the distribution's metadata is in this environment; a pip from outside makes one of its own for it.
     building = ("--no-build-isolation",) if find_spec("pip") is not None else ()
-    source = ("--no-deps", "--no-binary=:all:", "--require-hashes", "--requirement", pins)
-    pip("download", *building, *source, "--dest", folder)
+    pip("download", *building, "--no-deps", "--no-binary=:all:", *wanted, "--dest", folder)
     (archive,) = folder.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")

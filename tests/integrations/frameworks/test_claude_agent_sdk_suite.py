@@ -1,0 +1,62 @@
+"""The Claude Agent SDK's own tests, on our session store in place of the SDK's; and its public conformance suite."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.depth import Depth, full_depth
+from tests.integrations.frameworks.theirs import fetched, newest, run
+
+HERE: Final = Path(__file__).parent / "claude_agent_sdk"
+OURS: Final = Path(__file__).parents[3]
+
+
+def listed() -> dict[str, Any]:
+    """Return the list of what is run."""
+    return tomllib.loads((HERE / "differences.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the unpacked distribution."""
+    return fetched(HERE / "pins.txt", tmp_path_factory.mktemp("claude-agent-sdk"))
+
+
+def kept_by(source: Path) -> int:
+    """Run the SDK's public contract over our store; return how many stores it made."""
+    path = os.pathsep.join(map(str, (source / "src", OURS)))
+    command = [sys.executable, str(HERE / "conformance.py")]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.split()[2])
+
+
+@full_depth
+@pytest.mark.timeout(300)
+def test_a_store_in_a_file_keeps_the_public_contract(source: Path) -> None:
+    """All of it, each clause on a store of its own: none of the optional methods is left out."""
+    assert kept_by(source) == 15
+
+
+@pytest.mark.from_depth(Depth.NIGHT)
+def test_it_keeps_that_of_the_newest_release(tmp_path: Path) -> None:
+    """A change is news before the range of the extra lets it in."""
+    assert kept_by(newest("claude-agent-sdk", tmp_path)) >= 15
+
+
+@full_depth
+@pytest.mark.timeout(900)
+def test_no_test_of_the_sdk_differs(source: Path) -> None:
+    """Under asyncio, the event loop of our stores; what fails is a defect of ours."""
+    told = listed()
+    files = [f"tests/{name}" for name in told["files"]]
+    outcome = run(source, HERE / "timeline_in_place.py", [*files, "-k=not trio"], (), OURS)
+    assert sorted(outcome.failed) == []
+    assert (outcome.tests, outcome.on_ours) == (told["tests"], told["on_ours"])
