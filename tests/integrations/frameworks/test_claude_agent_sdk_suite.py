@@ -5,22 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.depth import Depth, full_depth
-from tests.integrations.frameworks.theirs import fetched, newest, run
+from tests.integrations.frameworks.theirs import OURS, check, fetched, listed, newest, run
 
 HERE: Final = Path(__file__).parent / "claude_agent_sdk"
-OURS: Final = Path(__file__).parents[3]
-
-
-def listed() -> dict[str, Any]:
-    """Return the list of what is run."""
-    return tomllib.loads((HERE / "differences.toml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +48,7 @@ def test_it_keeps_that_of_the_newest_release(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_no_test_of_the_sdk_differs(source: Path) -> None:
     """Under asyncio, the event loop of our stores; what fails is a defect of ours."""
-    told = listed()
-    files = [f"tests/{name}" for name in told["files"]]
-    outcome = run(source, HERE / "timeline_in_place.py", [*files, "-k=not trio"], (), OURS)
-    assert sorted(outcome.failed) == []
+    told = listed(HERE)
+    outcome = run(source, HERE / "timeline_in_place.py", told)
+    check(outcome, told)
     assert (outcome.tests, outcome.on_ours) == (told["tests"], told["on_ours"])

@@ -90,7 +90,7 @@ def run(
     ]
     command += ["--numprocesses=2", "--dist=worksteal", "--timeout=60", "--tb=no", "--override-ini=addopts="]
     command += [f"--junitxml={report}", *(f"--deselect={name}" for name in names)]
-    command += [f"tests/{name}" for name in told["files"]]
+    command += [*told.get("options", ()), *(f"tests/{name}" for name in told["files"])]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         command, cwd=source, env={**environment, "PYTHONPATH": path}, capture_output=True, text=True, check=False
