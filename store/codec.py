@@ -149,7 +149,7 @@ def encode(
         drafts,
         expected,
         dict(values) if values else NO_VALUES,
-        None if snapshot is None else _snapshot_draft(snapshot),
+        None if snapshot is None else snapshot_draft(snapshot),
         title,
         parent,
         fork,
@@ -253,7 +253,17 @@ def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
     return block, tokens if type(tokens) is int and 0 <= tokens <= _LARGEST else None
 
 
-def _snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
+def tokens_of(payload: Payload) -> int | None:
+    """Return the tokens that an event's column holds."""
+    return payload.tokens if type(payload) is BlockAppended else _block_and_tokens(payload)[1]
+
+
+def snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
+    """Encode a snapshot.
+
+    Raises:
+        InvalidBlock: it cannot be stored.
+    """
     if not 1 <= snapshot.window_start <= _LARGEST:
         raise InvalidBlock("snapshot", f"a window starts at version 1 or later, not {snapshot.window_start}")
     try:

@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from timeline.blocks import ToolCall, ToolResult, instant_text
-from timeline.errors import ConversationNotFound, HistoryUnavailable
+from timeline.errors import (
+    ConversationErased,
+    ConversationNotFound,
+    ForksRemain,
+    HistoryUnavailable,
+    VersionConflict,
+)
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted, appended_block
+from timeline.events.encoding import checksum, encode_payload
 from timeline.facts.extracting import FORM, facts_of_result
 from timeline.facts.record import merged, record_from
 from timeline.frozen import sha256_hex
@@ -33,8 +40,9 @@ from timeline.ports import (
 from timeline.queries import FactReach
 
 from . import append_rules
-from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
+from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode, snapshot_draft
 from .digests import Reversion, rows_of
+from .erasures import Erasing, check_forks_choice, erasure_report
 from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
 from .failures import checked_page, closed
 from .queries import QueryMixin
@@ -43,12 +51,13 @@ from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
     from uuid import UUID
 
-    from timeline.events import Covers, Event, NewEvent
+    from timeline.events import Covers, Event, NewEvent, Payload
     from timeline.events.other_payloads import Retention
+    from timeline.ports import ErasureReport, ForksOnErase, Rewriting
     from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
 
     from .codec import Batch, Row, SnapshotDraft
@@ -60,6 +69,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _WHERE: Final = "memory://"
+_GONE: Final = ("", (0, 0, "", "", 0, "", "", ""))
+"""What is left at the position of an event that was erased."""
 
 
 class _Known(NamedTuple):
@@ -208,6 +219,35 @@ class _Log:
         self.rows[place] = (position, version, event_id, type_left(type_), schema_version, at, "", "")
         return self.rows[place]
 
+    def overwrite(self, version: int, payload: Payload) -> Row:
+        """Replace the payload of one of its events; return the new row."""
+        place = version - self.base - 1
+        position, _, event_id, type_, schema_version, at, _, _ = self.rows[place]
+        text = encode_payload(payload)
+        hashed = checksum(self.id, version, event_id, type_, schema_version, at, text)
+        self.rows[place] = (position, version, event_id, type_, schema_version, at, text, hashed)
+        return self.rows[place]
+
+    def forget(self, version: int) -> int:
+        """Drop the facts of a block that goes; return how many."""
+        before = len(self.facts)
+        self.facts = [known for known in self.facts if not self._is_of(known.row, version)]
+        return before - len(self.facts)
+
+    def rewrite_snapshots(self, change: Callable[[Snapshot], Snapshot]) -> int:
+        """Replace its snapshots; return how many changed."""
+        done = 0
+        for draft in (self.snapshot, *self.bases.values()):
+            old = _decoded(self, draft)
+            if draft is None or old is None or (new := snapshot_draft(change(old))) == draft:
+                continue
+            done += 1
+            if draft is self.snapshot:
+                self.snapshot = new
+            if self.bases.get(draft.version) is draft:
+                self.bases[draft.version] = new
+        return done
+
     def keep_base(self, within: Bounds) -> None:
         """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
         if self.snapshot is not None:
@@ -259,6 +299,8 @@ class MemoryStore(QueryMixin):
         """Position of the last event whose facts are known."""
         self._removed = 0
         """Bytes that were removed since the last `shrink`."""
+        self._erased: dict[str, tuple[str, str]] = {}
+        """The time and the reason of each erasure, by the conversation's id."""
         self._closed = False
 
     async def append(
@@ -273,6 +315,7 @@ class MemoryStore(QueryMixin):
         """Append events at the end of a conversation; see `EventStore.append`."""
         self._check_open()
         batch = encode(conversation, events, expected, values, snapshot)
+        self._check_not_erased(conversation)
         log = self._logs.get(conversation) or _Log(conversation, batch.title, batch.parent, "", "")
         if not batch.drafts:
             return Appended(log.version + 1, log.version, log.rows[-1][0] if log.rows else 0)
@@ -280,6 +323,7 @@ class MemoryStore(QueryMixin):
         if after < log.version:
             return append_rules.repetition(batch, log, after)
         if batch.fork is not None and conversation not in self._logs:
+            self._check_not_erased(batch.fork.parent)
             log.parent, log.base = self._logs.get(batch.fork.parent), batch.fork.version
             append_rules.check_fork(batch.fork, 0 if log.parent is None else log.parent.version)
             log.first_version = max((row[1] for row in log.scavenged(log.base)), default=0) + 1
@@ -499,14 +543,19 @@ class MemoryStore(QueryMixin):
     async def remove_values(self) -> tuple[int, int]:
         """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes."""
         self._check_open()
-        named = set(named_in(row[6] for _, row in self._all if row[3] != "block.appended"))
-        for log in self._order:
-            named.update(named_in(draft.body for draft in (log.snapshot, *log.bases.values()) if draft is not None))
+        named = self._named()
         gone = {hash_: text for hash_, text in self._values.items() if hash_ not in named}
         self._values = {hash_: text for hash_, text in self._values.items() if hash_ in named}
         size = sum(len(text.encode()) for text in gone.values())
         self._removed += size
         return len(gone), size
+
+    def _named(self) -> set[str]:
+        """Return every hash that an event or a snapshot names."""
+        named = set(named_in(row[6] for _, row in self._all if row[3] != "block.appended"))
+        for log in self._order:
+            named.update(named_in(draft.body for draft in (log.snapshot, *log.bases.values()) if draft is not None))
+        return named
 
     async def shrink(self) -> tuple[int, int] | None:
         """Return the bytes of payloads and texts before and after the removals since the last call."""
@@ -526,6 +575,122 @@ class MemoryStore(QueryMixin):
         values, value_size = await twin.remove_values() if conversations else (0, 0)
         before, after = await twin.shrink() or (self._size(), self._size())
         return Rehearsal(removals, values, value_size, before, after)
+
+    async def forks(self, conversation: str) -> dict[str, int]:
+        """Return the conversation's own forks, each with the last version that both share."""
+        log = self._log(conversation)
+        return {fork.id: fork.base for fork in self._order if fork.parent is log}
+
+    async def rewrite(
+        self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = NO_VALUES, dropped: Collection[str] = ()
+    ) -> dict[str, int]:
+        """Overwrite payloads and snapshots, and append redactions; see `Forgetting.rewrite`."""
+        done: Counter[str] = Counter()
+        together = {part.conversation for part in parts}
+        for part in parts:
+            log = self._log(part.conversation)
+            first = min(part.blocks, default=log.version + 1)
+            late = [f for f, base in (await self.forks(log.id)).items() if base >= first and f not in together]
+            if log.version != part.expected or late:
+                raise VersionConflict(log.id, part.expected, log.version)
+        self._learn()
+        for part in parts:
+            log = self._logs[part.conversation]
+            for version, payload in part.payloads.items():
+                row = log.overwrite(version, payload)
+                self._all[row[0] - 1] = (log.id, row)
+            done["facts"] += sum(log.forget(version) for version in part.blocks)
+            done["snapshots"] += log.rewrite_snapshots(part.snapshot)
+            if part.title is not None:
+                log.title = part.title
+                done["titles"] += 1
+            await self.append(log.id, part.events, expected=part.expected)
+        self._values.update(values)
+        done["values"] = self._drop_values(dropped)
+        return dict(done)
+
+    def _drop_values(self, candidates: Collection[str]) -> int:
+        """Remove those of some texts that nothing names any more; return how many were removed."""
+        held = set(candidates) & self._values.keys()
+        gone = held - self._named() if held else held
+        for hash_ in gone:
+            del self._values[hash_]
+        return len(gone)
+
+    async def erase(
+        self,
+        conversation: str,
+        *,
+        forks: ForksOnErase = "refuse",
+        reason: str = "",
+        at: datetime | None = None,
+    ) -> ErasureReport:
+        """Erase a conversation; see `Forgetting.erase`."""
+        self._check_open()
+        check_forks_choice(forks)
+        if conversation in self._erased:
+            return erasure_report(Erasing([conversation], [], {}), physical=True)
+        own = await self.forks(conversation)
+        if own and forks == "refuse":
+            raise ForksRemain(conversation, list(own))
+        self._learn()
+        if forks == "copy":
+            for fork in own:
+                self._cut_loose(self._logs[fork])
+        erased = [conversation] if forks == "copy" else self._family(conversation)
+        moment = instant_text(at or datetime.now(UTC))
+        counts: Counter[str] = Counter()
+        named = set(named_in(row[6] for id_, row in self._all if id_ in erased and row[3] != "block.appended"))
+        for id_ in erased:
+            log = self._logs.pop(id_)
+            self._order.remove(log)
+            self._erased[id_] = (moment, reason)
+            gone = {"payloads": len(log.rows), "facts": len(log.facts), "conversations": 1}
+            counts.update({**gone, "snapshots": len(log.bases) + (log.snapshot is not None)})
+        self._all = [_GONE if id_ in erased else (id_, row) for id_, row in self._all]
+        counts["values"] = self._drop_values(named)
+        return erasure_report(
+            Erasing(erased, list(own) if forks == "copy" else [], dict(counts)), physical=True
+        )
+
+    def _family(self, conversation: str) -> list[str]:
+        """Return a conversation and all forks of it and of its forks."""
+        found = [conversation]
+        for id_ in found:
+            found += [fork.id for fork in self._order if fork.parent is self._logs[id_]]
+        return found
+
+    def _cut_loose(self, log: _Log) -> None:
+        """Write the log of a fork anew behind all other events, with what it shares as its own."""
+        shared = [(owner, last) for owner, last in log.lineage()][1:]
+        whole = [row for owner, last in reversed([(log, log.version), *shared]) for row in owner.own(0, last)]
+        facts = {owner.id: owner.facts for owner, _ in [(log, 0), *shared]}
+        paths = {path: v for owner, last in shared for path, v in owner.paths.items() if v <= last}
+        calls = {id_: list(versions) for id_, versions in log.calls.items()}
+        for owner, last in shared:
+            for id_, versions in owner.calls.items():
+                calls.setdefault(id_, [])[:0] = [v for v in versions if v <= last]
+            log.bases = {v: base for v, base in owner.bases.items() if v <= last} | log.bases
+            log.redacted = {v: by for v, by in owner.redacted.items() if by <= last} | log.redacted
+        moved: dict[int, int] = {}
+        for row in log.rows:
+            self._all[row[0] - 1] = _GONE
+        log.parent, log.base, log.rows = None, 0, []
+        for row in whole:
+            position, version, event_id, type_, schema_version, at, payload, old = row
+            moved[position] = len(self._all) + 1
+            hashed = old and checksum(log.id, version, event_id, type_, schema_version, at, payload)
+            log.rows.append((moved[position], version, event_id, type_, schema_version, at, payload, hashed))
+            self._all.append((log.id, log.rows[-1]))
+        known = (fact for some in facts.values() for fact in some if fact.row.position in moved)
+        log.facts = sorted(
+            (fact._replace(row=fact.row._replace(position=moved[fact.row.position])) for fact in known),
+            key=lambda fact: (fact.row.position, fact.row.number),
+        )
+        log.ids |= {row[2]: row[1] for row in log.rows}
+        log.paths = paths | log.paths
+        log.calls = calls
+        self._learned = len(self._all)
 
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
@@ -573,9 +738,14 @@ class MemoryStore(QueryMixin):
 
     def _log(self, conversation: str) -> _Log:
         self._check_open()
+        self._check_not_erased(conversation)
         if conversation not in self._logs:
             raise ConversationNotFound(conversation)
         return self._logs[conversation]
+
+    def _check_not_erased(self, conversation: str) -> None:
+        if conversation in self._erased:
+            raise ConversationErased(conversation, *self._erased[conversation])
 
     def _paged(self, items: Iterator[T], page: int) -> Iterator[T]:
         """Yield items, checking before each page that the store is open, as a database would."""

@@ -186,6 +186,20 @@ def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list
     return outcomes
 
 
+def append_within(connection: sqlite3.Connection, batch: Batch) -> Appended:
+    """Append a batch in the transaction that is open, which the caller rolls back on any error.
+
+    Raises:
+        TimelineError: the batch was refused, see `EventStore.append`.
+        sqlite3.Error: the database failed.
+    """
+    placed = _place(connection, batch)
+    if isinstance(placed, Appended):
+        return placed
+    (appended,) = insert(connection, [placed])
+    return appended
+
+
 def _alone(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:
     try:
         return append(connection, batch)

@@ -73,9 +73,10 @@ _LAST: Final = 2**63 - 1
 # --- the writer ---------------------------------------------------------------------------------------------------
 
 
-def forget(connection: sqlite3.Connection, key: int, version: int) -> None:
-    """Remove the facts that a redacted block made known, or names, or that were made of it as a call."""
-    connection.execute(statements.FORGET_FACTS, (key, version, version, key, version))
+def forget(connection: sqlite3.Connection, key: int, version: int) -> int:
+    """Remove the facts that a redacted block made known, or names, or that were made of it as a call; return how many.
+    """
+    return connection.execute(statements.FORGET_FACTS, (key, version, version, key, version)).rowcount
 
 
 def catch_up(connection: sqlite3.Connection, until: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from timeline.errors import ConversationErased
+
 from .. import append_rules
 from . import statements
 
@@ -19,7 +21,11 @@ NOWHERE: Final = 0
 
 
 class SQLiteLog:
-    """The head of a conversation's stored log; see `LogHead`. ``key`` is 0 where it does not exist."""
+    """The head of a conversation's stored log; see `LogHead`. ``key`` is 0 where it does not exist.
+
+    Raises:
+        ConversationErased: it was erased.
+    """
 
     def __init__(self, connection: sqlite3.Connection, conversation: str) -> None:
         self._connection = connection
@@ -30,6 +36,8 @@ class SQLiteLog:
         self.parent_key: int | None
         self.first_version: int
         self.key, self.version, self.base, self.parent_key, self.first_version = head or (NOWHERE, 0, 0, None, 1)
+        if head is None and (erased := connection.execute(statements.ERASED, (conversation,)).fetchone()):
+            raise ConversationErased(conversation, *erased)
 
     def fork_off(self, fork: ForkPoint) -> None:
         """Put a conversation that is about to be opened behind the versions that it shares with its parent.

@@ -1,6 +1,6 @@
 """Remove history on one SQLite connection: the functions that the writer thread runs, transactions included.
 
-This is the only place that changes rows of the log. A removed event keeps its row, with an empty payload and checksum:
+Beside `rewriting`, this is the only place that changes rows of the log. A removed event keeps its row, with an empty payload and checksum:
 the indexes that hold versions, ids and paths then keep them taken, and appends pay nothing for it. `shrink` rewrites
 the file, since removed text would otherwise stay in free space, in the write-ahead log, and in older parts of the
 search index.
@@ -39,7 +39,8 @@ _EVENTS_AT_ONCE: Final = 5_000
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run a transaction; roll it back on any error."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -50,7 +51,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _set(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
+def setting_to(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
     """Set a pragma for a while. Its earlier value is read first, since builds of SQLite differ in their defaults."""
     (before,) = connection.execute(f"PRAGMA {pragma}").fetchone()
     connection.execute(f"PRAGMA {pragma} = {value}")
@@ -69,7 +70,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         sqlite3.Error: the database failed; nothing was removed.
     """
     # Zeros in place of what is deleted: a step that no `shrink` follows leaves as little behind as it can.
-    with _set(connection, "secure_delete", "ON"), _transaction(connection):
+    with setting_to(connection, "secure_delete", "ON"), transaction(connection):
         log = SQLiteLog(connection, conversation)
         if log.key == NOWHERE:
             raise ConversationNotFound(conversation)
@@ -82,7 +83,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         if gone:
             (head,) = connection.execute(statements.HEAD_POSITION).fetchone()
             reach(connection, head)
-            _note_size(connection)
+            note_size(connection)
             _keep_base(connection, log.key, within, snapshot)
             _blank(connection, log.key, gone)
     return Removal(
@@ -122,7 +123,7 @@ def _blank(connection: sqlite3.Connection, key: int, rows: list[tuple[int, int, 
     connection.executemany(statements.BLANK, [(position,) for position, _, _ in rows])
 
 
-def _note_size(connection: sqlite3.Connection) -> None:
+def note_size(connection: sqlite3.Connection) -> None:
     """Note, with the first removal since the last `shrink`, that one is due, and the size to compare with."""
     connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
 
@@ -138,13 +139,13 @@ def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
     """
     (until,) = connection.execute(statements.HEAD_POSITION).fetchone()
     named = _named(connection, statements.NAMING_EVENTS, 0)
-    with _set(connection, "secure_delete", "ON"), _transaction(connection):
+    with setting_to(connection, "secure_delete", "ON"), transaction(connection):
         named |= _named(connection, statements.NAMING_EVENTS, until)
         named |= _named(connection, statements.NAMING_SNAPSHOTS, NOWHERE, NOWHERE)
         sizes = connection.execute(statements.SIZES_OF_VALUES, ("",))
         gone = [(hash_, size) for hash_, size in sizes if hash_ not in named]
         if gone:
-            _note_size(connection)
+            note_size(connection)
         connection.executemany(statements.DROP_VALUE, [(hash_,) for hash_, _ in gone])
     return len(gone), sum(size for _, size in gone)
 
@@ -166,7 +167,7 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     if connection.execute(statements.IS_INDEXED).fetchone()[0]:
         connection.execute(statements.MERGE_INDEX)
     # On disk: the copy that this makes is as large as what stays of the database.
-    with _set(connection, "temp_store", "FILE"):
+    with setting_to(connection, "temp_store", "FILE"):
         connection.execute("VACUUM")
     _empty_log(connection, where)
     connection.execute(statements.UNSET, (_DUE,))
@@ -194,7 +195,7 @@ def rehearse(copy: sqlite3.Connection, conversations: Collection[str], where: st
     """Remove everything that may be removed, on a copy of the database that is thrown away; return what it came to."""
     before = size_of(copy)
     if conversations:  # a run brings the facts of the whole store up to date first
-        with _transaction(copy):
+        with transaction(copy):
             (last,) = copy.execute(statements.HEAD_POSITION).fetchone()
             reach(copy, last)
     removals = {conversation: _all(copy, conversation, where) for conversation in conversations}
@@ -218,7 +219,7 @@ def setting(connection: sqlite3.Connection, name: str, value: str) -> None:
     Raises:
         sqlite3.Error: the database failed; the setting is as it was.
     """
-    with _transaction(connection):
+    with transaction(connection):
         connection.execute(statements.SET, (name, value))
 
 
@@ -228,7 +229,7 @@ def take_lease(connection: sqlite3.Connection, runner: str, now: datetime, until
     Raises:
         sqlite3.Error: the database failed; the lease is as it was.
     """
-    with _transaction(connection):
+    with transaction(connection):
         found: Any = connection.execute(statements.SETTING, (_TURN,)).fetchone()
         if found is not None:
             holder, ends = json.loads(found[0])

@@ -242,6 +242,17 @@ class FactProgressRow(Stored, table=True):
     position: int
 
 
+class ErasedRow(Stored, table=True):
+    """A conversation that was erased: all that is left of it."""
+
+    __tablename__: ClassVar[Any] = "erased"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    id: str = Field(primary_key=True, sa_type=Text)
+    at: str = Field(sa_type=Text)
+    reason: str = Field(sa_type=Text)
+
+
 class IdentityRow(Stored, table=True):
     """One row: the store's name, which only the store and its copies have."""
 
@@ -273,6 +284,7 @@ TABLES: Final = (
     SearchProgressRow,
     FactTableRow,
     FactProgressRow,
+    ErasedRow,
     IdentityRow,
     MigrationRow,
 )

@@ -110,6 +110,13 @@ def forget_text(connection: sqlite3.Connection, key: int, position: int, payload
         _unindex(connection, key, position, payload)
 
 
+def index_again(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
+    """Index the new text of an event that was overwritten, if the index has reached it."""
+    progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
+    if progress is not None and position <= progress[0] and (columns := _columns(key, payload)) is not None:
+        connection.execute(statements.INDEX_TEXT, (position, *columns))
+
+
 def drop_other_form(connection: sqlite3.Connection) -> None:
     """Drop an index of another form, out of which no text can be taken; the next search makes a new one."""
     if connection.execute(statements.PROGRESS, (FORM,)).fetchone() is None:

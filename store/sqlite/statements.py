@@ -204,6 +204,63 @@ SET: Final = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
 SET_ONCE: Final = "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)"
 UNSET: Final = "DELETE FROM settings WHERE name = ?"
 
+# --- forgetting ---------------------------------------------------------------------------------------------------
+
+FORKS: Final = "SELECT id, base FROM conversations WHERE parent_key = ?"
+TO_OVERWRITE: Final = (
+    f"SELECT position, event_id, type, schema_version, at, {PAYLOAD} FROM events WHERE conversation = ? AND version = ?"
+)
+OVERWRITE: Final = "UPDATE events SET payload = ?, packed = NULL, tokens = ?, checksum = ? WHERE position = ?"
+SET_TITLE: Final = "UPDATE conversations SET title = ? WHERE key = ?"
+REVERTED_BY: Final = "SELECT reverted_by FROM compactions WHERE position = ?"
+SET_REVERTED: Final = "UPDATE compactions SET reverted_by = ? WHERE position = ?"
+DROP_ENTRIES: Final = "DELETE FROM digest_entries WHERE position = ?"
+DROP_COMPACTION: Final = "DELETE FROM compactions WHERE position = ?"
+SNAPSHOTS_OF: Final = "SELECT version, body, checksum FROM snapshots WHERE conversation = ?"
+SET_SNAPSHOT: Final = "UPDATE snapshots SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
+BASES_OF: Final = "SELECT version, body, checksum FROM bases WHERE conversation = ?"
+SET_BASE: Final = "UPDATE bases SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
+ERASED: Final = "SELECT at, reason FROM erased WHERE id = ?"
+ADD_ERASED: Final = "INSERT OR IGNORE INTO erased (id, at, reason) VALUES (?, ?, ?)"
+NAMES_IN: Final = f"SELECT {PAYLOAD} FROM events WHERE conversation = ? AND type <> 'block.appended' AND checksum <> ''"
+DROP_EVENTS: Final = "DELETE FROM events WHERE conversation = ?"
+DROP_ALL_ENTRIES: Final = (
+    "DELETE FROM digest_entries WHERE position IN (SELECT position FROM compactions WHERE conversation = ?)"
+)
+DROP_COMPACTIONS: Final = "DELETE FROM compactions WHERE conversation = ?"
+DROP_FACTS: Final = "DELETE FROM facts WHERE conversation = ?"
+DROP_SNAPSHOT: Final = "DELETE FROM snapshots WHERE conversation = ?"
+DROP_ALL_BASES: Final = "DELETE FROM bases WHERE conversation = ?"
+DROP_CONVERSATION: Final = "DELETE FROM conversations WHERE key = ?"
+_COPIED = "version, event_id, type, schema_version, at, path, turn_id, tokens"
+ROWS_OF_EVENTS: Final = (
+    f"SELECT position, {_COPIED}, payload, packed, checksum FROM events"
+    " WHERE conversation = ? AND version > ? AND version <= ? ORDER BY version LIMIT ?"
+)
+COPY_EVENT: Final = (
+    f"INSERT INTO events (conversation, {_COPIED}, payload, packed, checksum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+MOVE_FACTS: Final = (
+    "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
+    " detail, path, source) SELECT ?, number, ?, kind, failed, status, version, call, subject, tool, detail, path,"
+    " source FROM facts WHERE position = ?"
+)
+MOVE_COMPACTION: Final = (
+    "INSERT INTO compactions SELECT ?, ?, version, at, round, source, summary, first_version, last_version,"
+    " before_tokens, after_tokens, errors, reverted_by FROM compactions WHERE position = ?"
+)
+MOVE_ENTRIES: Final = (
+    "INSERT INTO digest_entries SELECT ?, list, number, subject, tool, path, times, tokens, exit_status, errors,"
+    " message FROM digest_entries WHERE position = ?"
+)
+COPY_BASES: Final = (
+    "INSERT OR IGNORE INTO bases (conversation, version, body, checksum)"
+    " SELECT ?, version, body, checksum FROM bases WHERE conversation = ? AND version <= ?"
+)
+CUT_LOOSE: Final = "UPDATE conversations SET parent_key = NULL, base = 0, packed = 0 WHERE key = ?"
+LINEAGE_OF: Final = f"{_LINEAGE}SELECT key, base, last FROM lineage"
+
 # --- packing ------------------------------------------------------------------------------------------------------
 
 PACKED_UNTIL: Final = "SELECT key, max(packed, base), version, window_start FROM conversations WHERE id = ?"

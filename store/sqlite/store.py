@@ -12,11 +12,14 @@ import sqlite3
 import warnings
 from collections import Counter
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, get_args
 
+from timeline.blocks import instant_text
 from timeline.errors import (
+    ConversationErased,
     ConversationNotFound,
     HistoryUnavailable,
     StoreCorrupt,
@@ -31,11 +34,13 @@ from timeline.ports import Appended, ConversationInfo, Expected, Home, Rehearsal
 from timeline.queries import FactReach
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
+from ..erasures import check_forks_choice, erasure_report
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
 from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
 from .connection import check_not_inherited, know_packed
+from .erasing import erase
 from .facts import SLICE as FACTS_SLICE
 from .facts import SQLiteFacts
 from .facts import catch_up as catch_up_facts
@@ -44,13 +49,13 @@ from .holding import log
 from .identity import Place
 from .reading import open_alone, open_beside
 from .removing import RETENTION, rehearse, remove, remove_values, setting, shrink, take_lease
+from .rewriting import rewrite
 from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
     from concurrent.futures import Future
-    from datetime import datetime
     from os import PathLike
     from types import TracebackType
     from uuid import UUID
@@ -59,6 +64,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Covers, Event, NewEvent
     from timeline.events.other_payloads import Retention
+    from timeline.ports import ErasureReport, ForksOnErase, Rewriting
     from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
 
     from ..codec import Row
@@ -242,7 +248,7 @@ class SQLiteStore(QueryMixin):
         """
         rows = await self._rows(statements.INFO_AND_SNAPSHOT, conversation)
         if not rows:
-            raise ConversationNotFound(conversation)
+            raise await self._missing(conversation)
         *row, body, stored = rows[0]
         info = decode_info(tuple(row), str(self.file))
         snapshot = None if body is None else decode_snapshot(conversation, body, stored, str(self.file))
@@ -262,7 +268,7 @@ class SQLiteStore(QueryMixin):
         """Return the facts of one conversation."""
         rows = await self._rows(statements.INFO, conversation)
         if not rows:
-            raise ConversationNotFound(conversation)
+            raise await self._missing(conversation)
         return decode_info(rows[0], str(self.file))
 
     async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
@@ -401,6 +407,38 @@ class SQLiteStore(QueryMixin):
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
 
+    async def forks(self, conversation: str) -> dict[str, int]:
+        """Return the conversation's own forks, each with the last version that both share."""
+        return dict(await self._rows(statements.FORKS, await self._key(conversation)))
+
+    async def rewrite(
+        self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = NO_VALUES, dropped: Collection[str] = ()
+    ) -> dict[str, int]:
+        """Overwrite payloads and snapshots, and append redactions, in one transaction; see `Forgetting.rewrite`."""
+        encoded = [(part, encode(part.conversation, part.events, part.expected, NO_VALUES, None)) for part in parts]
+        size = sum(batch.size for _, batch in encoded) + _REMOVED * sum(len(part.payloads) for part in parts)
+        job = partial(rewrite, parts=encoded, values=values, dropped=dropped, where=str(self.file))
+        return await self._do(job, size)
+
+    async def erase(
+        self,
+        conversation: str,
+        *,
+        forks: ForksOnErase = "refuse",
+        reason: str = "",
+        at: datetime | None = None,
+    ) -> ErasureReport:
+        """Erase a conversation, then rewrite the file without it; see `Forgetting.erase`."""
+        check_forks_choice(forks)
+        moment = instant_text(at or datetime.now(UTC))
+        job = partial(erase, conversation=conversation, forks=forks, reason=reason, at=moment)
+        done = await self._do(job, _REMOVED)
+        try:
+            await self.shrink()
+        except (StoreLocked, StoreFull) as refusal:
+            return erasure_report(done, physical=False, why_not=str(refusal))
+        return erasure_report(done, physical=True)
+
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
         return await self._do(partial(take_lease, runner=runner, now=now, until=until))
@@ -482,7 +520,7 @@ class SQLiteStore(QueryMixin):
         """Return the logs that hold a conversation's versions, in order: its ancestors' and its own."""
         rows = await self._rows(statements.LINEAGE, conversation)
         if not rows:
-            raise ConversationNotFound(conversation)
+            raise await self._missing(conversation)
         return [_Part(*row) for row in reversed(rows)]
 
     async def _pages(
@@ -508,8 +546,13 @@ class SQLiteStore(QueryMixin):
     async def _key(self, conversation: str) -> int:
         rows = await self._rows(statements.CONVERSATION_KEY, conversation)
         if not rows:
-            raise ConversationNotFound(conversation)
+            raise await self._missing(conversation)
         return int(rows[0][0])
+
+    async def _missing(self, conversation: str) -> StoreError:
+        """Return the error for a conversation that is not there."""
+        rows = await self._rows(statements.ERASED, conversation)
+        return ConversationErased(conversation, *rows[0]) if rows else ConversationNotFound(conversation)
 
     async def _written(self, job: Future[T]) -> T:
         try:

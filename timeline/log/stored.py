@@ -14,7 +14,7 @@ import anyio
 
 from timeline.blocks import stem
 from timeline.errors import ConversationNotFound, HistoryUnavailable, PathTaken, StoreLocked, VersionConflict
-from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
+from timeline.events import BlockRedacted, CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import BlockRedacted, ConversationOpened, Covers, Event, Payload, PolicyChanged
+    from timeline.events import ConversationOpened, Covers, Event, Payload, PolicyChanged
     from timeline.fold.fold import Fold
     from timeline.fold.turns import Turns
     from timeline.log.protocol import Decision, Departure, Draft, Log
@@ -430,7 +430,8 @@ class StoredLog:
         fold = self._fold
         try:
             async for event in self._store.read(fold.conversation, after=fold.version):
-                if event.version != fold.version + 1:  # what came next was compacted, and scavenged since
+                # What came next was compacted, and scavenged since; or what was folded before is written anew.
+                if event.version != fold.version + 1 or type(event.payload) is BlockRedacted:
                     self._replace_fold(await load_fold(self._store, fold.conversation))
                     return
                 fold.apply(event.version, event.at, event.payload)

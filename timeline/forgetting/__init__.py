@@ -1,0 +1,5 @@
+"""Forget on request: redact blocks, erase conversations, and find where something is said before."""
+
+from timeline.forgetting.redacting import redact
+
+__all__ = ["redact"]
