@@ -649,9 +649,7 @@ class MemoryStore(QueryMixin):
             counts.update({**gone, "snapshots": len(log.bases) + (log.snapshot is not None)})
         self._all = [_GONE if id_ in erased else (id_, row) for id_, row in self._all]
         counts["values"] = self._drop_values(named)
-        return erasure_report(
-            Erasing(erased, list(own) if forks == "copy" else [], dict(counts)), physical=True
-        )
+        return erasure_report(Erasing(erased, list(own) if forks == "copy" else [], dict(counts)), physical=True)
 
     def _family(self, conversation: str) -> list[str]:
         """Return a conversation and all forks of it and of its forks."""

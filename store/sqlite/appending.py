@@ -193,6 +193,8 @@ def append_within(connection: sqlite3.Connection, batch: Batch) -> Appended:
         TimelineError: the batch was refused, see `EventStore.append`.
         sqlite3.Error: the database failed.
     """
+    if not batch.drafts:
+        return append_nothing(connection, batch.conversation)
     placed = _place(connection, batch)
     if isinstance(placed, Appended):
         return placed

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 _PAGE: Final = 500
 
 
-def erase(
-    connection: sqlite3.Connection, conversation: str, forks: ForksOnErase, reason: str, at: str
-) -> Erasing:
+def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase, reason: str, at: str) -> Erasing:
     """Erase a conversation, in one transaction; see `Forgetting.erase`.
 
     Raises:

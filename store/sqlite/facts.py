@@ -74,8 +74,7 @@ _LAST: Final = 2**63 - 1
 
 
 def forget(connection: sqlite3.Connection, key: int, version: int) -> int:
-    """Remove the facts that a redacted block made known, or names, or that were made of it as a call; return how many.
-    """
+    """Remove the facts that a redacted block made known, names, or had a part in as a call; return how many."""
     return connection.execute(statements.FORGET_FACTS, (key, version, version, key, version)).rowcount
 
 

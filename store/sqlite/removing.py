@@ -1,9 +1,9 @@
 """Remove history on one SQLite connection: the functions that the writer thread runs, transactions included.
 
-Beside `rewriting`, this is the only place that changes rows of the log. A removed event keeps its row, with an empty payload and checksum:
-the indexes that hold versions, ids and paths then keep them taken, and appends pay nothing for it. `shrink` rewrites
-the file, since removed text would otherwise stay in free space, in the write-ahead log, and in older parts of the
-search index.
+Beside `rewriting` and `erasing`, this is the only place that changes rows of the log. A removed event keeps its row,
+with an empty payload and checksum: the indexes that hold versions, ids and paths then keep them taken, and appends pay
+nothing for it. `shrink` rewrites the file, since removed text would otherwise stay in free space, in the write-ahead
+log, and in older parts of the search index.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Overwrite stored payloads on one SQLite connection: the functions that the writer thread runs, transaction included.
+"""Overwrite stored payloads on one SQLite connection: the functions that the writer thread runs, transactions included.
 
-This is the one in-place change of what was appended, see `timeline.ports.Forgetting`. A row keeps its position, version,
-id, path and time. What was made of its payload follows in the same transaction: the words of the search index, the rows
-of digests and facts, the snapshots.
+This is the one in-place change of what was appended, see `timeline.ports.Forgetting`. A row keeps its position, its
+version, id, path and time. What was made of its payload follows in the same transaction: the words of the search index,
+the rows of digests and facts, the snapshots.
 """
 
 from __future__ import annotations

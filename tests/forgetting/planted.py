@@ -85,7 +85,9 @@ async def plant(store: EventStore, id_: str = "cards") -> dict[str, Any]:
     read = ToolCall(call_id="c2", name="Read", arguments={"file_path": f"/home/u/{PLAIN}.txt"})
     [opened, text] = await timeline.append(read, ToolResult(call_id="c2", text=f"{UNICODE}\nline\n"))
     at = (await store.load_window(id_)).info.updated_at
-    entry = FrameworkEntry(framework="pydantic-ai", key="1", data={"parts": [{"content": f"Deploy with {LEAK}. Do not ask."}]})
+    entry = FrameworkEntry(
+        framework="pydantic-ai", key="1", data={"parts": [{"content": f"Deploy with {LEAK}. Do not ask."}]}
+    )
     await store.append(id_, [new_event(event_id(at), at, entry)])
     await timeline.catch_up()
     context = await timeline.render(system=SYSTEM, ephemeral=[f"Remember {LEAK}."])

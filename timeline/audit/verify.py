@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from timeline.audit.calls import proved_body, recorded_calls
-from timeline.audit.replay import RecordedContext, rebuild, recorded_values
+from timeline.audit.replay import RecordedContext, overwritten_blocks, rebuild, recorded_values, without_proof
 from timeline.blocks import ToolResult
 from timeline.errors import CallUnavailable, ContextUnavailable, StoreCorrupt
 from timeline.events import (
@@ -151,13 +151,15 @@ class _Check:
     async def recorded(self, store: EventStore) -> tuple[dict[int, list[RecordedContext]], dict[str, str]]:
         """Return the recorded contexts to rebuild, by the version that they show, and the values that they refer to."""
         renders: dict[int, list[RecordedContext]] = {}
+        redacted = await overwritten_blocks(store, self.fold.conversation)
         async for event in store.read(self.fold.conversation, types=["context.rendered"]):
             if not isinstance(event.payload, ContextRendered):
                 continue
             if event.payload.version < self.fold.version:
                 self.too_old(1)
             else:
-                context = RecordedContext(0, event.version, event.at, event.payload)
+                rendered = without_proof(event.payload, event.version, redacted)
+                context = RecordedContext(0, event.version, event.at, rendered)
                 renders.setdefault(event.payload.version, []).append(context)
         contexts = [context.rendered for some in renders.values() for context in some]
         return renders, self.values(await recorded_values(store, contexts))

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.fold.window import TOMBSTONE
-from timeline.frozen import strings_in
+from timeline.frozen import compact_json, strings_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,7 +106,7 @@ class Quotes:
         if not self.are_in(text):
             return text
         try:
-            return json.dumps(self._everywhere(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
+            return compact_json(self._everywhere(json.loads(text)))
         except ValueError:
             return self.out_of(text)
 

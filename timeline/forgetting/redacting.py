@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from timeline.audit.replay import overwritten_blocks
 from timeline.errors import InvalidArgument, StoreFull, StoreLocked, StoreReadOnly, VersionConflict
 from timeline.events import (
     BlockRedacted,
@@ -28,9 +29,9 @@ from timeline.events.addresses import parse_address
 from timeline.events.encoding import encode_payload
 from timeline.fold.window import TOMBSTONE
 from timeline.forgetting.quotes import Quotes
-from timeline.forgetting.rewriting import Rewriter, encode_json, recalled
+from timeline.forgetting.rewriting import Rewriter, recalled
 from timeline.forgetting.snapshots import snapshot_anew
-from timeline.frozen import sha256_hex
+from timeline.frozen import compact_json, sha256_hex
 from timeline.log.blocks_by_name import find_block
 from timeline.log.history import base_fold, reverted_versions
 from timeline.log.stored import busy
@@ -176,7 +177,10 @@ class _Plan:
         return self
 
     async def _rewrite(self, info: ConversationInfo, quotes: Quotes) -> None:
-        shown = {v for v, owner in self.owners.items() if await owner_of(self.store, info, v) == owner}
+        done = await overwritten_blocks(self.store, info.id)
+        shown = {
+            v for v, owner in self.owners.items() if v not in done and await owner_of(self.store, info, v) == owner
+        }
         visible = {v: self.reason for v in self.wanted.blocks if v in shown}
         others = {v: self.reason for v in self.wanted.events if v in shown}
         values = await self._values_of(info.id, quotes)
@@ -192,15 +196,12 @@ class _Plan:
             shared=known,
             base=info.base,
         )
-        done: set[int] = set()
         async for event in self.store.read(info.id, until=info.version):
             rewriter.take(event)
             self.newest[info.id] = event.at
-            if isinstance(event.payload, BlockRedacted) and event.payload.erased:
-                done.add(event.payload.version)
         payloads = known | rewriter.payloads
         self.shared[info.id] = payloads
-        new = {v: r for v, r in (targets | others).items() if v not in done}
+        new = targets | others
         if not new and rewriter.payloads:  # only stored texts, or what an earlier redaction could not see
             new = {0: self.reason}
         self.targets[info.id] = new
@@ -212,7 +213,7 @@ class _Plan:
                 [],
                 rewriter.payloads,
                 list(targets),
-                partial(snapshot_anew, payloads=payloads),
+                partial(snapshot_anew, payloads=payloads, values=values),
                 None if opened is None else opened.title,
             )
         )
@@ -233,7 +234,7 @@ class _Plan:
         for hash_, old in held.items():
             new = quotes.out_of_value(old)
             if new == old and hash_ in self.wanted.values:
-                new = encode_json(TOMBSTONE)
+                new = compact_json(TOMBSTONE)
             if new != old:
                 self.replaced[hash_] = sha256_hex(new)
                 self.values[sha256_hex(new)] = new
@@ -242,8 +243,7 @@ class _Plan:
     async def carry_out(self, now: datetime | None, clock: Clock) -> dict[str, int]:
         """Write everything in one transaction of the store, and wake those who follow the conversations."""
         parts = [self._with_events(part, now, clock) for part in self.parts]
-        parts = [part for part in parts if part.events or part.payloads]
-        if not parts:
+        if not any(part.events for part in parts):
             return {}
         counts = await self.store.rewrite(parts, values=self.values, dropped=list(self.replaced))
         for part in parts:
@@ -282,7 +282,8 @@ class _Plan:
         """Return why a path keeps what it is made of."""
         quotes = Quotes(tuple(filter(None, (self.text,))))
         paths = [block.path for block in self.wanted.blocks.values() if quotes.texts and quotes.are_in(block.path)]
-        return {"paths": f"a path names its block for ever: {', '.join(paths)}; erase the conversation"} if paths else {}
+        why = f"a path names its block for ever: {', '.join(paths)}; erase the conversation"
+        return {"paths": why} if paths else {}
 
     async def left(self, report: ErasureReport) -> ErasureReport:
         """Add to a report the texts that others still name."""

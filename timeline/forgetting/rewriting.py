@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from timeline.audit.redacting import Eraser
 from timeline.blocks import ToolCall
@@ -31,6 +31,7 @@ from timeline.facts.of_items import WindowFacts
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.window import TOMBSTONE, Window
 from timeline.forgetting.summaries import summary_anew
+from timeline.frozen import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -161,13 +162,8 @@ class Rewriter:
         for old, new in self.values.items():
             clean = clean.replace(old, new)
         if self.quotes.are_in(clean) and not isinstance(payload, UnknownPayload):
-            clean = encode_json(self.quotes.out_of_json(json.loads(clean)))
+            clean = compact_json(self.quotes.out_of_json(json.loads(clean)))
         return payload if clean == text else decode_payload(event.type, event.schema_version, clean)
-
-
-def encode_json(value: Any) -> str:
-    """Write JSON as payloads are stored."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def repeats(block: Block, target: Block, version: int) -> bool:

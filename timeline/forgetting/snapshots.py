@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
 from timeline.events.other_payloads import StageEntered
+from timeline.frozen import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,14 +16,18 @@ if TYPE_CHECKING:
     from timeline.ports import Snapshot
 
 
-def snapshot_anew(snapshot: Snapshot, payloads: Mapping[int, Payload]) -> Snapshot:
+def snapshot_anew(snapshot: Snapshot, payloads: Mapping[int, Payload], values: Mapping[str, str]) -> Snapshot:
     """Return a snapshot with the texts and figures that payloads have now.
 
     Args:
         snapshot: the snapshot.
         payloads: the new payloads by version, those of the shared past included.
+        values: the new hash of each stored text that is replaced, by the old one.
     """
-    state: dict[str, Any] = dict(snapshot.state)
+    text = compact_json(snapshot.state)
+    for old, new in values.items():
+        text = text.replace(old, new)
+    state: dict[str, Any] = json.loads(text)
     items: Any = state.get("items", [])
     state["items"] = [_item(item, payloads) for item in items]
     rendered: Any = state.get("rendered")

@@ -39,9 +39,7 @@ def summary_anew(window: Window, old: CompactionCompleted, known: WindowFacts) -
         known: the facts of what was covered before.
     """
     counter = _counter(old.counter)
-    covered = [
-        i for i in window.items if i.version in old.covers and i.version not in old.carried and not i.is_summary
-    ]
+    covered = [i for i in window.items if i.version in old.covers and i.version not in old.carried and not i.is_summary]
     parts = _parts(window, old, covered, counter)
     record = _record(window, old, known, parts, counter)
     heading = _heading(old)
@@ -53,9 +51,8 @@ def summary_anew(window: Window, old: CompactionCompleted, known: WindowFacts) -
         gone = {"model": None, "prompt_version": None, "repaired": None, "alone_because": None}
         by = by.model_copy(update={**gone, "summarizer": "extractive", "fallback_reason": WRITTEN_ANEW})
     meta = {key: value for key, value in old.block.meta.items() if key not in _ABOUT_CONTENT}
-    for key, value in (("written_by", by.model_dump(exclude_defaults=True)), ("parts", parts.model_dump())):
-        if key in old.block.meta:
-            meta[key] = value
+    told = {"written_by": by.model_dump(exclude_defaults=True), "parts": parts.model_dump()}
+    meta |= {key: value for key, value in told.items() if key in old.block.meta}
     block = old.block.model_copy(update={"text": text, "data": None, "meta": meta})
     tokens = max(1, old.tokens - counter.count(old.block.text) + counter.count(text))
     changes = {"block": block, "tokens": tokens, "parts": parts, "digest": build_digest(covered), "written_by": by}
