@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 from timeline.blocks import ToolCall, ToolResult, instant_text
 from timeline.errors import ConversationNotFound, HistoryUnavailable
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted, appended_block
+from timeline.events.chain import START, link, remains
 from timeline.facts.extracting import FORM, facts_of_result
 from timeline.facts.record import merged, record_from
 from timeline.frozen import sha256_hex
@@ -33,7 +34,7 @@ from timeline.ports import (
 from timeline.queries import FactReach
 
 from . import append_rules
-from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
+from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode, seal_of
 from .digests import Reversion, rows_of
 from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
 from .failures import checked_page, closed
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.events import Covers, Event, NewEvent
+    from timeline.events.chain import Seal
     from timeline.events.other_payloads import Retention
     from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
 
@@ -70,6 +72,14 @@ class _Known(NamedTuple):
     path: str
 
 
+class Linked(NamedTuple):
+    """What chains an event; see `timeline.events.chain`."""
+
+    salt: bytes | None
+    c: bytes
+    link: bytes
+
+
 @dataclass(slots=True)
 class _Log:
     """One conversation: its row, its own events by version, and the two indexes that a database has."""
@@ -86,6 +96,7 @@ class _Log:
     snapshot: SnapshotDraft | None = None
     bases: dict[int, SnapshotDraft] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    links: list[Linked] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
     paths: dict[str, int] = field(default_factory=dict)
     calls: dict[str, list[int]] = field(default_factory=dict)
@@ -97,6 +108,19 @@ class _Log:
     @property
     def version(self) -> int:
         return self.base + len(self.rows)
+
+    def chain(self, batch: Batch, number: int) -> None:
+        """Link its newest event, of a batch and at that place in it, behind the one before."""
+        _, version, id_, type_, schema_version, at, _, hashed, *_ = self.rows[-1]
+        salt, c = seal_of(batch, number, hashed)
+        before = self.link_at(version - 1)
+        self.links.append(Linked(salt, c, link(before, self.id, version, id_, type_, schema_version, at, c)))
+
+    def link_at(self, version: int) -> bytes:
+        """Return the link at a version, shared ones included; `START` before the first event."""
+        if version > self.base:
+            return self.links[version - self.base - 1].link
+        return START if self.parent is None else self.parent.link_at(version)
 
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
         return [(row[2], row[7], row[0]) for row in self.own(first - 1, last)]
@@ -204,8 +228,13 @@ class _Log:
     def blank(self, version: int) -> Row:
         """Remove the content of an event; return what is left of its row."""
         place = version - self.base - 1
-        position, _, event_id, type_, schema_version, at, _, _ = self.rows[place]
-        self.rows[place] = (position, version, event_id, type_left(type_), schema_version, at, "", "")
+        position, _, event_id, type_, schema_version, at, _, _, path, _, _ = self.rows[place]
+        left = type_left(type_)
+        # As in a database: its link covers its own type, which stays in the place of its turn.
+        turn_id = None if left == type_ else type_
+        self.rows[place] = (position, version, event_id, left, schema_version, at, "", "", path, turn_id, None)
+        _, c, link_ = self.links[place]
+        self.links[place] = Linked(remains(link_, type_, path), c, link_)
         return self.rows[place]
 
     def keep_base(self, within: Bounds) -> None:
@@ -269,10 +298,11 @@ class MemoryStore(QueryMixin):
         expected: int | Expected = Expected.ANY,
         values: Mapping[str, str] = NO_VALUES,
         snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = (),
     ) -> Appended:
         """Append events at the end of a conversation; see `EventStore.append`."""
         self._check_open()
-        batch = encode(conversation, events, expected, values, snapshot)
+        batch = encode(conversation, events, expected, values, snapshot, seals)
         log = self._logs.get(conversation) or _Log(conversation, batch.title, batch.parent, "", "")
         if not batch.drafts:
             return Appended(log.version + 1, log.version, log.rows[-1][0] if log.rows else 0)
@@ -290,9 +320,12 @@ class MemoryStore(QueryMixin):
 
     def _write(self, batch: Batch, log: _Log) -> Appended:
         first = log.version + 1
-        for version, draft in enumerate(batch.drafts, first):
-            row = (len(self._all) + 1, version, *draft[:4], draft.payload, draft.checksum(batch.conversation, version))
+        for number, draft in enumerate(batch.drafts):
+            version = first + number
+            hashed = draft.checksum(batch.conversation, version)
+            row = (len(self._all) + 1, version, *draft[:4], draft.payload, hashed, *draft[4:7])
             log.rows.append(row)
+            log.chain(batch, number)
             log.ids[draft.event_id] = version
             if draft.path is not None:
                 log.paths[draft.path] = version

@@ -1,4 +1,4 @@
-"""Change a store's file behind its back, in any row and any byte, and compare everything that it reads before and after.
+"""Change a store's file behind its back, in any row and any byte, and compare all that it reads before and after.
 
 An edit is one row of any table, the tables that SQLite keeps for itself included, or one byte of the file. What is read
 goes through the public interface alone; an error is what that read answers, by its type and text.
@@ -6,10 +6,10 @@ goes through the public interface alone; an error is what that read answers, by 
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
 
 from tests.scenes import AT, Scribe, after, answer, call, exchange, prompt, result, small_policy, turn
 from timeline import Timeline, open_store
@@ -21,6 +21,7 @@ from timeline.retention import scavenge
 from timeline.store.sqlite import packing
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
@@ -34,9 +35,7 @@ _NEVER: Final = ("sqlite_stat1", "sqlite_stat4")
 
 async def make(path: Path, *, scavenged: bool = True) -> None:
     """Write a store that has rows in every table: compactions, an undo, a fork, packed events, facts, an index."""
-    least, packing.LEAST_EVENTS = packing.LEAST_EVENTS, 4
-    newest, packing.NEWEST = packing.NEWEST, 8
-    try:
+    with patch.multiple(packing, LEAST_EVENTS=4, NEWEST=8):
         async with open_store(path) as store:
             await _conversation(store, "c")
             timeline = await Timeline.open(store, "c", policy=POLICY, summarizer=Scribe())
@@ -50,8 +49,6 @@ async def make(path: Path, *, scavenged: bool = True) -> None:
                 await scavenge(store, ["old"])
             await store.set_retention("window")
             await _everything(store)
-    finally:
-        packing.LEAST_EVENTS, packing.NEWEST = least, newest
 
 
 def _work(id_: str, file: str) -> list[Any]:
@@ -170,7 +167,7 @@ def edit_row(path: Path, chance: random.Random) -> str:
         while True:
             table = chance.choice(tables(connection))
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            rows = connection.execute(f'SELECT * FROM "{table}"').fetchall()
+            rows = connection.execute(f'SELECT * FROM "{table}"').fetchall()  # noqa: S608 - names of the schema
             if rows and (done := _edited(connection, table, columns, rows, chance)):
                 return done
 
