@@ -22,6 +22,7 @@ from timeline.errors import (
     VersionConflict,
 )
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted, appended_block
+from timeline.events.chain import START, commitment, link, random_salts, remains
 from timeline.events.encoding import checksum, encode_payload
 from timeline.facts.extracting import FORM, facts_of_result
 from timeline.facts.record import merged, record_from
@@ -40,7 +41,7 @@ from timeline.ports import (
 from timeline.queries import FactReach
 
 from . import append_rules
-from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode, snapshot_draft
+from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode, seal_of, snapshot_draft, tokens_of
 from .digests import Reversion, rows_of
 from .erasures import Erasing, check_forks_choice, erasure_report
 from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.events import Covers, Event, NewEvent, Payload
+    from timeline.events.chain import Seal
     from timeline.events.other_payloads import Retention
     from timeline.ports import ErasureReport, ForksOnErase, Rewriting
     from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
@@ -69,7 +71,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _WHERE: Final = "memory://"
-_GONE: Final = ("", (0, 0, "", "", 0, "", "", ""))
+_GONE: Final = ("", (0, 0, "", "", 0, "", "", "", None, None, None))
 """What is left at the position of an event that was erased."""
 
 
@@ -79,6 +81,14 @@ class _Known(NamedTuple):
     row: FactRow
     at: str
     path: str
+
+
+class Linked(NamedTuple):
+    """What chains an event; see `timeline.events.chain`."""
+
+    salt: bytes | None
+    c: bytes
+    link: bytes
 
 
 @dataclass(slots=True)
@@ -97,6 +107,7 @@ class _Log:
     snapshot: SnapshotDraft | None = None
     bases: dict[int, SnapshotDraft] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    links: list[Linked] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
     paths: dict[str, int] = field(default_factory=dict)
     calls: dict[str, list[int]] = field(default_factory=dict)
@@ -108,6 +119,27 @@ class _Log:
     @property
     def version(self) -> int:
         return self.base + len(self.rows)
+
+    def chain(self, batch: Batch, number: int) -> None:
+        """Link its newest event, of a batch and at that place in it, behind the one before."""
+        _, version, id_, type_, schema_version, at, _, hashed, *_ = self.rows[-1]
+        salt, c = seal_of(batch, number, hashed)
+        before = self.link_at(version - 1)
+        self.links.append(Linked(salt, c, link(before, self.id, version, id_, type_, schema_version, at, c)))
+
+    def chain_copy(self, row: Row) -> None:
+        """Link its newest event, which was copied into it, in a chain of its own."""
+        _, version, id_, type_, schema_version, at, _, hashed, path, *_ = row
+        salt = random_salts(1)
+        c = commitment(salt, hashed)
+        new = link(self.link_at(version - 1), self.id, version, id_, type_, schema_version, at, c)
+        self.links.append(Linked(salt if hashed else remains(new, type_, path), c, new))
+
+    def link_at(self, version: int) -> bytes:
+        """Return the link at a version, shared ones included; `START` before the first event."""
+        if version > self.base:
+            return self.links[version - self.base - 1].link
+        return START if self.parent is None else self.parent.link_at(version)
 
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
         return [(row[2], row[7], row[0]) for row in self.own(first - 1, last)]
@@ -215,17 +247,24 @@ class _Log:
     def blank(self, version: int) -> Row:
         """Remove the content of an event; return what is left of its row."""
         place = version - self.base - 1
-        position, _, event_id, type_, schema_version, at, _, _ = self.rows[place]
-        self.rows[place] = (position, version, event_id, type_left(type_), schema_version, at, "", "")
+        position, _, event_id, type_, schema_version, at, _, _, path, _, _ = self.rows[place]
+        left = type_left(type_)
+        # As in a database: its link covers its own type, which stays in the place of its turn.
+        turn_id = None if left == type_ else type_
+        self.rows[place] = (position, version, event_id, left, schema_version, at, "", "", path, turn_id, None)
+        _, c, link_ = self.links[place]
+        self.links[place] = Linked(remains(link_, type_, path), c, link_)
         return self.rows[place]
 
     def overwrite(self, version: int, payload: Payload) -> Row:
         """Replace the payload of one of its events; return the new row."""
         place = version - self.base - 1
-        position, _, event_id, type_, schema_version, at, _, _ = self.rows[place]
+        position, _, event_id, type_, schema_version, at, _, _, path, turn_id, _ = self.rows[place]
         text = encode_payload(payload)
         hashed = checksum(self.id, version, event_id, type_, schema_version, at, text)
-        self.rows[place] = (position, version, event_id, type_, schema_version, at, text, hashed)
+        columns = (path, turn_id, tokens_of(payload))
+        self.rows[place] = (position, version, event_id, type_, schema_version, at, text, hashed, *columns)
+        self.links[place] = self.links[place]._replace(salt=None)
         return self.rows[place]
 
     def forget(self, version: int) -> int:
@@ -311,10 +350,11 @@ class MemoryStore(QueryMixin):
         expected: int | Expected = Expected.ANY,
         values: Mapping[str, str] = NO_VALUES,
         snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = (),
     ) -> Appended:
         """Append events at the end of a conversation; see `EventStore.append`."""
         self._check_open()
-        batch = encode(conversation, events, expected, values, snapshot)
+        batch = encode(conversation, events, expected, values, snapshot, seals)
         self._check_not_erased(conversation)
         log = self._logs.get(conversation) or _Log(conversation, batch.title, batch.parent, "", "")
         if not batch.drafts:
@@ -334,9 +374,12 @@ class MemoryStore(QueryMixin):
 
     def _write(self, batch: Batch, log: _Log) -> Appended:
         first = log.version + 1
-        for version, draft in enumerate(batch.drafts, first):
-            row = (len(self._all) + 1, version, *draft[:4], draft.payload, draft.checksum(batch.conversation, version))
+        for number, draft in enumerate(batch.drafts):
+            version = first + number
+            hashed = draft.checksum(batch.conversation, version)
+            row = (len(self._all) + 1, version, *draft[:4], draft.payload, hashed, *draft[4:7])
             log.rows.append(row)
+            log.chain(batch, number)
             log.ids[draft.event_id] = version
             if draft.path is not None:
                 log.paths[draft.path] = version
@@ -673,12 +716,14 @@ class MemoryStore(QueryMixin):
         moved: dict[int, int] = {}
         for row in log.rows:
             self._all[row[0] - 1] = _GONE
-        log.parent, log.base, log.rows = None, 0, []
+        log.parent, log.base, log.rows, log.links = None, 0, [], []
         for row in whole:
-            position, version, event_id, type_, schema_version, at, payload, old = row
+            position, version, event_id, type_, schema_version, at, payload, old, *columns = row
             moved[position] = len(self._all) + 1
             hashed = old and checksum(log.id, version, event_id, type_, schema_version, at, payload)
-            log.rows.append((moved[position], version, event_id, type_, schema_version, at, payload, hashed))
+            head = (moved[position], version, event_id, type_, schema_version, at, payload, hashed)
+            log.rows.append((*head, *columns))
+            log.chain_copy(log.rows[-1])
             self._all.append((log.id, log.rows[-1]))
         known = (fact for some in facts.values() for fact in some if fact.row.position in moved)
         log.facts = sorted(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Event, NewEvent, ParentLink, Payload
+    from timeline.events.chain import Seal
     from timeline.events.other_payloads import Retention
     from timeline.usage import Usage
 
@@ -373,12 +374,15 @@ class EventStore(Queries, Scavenging, Forgetting, Protocol):
         expected: int | Expected = Expected.ANY,
         values: Mapping[str, str] = ...,
         snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = ...,
     ) -> Appended:
         """Append events, in order, at the end of a conversation; the first append opens it.
 
         An append that the log holds already (same ids in the same order, same content, where ``expected`` puts them)
         writes nothing and returns its versions. An append without events writes nothing and returns the current
         version. ``values`` are content-addressed texts by sha256, ``snapshot`` replaces the conversation's snapshot.
+        ``seals`` are those that the events had elsewhere, one each, so that they keep their links; unless given, each
+        payload gets a salt of its own. The append links its events, in their order, behind the one before them.
 
         Raises:
             VersionConflict: the conversation is not at ``expected``.

@@ -1,4 +1,4 @@
-"""Migration 9: the ids of erased conversations, which are never given again."""
+"""Migration 10: the ids of erased conversations, which are never given again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Erase conversations on one SQLite connection: the functions that the writer thread runs, transaction included.
 
 All rows of a conversation go but one, which keeps its id taken. A fork that is to keep what it shares gets it as rows
-of its own: its whole log is written anew behind all other events, since positions rise with versions.
+of its own: its whole log is written anew behind all other events, since positions rise with versions. It gets a chain
+of its own, since links name their conversation.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..erasures import Erasing
 from ..packing import unpacked
 from ..removal import named_in
 from . import statements
+from .chaining import chain_whole
 from .log_head import NOWHERE, SQLiteLog
 from .removing import note_size, setting_to, transaction
 from .rewriting import drop_values
@@ -98,6 +100,7 @@ def _cut_loose(connection: sqlite3.Connection, fork: str) -> str:
                 _move(connection, log.key, fork, position, columns)
             after = rows[-1][1]
     connection.execute(statements.CUT_LOOSE, (log.key,))
+    chain_whole(connection, log.key)
     return fork
 
 

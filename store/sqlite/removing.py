@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import ConversationNotFound, StoreLocked
+from timeline.events.chain import remains
 from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 
 from ..codec import decode_snapshot
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterator
     from datetime import datetime
+
+    from ..codec import Row
 
 _KEPT: Final = json.dumps(sorted(KEPT_TYPES))
 _DUE: Final = "shrink"
@@ -88,7 +91,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
             _blank(connection, log.key, gone)
     return Removal(
         events=len(gone),
-        size=sum(len(payload.encode()) for _, _, payload in gone),
+        size=sum(len(payload.encode()) for _, _, payload, *_ in gone),
         reached=gone[-1][1] if gone else max(after, within.last),
         last=within.last,
         first=within.first,
@@ -115,12 +118,16 @@ def _keep_base(connection: sqlite3.Connection, key: int, within: Bounds, snapsho
     connection.execute(statements.RAISE_FIRST, (within.last + 1, key))
 
 
-def _blank(connection: sqlite3.Connection, key: int, rows: list[tuple[int, int, str]]) -> None:
+def _blank(connection: sqlite3.Connection, key: int, rows: list[Row]) -> None:
     # Words first: FTS5 finds the entries to remove by the text that they were made of.
     drop_other_form(connection)
-    for position, _, payload in rows:
+    for position, _, payload, *_ in rows:
         forget_text(connection, key, position, payload)
-    connection.executemany(statements.BLANK, [(position,) for position, _, _ in rows])
+    connection.executemany(statements.BLANK, [(_left(*rest), position) for position, _, _, *rest in rows])
+
+
+def _left(type_: str, path: str | None, link: bytes | None) -> bytes | None:
+    return None if link is None else remains(link, type_, path)
 
 
 def note_size(connection: sqlite3.Connection) -> None:

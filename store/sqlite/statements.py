@@ -32,7 +32,10 @@ _INFO = "key, id, conversations.version, window_start, title, parent, created_at
 PAYLOAD: Final = "CASE WHEN packed IS NULL THEN payload ELSE payload || unpacked(packed) END"
 """The payload of an event; each of the store's connections has the function. Rare events are never packed."""
 _PAYLOAD_OF_E = "CASE WHEN e.packed IS NULL THEN e.payload ELSE e.payload || unpacked(e.packed) END"
-EVENT = f"e.position, e.version, e.event_id, e.type, e.schema_version, e.at, {_PAYLOAD_OF_E}, e.checksum"
+EVENT = (
+    f"e.position, e.version, e.event_id, e.type, e.schema_version, e.at, {_PAYLOAD_OF_E}, e.checksum,"
+    " e.path, e.turn_id, e.tokens"
+)
 _THERE = " AND e.checksum <> ''"
 _LISTED = "(SELECT value FROM json_each(?))"
 
@@ -55,20 +58,24 @@ _LINEAGE_UP_TO = _lineage("SELECT key, id, base, ?, parent_key FROM conversation
 
 # --- the writer ---------------------------------------------------------------------------------------------------
 
-HEAD: Final = "SELECT key, version, base, parent_key, first_version FROM conversations WHERE id = ?"
+HEAD: Final = (
+    "SELECT key, version, base, parent_key, first_version, head, EXISTS (SELECT 1 FROM events AS e"
+    " WHERE e.conversation = conversations.key AND e.version = conversations.version AND e.link IS NULL)"
+    " FROM conversations WHERE id = ?"
+)
 INSERT_CONVERSATION: Final = (
     "INSERT INTO conversations (id, version, window_start, title, parent, created_at, updated_at, parent_key, base,"
     " first_version) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
 )
-UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ? WHERE key = ?"
+UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ?, head = ? WHERE key = ?"
 UPDATE_WINDOW_START: Final = "UPDATE conversations SET window_start = ? WHERE key = ?"
 REPLACE_SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
 INSERT_VALUES: Final = "INSERT OR IGNORE INTO stored_values (hash, text) VALUES (?, ?)"
 _INSERT_EVENTS = (
     "INSERT INTO events (conversation, version, event_id, type, schema_version, at, path, turn_id, tokens, payload,"
-    " checksum) VALUES "
+    " checksum, salt, c, link) VALUES "
 )
-_EVENT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_EVENT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_EVENTS: Final = {rows: _INSERT_EVENTS + ", ".join([_EVENT_PARAMETERS] * rows) for rows in (50, 10, 1)}
 """By number of rows, largest first: many rows in one statement take two thirds of the time that `executemany` takes."""
 STORED_BETWEEN: Final = (
@@ -83,6 +90,30 @@ PATHS_IN_USE: Final = (
     f"{_LINEAGE_UP_TO}SELECT e.path FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
+
+# --- the chain ----------------------------------------------------------------------------------------------------
+
+LINK_AT: Final = (
+    f"{_LINEAGE_UP_TO}SELECT e.link FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    " CROSS JOIN events AS e ON e.conversation = l.key AND e.version = wanted.value AND e.version <= l.last"
+)
+UNCHAINED: Final = (
+    "SELECT key FROM conversations INDEXED BY conversations_unchained WHERE key > 0 AND head IS NULL"
+    " ORDER BY key LIMIT 1"
+)
+PARENT_AND_HEAD: Final = "SELECT parent_key, head FROM conversations WHERE key = ?"
+TO_CHAIN_FROM: Final = (
+    "SELECT id, base, coalesce((SELECT max(e.version) FROM events AS e INDEXED BY events_scavenged"
+    f" WHERE e.conversation = conversations.key AND e.{SCAVENGED_WHERE} AND e.link IS NULL), 0)"
+    " FROM conversations WHERE key = ?"
+)
+LAST_LINKED: Final = "SELECT coalesce(max(version), 0) FROM events WHERE conversation = ? AND link IS NOT NULL"
+TO_CHAIN: Final = (
+    "SELECT position, version, event_id, type, schema_version, at, checksum FROM events"
+    " WHERE conversation = ? AND version > ? ORDER BY version LIMIT ?"
+)
+CHAIN: Final = "UPDATE events SET salt = ?, c = ?, link = ? WHERE position = ?"
+SET_HEAD: Final = "UPDATE conversations SET head = ? WHERE key = ?"
 
 # --- the readers --------------------------------------------------------------------------------------------------
 
@@ -170,14 +201,17 @@ ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, che
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
 TO_REMOVE: Final = (
-    f"SELECT position, version, {PAYLOAD} FROM events WHERE conversation = ? AND version > ? AND version <= ?"
+    f"SELECT position, version, {PAYLOAD}, type, path, link FROM events WHERE conversation = ? AND version > ?"
+    " AND version <= ?"
     f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
 )
 BLANK: Final = (
-    "UPDATE events SET payload = '', packed = NULL, checksum = '', turn_id = NULL, tokens = NULL,"
+    "UPDATE events SET payload = '', packed = NULL, checksum = '', salt = ?, tokens = NULL,"
+    f" turn_id = CASE WHEN {RARE_WHERE} THEN type END,"
     f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
 )
-"""A rare event gets another type, so that the indexes of rare events find none that is not there."""
+"""A rare event gets another type, so that the indexes of rare events find none that is not there. Its link covers its
+own type, which stays in the place of its turn."""
 NEWEST_SCAVENGED: Final = (
     f"{_LINEAGE_UP_TO}SELECT coalesce(max((SELECT max(e.version) FROM events AS e INDEXED BY events_scavenged"
     f" WHERE e.conversation = l.key AND e.version <= l.last AND e.{SCAVENGED_WHERE})), 0) FROM lineage AS l"
@@ -210,7 +244,10 @@ FORKS: Final = "SELECT id, base FROM conversations WHERE parent_key = ?"
 TO_OVERWRITE: Final = (
     f"SELECT position, event_id, type, schema_version, at, {PAYLOAD} FROM events WHERE conversation = ? AND version = ?"
 )
-OVERWRITE: Final = "UPDATE events SET payload = ?, packed = NULL, tokens = ?, checksum = ? WHERE position = ?"
+OVERWRITE: Final = (
+    "UPDATE events SET payload = ?, packed = NULL, tokens = ?, checksum = ?, salt = NULL WHERE position = ?"
+)
+"""Its commitment and its link stay: they vouch for what was there, which nobody can guess without the salt."""
 SET_TITLE: Final = "UPDATE conversations SET title = ? WHERE key = ?"
 REVERTED_BY: Final = "SELECT reverted_by FROM compactions WHERE position = ?"
 SET_REVERTED: Final = "UPDATE compactions SET reverted_by = ? WHERE position = ?"
@@ -258,14 +295,16 @@ COPY_BASES: Final = (
     "INSERT OR IGNORE INTO bases (conversation, version, body, checksum)"
     " SELECT ?, version, body, checksum FROM bases WHERE conversation = ? AND version <= ?"
 )
-CUT_LOOSE: Final = "UPDATE conversations SET parent_key = NULL, base = 0, packed = 0 WHERE key = ?"
+CUT_LOOSE: Final = "UPDATE conversations SET parent_key = NULL, base = 0, packed = 0, head = NULL WHERE key = ?"
 LINEAGE_OF: Final = f"{_LINEAGE}SELECT key, base, last FROM lineage"
 
 # --- packing ------------------------------------------------------------------------------------------------------
 
 PACKED_UNTIL: Final = "SELECT key, max(packed, base), version, window_start FROM conversations WHERE id = ?"
 SET_PACKED: Final = "UPDATE conversations SET packed = ? WHERE key = ?"
-_PACKED_COLUMNS = "position, conversation, version, event_id, type, schema_version, at, path, turn_id, tokens"
+_PACKED_COLUMNS = (
+    "position, conversation, version, event_id, type, schema_version, at, path, turn_id, tokens, salt, c, link"
+)
 TO_PACK: Final = (
     f"SELECT {_PACKED_COLUMNS}, checksum, CAST(payload AS BLOB) FROM events"
     " WHERE conversation = ? AND version > ? AND version <= ?"
@@ -276,7 +315,8 @@ TO_PACK: Final = (
 would hold up the writer for a tenth of a second."""
 TAKE_OUT: Final = "DELETE FROM events WHERE position = ?"
 PUT_BACK: Final = (
-    f"INSERT INTO events ({_PACKED_COLUMNS}, checksum, payload, packed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)"
+    f"INSERT INTO events ({_PACKED_COLUMNS}, checksum, payload, packed)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)"
 )
 
 # --- digests ------------------------------------------------------------------------------------------------------

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from timeline.events import Covers, Event, NewEvent
+    from timeline.events.chain import Seal
     from timeline.events.other_payloads import Retention
     from timeline.ports import ErasureReport, ForksOnErase, Rewriting
     from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
@@ -77,6 +78,8 @@ T = TypeVar("T")
 
 _LAST: Final = 2**63 - 1
 _WINDOW_PAGE: Final = 2_000
+_CHECKSUM: Final = 8
+"""Place of the checksum in a row behind the conversation of its event."""
 _REMOVED: Final = 512
 """Characters that removing one event writes, by estimate."""
 
@@ -178,6 +181,7 @@ class SQLiteStore(QueryMixin):
         expected: int | Expected = Expected.ANY,
         values: Mapping[str, str] = NO_VALUES,
         snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = (),
     ) -> Appended:
         """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
 
@@ -185,7 +189,7 @@ class SQLiteStore(QueryMixin):
         cancelled while it waits for the writer, or for its turn, writes nothing; cancelled later, it is written whole.
         """
         self._check_open()
-        batch = encode(conversation, events, expected, values, snapshot)
+        batch = encode(conversation, events, expected, values, snapshot, seals)
         if self._writer is None:
             raise reading_only(self.file)
         if not batch.drafts:
@@ -218,13 +222,13 @@ class SQLiteStore(QueryMixin):
         """Return the events of these versions that exist, by version."""
         wanted = json.dumps(sorted(set(versions)))
         found = await self._rows(statements.BY_VERSION, conversation, wanted)
-        rows = [row for row in found if row[-1]]  # a scavenged event has no checksum
+        rows = [row for row in found if row[_CHECKSUM]]  # a scavenged event has none
         return [decode(owner, tuple(row), str(self.file)) for owner, *row in sorted(rows, key=lambda row: row[2])]
 
     async def find(self, conversation: str, path: str) -> Event | None:
         """Return the event that appended the block at a path, or None."""
         rows = await self._rows(statements.BY_PATH, conversation, json.dumps([path]))
-        if rows and not rows[0][-1]:
+        if rows and not rows[0][_CHECKSUM]:
             info = await self.info(conversation)
             raise HistoryUnavailable(conversation, rows[0][2], info.first_version, info.version, scavenged=True)
         return decode(rows[0][0], rows[0][1:], str(self.file)) if rows else None

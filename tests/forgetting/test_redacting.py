@@ -10,6 +10,7 @@ from timeline.blocks import ToolResult, UserPrompt
 from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument
 from timeline.events import BlockRedacted, CompactionCompleted, ContextRendered
 from timeline.events.encoding import encode_payload
+from timeline.events.other_payloads import FrameworkEntry
 from timeline.frozen import sha256_hex
 from timeline.portable import export_log
 
@@ -137,7 +138,7 @@ async def test_the_summary_is_written_anew_from_what_is_left(store: EventStore) 
     assert "redaction" in (after.payload.written_by.fallback_reason or "")
     assert "Write card 0." in after.payload.block.text
     assert LEAK not in after.payload.block.text
-    assert [d.event.payload async for d in store.digests(conversation="cards")] == [after.payload]
+    assert [d.digest async for d in store.digests(conversation="cards")] == [after.payload.digest]
 
 
 async def test_the_event_names_each_rewritten_event_with_the_hash_of_its_new_payload(store: EventStore) -> None:
@@ -247,7 +248,8 @@ async def test_a_place_that_holds_no_block_loses_the_words_alone(store: EventSto
         await world["timeline"].redact(f"@{event.version}", WHY)
     await world["timeline"].redact(f"@{event.version}", WHY, text=UNICODE)
     [now] = [e async for e in store.read("cards", types=["framework.entry"])]
-    assert now.payload.data["parts"][0]["content"].startswith(f"Deploy with token={PLAIN} and [redacted]")
+    assert isinstance(now.payload, FrameworkEntry)
+    assert f"Deploy with token={PLAIN} and [redacted]" in str(now.payload.data)
 
 
 async def test_what_is_not_there_cannot_be_redacted(store: EventStore) -> None:

@@ -25,8 +25,8 @@ def snapshot_anew(snapshot: Snapshot, payloads: Mapping[int, Payload], values: M
         values: the new hash of each stored text that is replaced, by the old one.
     """
     text = compact_json(snapshot.state)
-    for old, new in values.items():
-        text = text.replace(old, new)
+    for hash_, replaced_by in values.items():
+        text = text.replace(hash_, replaced_by)
     state: dict[str, Any] = json.loads(text)
     items: Any = state.get("items", [])
     state["items"] = [_item(item, payloads) for item in items]
