@@ -20,6 +20,7 @@ def unpack(connection: sqlite3.Connection) -> None:
 
 
 def _unchain(connection: sqlite3.Connection) -> None:
+    connection.execute("DROP TABLE erased")
     connection.execute("DROP INDEX conversations_unchained")
     connection.execute("ALTER TABLE conversations DROP COLUMN head")
     for column in ("salt", "c", "link"):

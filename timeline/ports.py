@@ -820,6 +820,9 @@ class Hooks:
         on_session_start: called next, when the conversation goes on from a summary, with ``{source, conversation,
             summary, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a
             path. Its result is ignored.
+        on_append: called with each block before it is counted and stored; returns the block to store, such as one with
+            its secrets masked (`timeline.forgetting.mask_credentials`). It is no coroutine. An error in it is raised,
+            and nothing is stored: a secret that it could not mask must not get in.
 
     Example:
         ```python
@@ -838,3 +841,4 @@ class Hooks:
     on_before_compaction: Hook | None = field(default=None)
     on_after_compaction: Hook | None = field(default=None)
     on_session_start: Hook | None = field(default=None)
+    on_append: Callable[[Block], Block] | None = field(default=None)

@@ -2,8 +2,8 @@
 
 A store of a later version is refused; a store of an earlier version is migrated when it is opened for writing.
 A migration never rewrites rows of the log. `store.sqlite.removing`, `rewriting` and `erasing` do, on request,
-`store.sqlite.packing`, which stores the same payload in less room, and `store.sqlite.chaining`, which links what earlier
-releases wrote.
+`store.sqlite.packing`, which stores the same payload in less room, and `store.sqlite.chaining`, which links what
+earlier releases wrote.
 """
 
 from __future__ import annotations

@@ -14,7 +14,18 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
-        for part in ("appends", "repeats", "reads", "forks", "digests", "facts", "searches", "scavenging", "forgetting", "faults")
+        for part in (
+            "appends",
+            "repeats",
+            "reads",
+            "forks",
+            "digests",
+            "facts",
+            "searches",
+            "scavenging",
+            "forgetting",
+            "faults",
+        )
     )
 )
 

@@ -63,7 +63,7 @@ class ForgetContract(ContractBase):
         assert after.checksum != before.checksum
         assert (after.id, after.version, after.at, after.position) == (before.id, before.version, before.at, 1)
         assert await store.find("a", "a.1") == after
-        assert [e async for e in store.read_all()][0] == after
+        assert await anext(aiter(store.read_all())) == after
         assert (await store.load_window("a")).events[0] == after
         assert await versions(store, "a") == [1, 2, 3]
 
@@ -209,7 +209,9 @@ class ForgetContract(ContractBase):
         assert "f" in report.left["forks"]
         for id_, old in before.items():
             now = [e async for e in store.read(id_)]
-            assert [(e.id, e.version, e.at, e.payload) for e in now] == [(e.id, e.version, e.at, e.payload) for e in old]
+            assert [(e.id, e.version, e.at, e.payload) for e in now] == [
+                (e.id, e.version, e.at, e.payload) for e in old
+            ]
         assert {e.conversation for e in [e async for e in store.read("f")]} == {"f"}
         positions = [e.position async for e in store.read("f")]
         assert positions == sorted(positions)

@@ -44,7 +44,9 @@ PICTURE = {
     "portable": "vocabulary facts importers fold planning log audit timeline",
     "integrations": f"{ENGINE} agent timeline sync re-exports",
     "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",
-    "cli": f"{ENGINE} retention importers audit forgetting timeline portable integrations lab store summarizers re-exports",
+    "cli": (
+        f"{ENGINE} retention importers audit forgetting timeline portable integrations lab store summarizers re-exports"
+    ),
     "checkout": "",
     "re-exports": "vocabulary policy policies projection timeline message_lists store summarizers checkout",
 }

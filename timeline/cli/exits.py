@@ -15,7 +15,9 @@ from timeline.errors import (
     CallNotFound,
     CompactionError,
     ContextNotFound,
+    ConversationErased,
     ConversationNotFound,
+    ForksRemain,
     HistoryUnavailable,
     StoreError,
     TimelineError,
@@ -70,7 +72,11 @@ def exit_code(error: BaseException) -> Exit:
 
 
 _CODES: Final[tuple[tuple[tuple[type[BaseException], ...], Exit], ...]] = (
-    ((ConversationNotFound, BlockNotFound, CallNotFound, ContextNotFound, HistoryUnavailable), Exit.NOT_FOUND),
+    (
+        (ConversationNotFound, ConversationErased, BlockNotFound, CallNotFound, ContextNotFound, HistoryUnavailable),
+        Exit.NOT_FOUND,
+    ),
+    ((ForksRemain,), Exit.REFUSED),
     ((StoreError,), Exit.DATABASE),
     ((CompactionError, BudgetError, BlockProtected), Exit.REFUSED),
     ((TimelineError, UsageProblem, USAGE_ERRORS, OSError), Exit.USAGE),
