@@ -13,46 +13,61 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.blocks import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from timeline.blocks import Block
 
 _EDGE: Final = r"(?<![A-Za-z0-9_-])"
 _END: Final = r"(?![A-Za-z0-9_-])"
-_SHAPES: Final[tuple[tuple[str, str], ...]] = (
-    ("private-key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]{16,}?-----END [A-Z0-9 ]*-----"),
-    ("anthropic", rf"{_EDGE}sk-ant-[A-Za-z0-9]{{2,10}}-[A-Za-z0-9_-]{{24,}}"),
-    ("openai", rf"{_EDGE}sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{{24,}}"),
-    ("openai", rf"{_EDGE}sk-[A-Za-z0-9]{{20}}T3BlbkFJ[A-Za-z0-9]{{20}}{_END}"),
-    ("openrouter", rf"{_EDGE}sk-or-v1-[0-9a-f]{{64}}{_END}"),
-    ("github", rf"{_EDGE}gh[pousr]_[A-Za-z0-9]{{36,}}{_END}"),
-    ("github", rf"{_EDGE}github_pat_[A-Za-z0-9]{{22}}_[A-Za-z0-9]{{59}}{_END}"),
-    ("gitlab", rf"{_EDGE}gl(?:pat|dt|ptt|rt|soat|cbt)-[A-Za-z0-9_-]{{20,}}"),
-    ("aws", rf"{_EDGE}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
-    ("google", rf"{_EDGE}AIza[A-Za-z0-9_-]{{35}}{_END}"),
-    ("google-oauth", rf"{_EDGE}(?:ya29\.[A-Za-z0-9_-]{{30,}}|GOCSPX-[A-Za-z0-9_-]{{28}}){_END}"),
-    ("slack", rf"{_EDGE}xox[abeoprs]-[A-Za-z0-9-]{{20,}}"),
-    ("slack", r"https://hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,}"),
-    ("stripe", rf"{_EDGE}(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{{20,}}{_END}"),
-    ("stripe", rf"{_EDGE}whsec_[A-Za-z0-9]{{32,}}{_END}"),
-    ("npm", rf"{_EDGE}npm_[A-Za-z0-9]{{36}}{_END}"),
-    ("pypi", rf"{_EDGE}pypi-AgEI[A-Za-z0-9_-]{{50,}}"),
-    ("huggingface", rf"{_EDGE}hf_[A-Za-z]{{34}}{_END}"),
-    ("sendgrid", rf"{_EDGE}SG\.[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}}{_END}"),
-    ("telegram", rf"{_EDGE}[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
-    ("digitalocean", rf"{_EDGE}do[opr]_v1_[0-9a-f]{{64}}{_END}"),
-    ("jwt", rf"{_EDGE}eyJ[A-Za-z0-9_-]{{14,}}\.eyJ[A-Za-z0-9_-]{{14,}}\.[A-Za-z0-9_-]{{20,}}"),
+_SHAPES: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
+    (
+        "private-key",
+        ("PRIVATE KEY",),
+        r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]{16,}?-----END [A-Z0-9 ]*-----",
+    ),
+    ("anthropic", ("sk-ant-",), rf"{_EDGE}sk-ant-[A-Za-z0-9]{{2,10}}-[A-Za-z0-9_-]{{24,}}"),
+    ("openai", ("sk-",), rf"{_EDGE}sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{{24,}}"),
+    ("openai", ("T3BlbkFJ",), rf"{_EDGE}sk-[A-Za-z0-9]{{20}}T3BlbkFJ[A-Za-z0-9]{{20}}{_END}"),
+    ("openrouter", ("sk-or-v1-",), rf"{_EDGE}sk-or-v1-[0-9a-f]{{64}}{_END}"),
+    ("github", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), rf"{_EDGE}gh[pousr]_[A-Za-z0-9]{{36,}}{_END}"),
+    ("github", ("github_pat_",), rf"{_EDGE}github_pat_[A-Za-z0-9]{{22}}_[A-Za-z0-9]{{59}}{_END}"),
+    (
+        "gitlab",
+        ("glpat-", "gldt-", "glptt-", "glrt-", "glsoat-", "glcbt-"),
+        rf"{_EDGE}gl(?:pat|dt|ptt|rt|soat|cbt)-[A-Za-z0-9_-]{{20,}}",
+    ),
+    ("aws", ("AKIA", "ASIA"), rf"{_EDGE}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
+    ("google", ("AIza",), rf"{_EDGE}AIza[A-Za-z0-9_-]{{35}}{_END}"),
+    ("google-oauth", ("ya29.", "GOCSPX-"), rf"{_EDGE}(?:ya29\.[\w-]{{30,}}|GOCSPX-[\w-]{{28}}){_END}"),
+    ("slack", ("xox",), rf"{_EDGE}xox[abeoprs]-[A-Za-z0-9-]{{20,}}"),
+    ("slack", ("hooks.slack",), r"https://hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,}"),
+    ("stripe", ("_live_", "_test_"), rf"{_EDGE}(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{{20,}}{_END}"),
+    ("stripe", ("whsec_",), rf"{_EDGE}whsec_[A-Za-z0-9]{{32,}}{_END}"),
+    ("npm", ("npm_",), rf"{_EDGE}npm_[A-Za-z0-9]{{36}}{_END}"),
+    ("pypi", ("pypi-AgEI",), rf"{_EDGE}pypi-AgEI[A-Za-z0-9_-]{{50,}}"),
+    ("huggingface", ("hf_",), rf"{_EDGE}hf_[A-Za-z]{{34}}{_END}"),
+    ("sendgrid", ("SG.",), rf"{_EDGE}SG\.[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}}{_END}"),
+    ("telegram", (":AA",), rf"{_EDGE}[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
+    ("digitalocean", ("_v1_",), rf"{_EDGE}do[opr]_v1_[0-9a-f]{{64}}{_END}"),
+    ("jwt", (".eyJ",), rf"{_EDGE}eyJ[A-Za-z0-9_-]{{14,}}\.eyJ[A-Za-z0-9_-]{{14,}}\.[A-Za-z0-9_-]{{20,}}"),
 )
-_KNOWN: Final = re.compile("|".join(f"(?P<s{n}>{shape})" for n, (_, shape) in enumerate(_SHAPES)))
-_HINT: Final = re.compile(
-    r"BEGIN |sk-|gh[pousr]_|github_pat|gl[a-z]{2,4}-|AKIA|ASIA|AIza|ya29|GOCSPX|xox|hooks\.slack|_live_|_test_|whsec_|npm_"
-    r"|pypi-|hf_|SG\.|:AA|do[opr]_v1|eyJ|://|(?i:secret|token|passw|api_?-?key|bearer)"
+"""Kinds, with what a text must have somewhere to be looked at more closely, and the shape."""
+_KNOWN: Final = tuple((kind, hints, re.compile(shape)) for kind, hints, shape in _SHAPES)
+_IN_URL: Final = re.compile(r"://[^\s:/@'\"<>]{1,64}:(?P<value>[^\s:/@'\"<>]{6,128})@")
+_LABELS: Final = (
+    "secret",
+    "passw",
+    "apikey",
+    "api_key",
+    "api-key",
+    "access_key",
+    "access-key",
+    "accesskey",
+    "token",
+    "bearer",
 )
-"""What a text must have somewhere to be looked at more closely."""
-_IN_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@'\"<>]{1,64}:(?P<value>[^\s:/@'\"<>]{6,128})@")
 _LABELLED: Final = re.compile(
-    r"(?i)\b[a-z0-9_.-]{0,40}(?:secret|passw(?:or)?d|(?:api|access)[_-]?key|(?:auth|access)?[_-]?token|bearer)"
-    r"[a-z0-9_]{0,20}[\"']?\s*(?:[:=]\s*|\s+)[\"']?(?P<value>[A-Za-z0-9+/_=.~-]{20,200})(?![A-Za-z0-9(\[])"
+    r"(?:secret|passw(?:or)?d|(?:api|access)[_-]?key|token|bearer)"
+    r"[a-z0-9_]{0,20}[\"']?\s*(?:[:=]\s*|\s)[\"']?(?P<value>[a-z0-9+/_=.~-]{20,200})(?![a-z0-9(\[])",
+    re.IGNORECASE,
 )
 _LEAST_BITS: Final = 3.6
 """Bits a character of a labelled value: random text in base 64 has more, identifiers and paths have less."""
@@ -70,20 +85,22 @@ class Credential(NamedTuple):
 
 def credentials_in(text: str) -> list[Credential]:
     """Return the credentials in a text, in order, none inside another."""
-    if _HINT.search(text) is None:
-        return []
-    found = [_known(match) for match in _KNOWN.finditer(text)]
-    found += [Credential("url", *match.span("value")) for match in _IN_URL.finditer(text) if _is_meant(match["value"])]
-    found += [Credential("secret", *m.span("value")) for m in _LABELLED.finditer(text) if _is_random(m["value"])]
+    found = [
+        Credential(kind, *match.span())
+        for kind, hints, shape in _KNOWN
+        if any(hint in text for hint in hints)
+        for match in shape.finditer(text)
+    ]
+    if "://" in text and "@" in text:
+        found += [Credential("url", *m.span("value")) for m in _IN_URL.finditer(text) if _is_meant(m["value"])]
+    folded = text.lower()
+    if any(label in folded for label in _LABELS):
+        found += [Credential("secret", *m.span("value")) for m in _LABELLED.finditer(text) if _is_random(m["value"])]
     apart: list[Credential] = []
     for one in sorted(found, key=lambda c: (c.start, -c.end)):
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
     return apart
-
-
-def _known(match: re.Match[str]) -> Credential:
-    return Credential(_SHAPES[int((match.lastgroup or "s0")[1:])][0], *match.span())
 
 
 def _is_meant(value: str) -> bool:
@@ -144,8 +161,3 @@ def _masked_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {masked(key): _masked_value(item) for key, item in value.items()}
     return value
-
-
-def kinds() -> Iterator[str]:
-    """Yield the kinds of credentials that are recognised, each once."""
-    yield from dict.fromkeys((*(kind for kind, _ in _SHAPES), "url", "secret"))
