@@ -19,11 +19,13 @@ from timeline.errors import (
     ConversationNotFound,
     ForksRemain,
     HistoryUnavailable,
+    UnderLegalHold,
     VersionConflict,
 )
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted, appended_block
 from timeline.events.chain import START, commitment, link, random_salts, remains
 from timeline.events.encoding import checksum, encode_payload
+from timeline.events.other_payloads import RetentionSet
 from timeline.facts.extracting import FORM, facts_of_result
 from timeline.facts.record import merged, record_from
 from timeline.frozen import sha256_hex
@@ -272,6 +274,12 @@ class _Log:
         before = len(self.facts)
         self.facts = [known for known in self.facts if not self._is_of(known.row, version)]
         return before - len(self.facts)
+
+    def is_held(self) -> bool:
+        """Return whether a legal hold is on it, by its newest setting, a shared one included."""
+        settings = [pair for pair in self.read(0, self.version) if pair[1][3] == "retention.set"]
+        payload = decode(*settings[-1], _WHERE).payload if settings else None
+        return isinstance(payload, RetentionSet) and payload.legal_hold
 
     def rewrite_snapshots(self, change: Callable[[Snapshot], Snapshot]) -> int:
         """Replace its snapshots; return how many changed."""
@@ -628,6 +636,7 @@ class MemoryStore(QueryMixin):
         self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = NO_VALUES, dropped: Collection[str] = ()
     ) -> dict[str, int]:
         """Overwrite payloads and snapshots, and append redactions; see `Forgetting.rewrite`."""
+        self._check_open()
         done: Counter[str] = Counter()
         together = {part.conversation for part in parts}
         for part in parts:
@@ -676,6 +685,9 @@ class MemoryStore(QueryMixin):
         own = await self.forks(conversation)
         if own and forks == "refuse":
             raise ForksRemain(conversation, list(own))
+        for id_ in [conversation] if forks == "copy" else self._family(conversation):
+            if self._logs[id_].is_held():
+                raise UnderLegalHold(id_)
         self._learn()
         if forks == "copy":
             for fork in own:

@@ -23,6 +23,7 @@ TimelineError
 │   ├── ConversationNotFound (LookupError)
 │   ├── ConversationErased (LookupError) the conversation was erased; its id is never given again
 │   ├── ForksRemain                      forks share what is to be erased
+│   ├── UnderLegalHold                   a legal hold keeps what is to be erased
 │   ├── VersionConflict                  another writer appended first
 │   ├── DuplicateEvent                   an event id is in the log already, in another append or with other content
 │   ├── PathTaken                        a path is in use in this conversation
@@ -384,6 +385,17 @@ class ForksRemain(StoreError):
         super().__init__(
             f"Conversation {conversation!r} has forks that share its past: {listed}. "
             'Erase them with it (forks="erase"), or let them keep a copy of what they share (forks="copy").'
+        )
+
+
+class UnderLegalHold(StoreError):
+    """Nothing of a conversation may be erased while a legal hold is on it."""
+
+    def __init__(self, conversation: str) -> None:
+        self.conversation = conversation
+        super().__init__(
+            f"Conversation {conversation!r} is under a legal hold: nothing of it may be erased. "
+            "Take the hold off first: timeline retention ID --no-hold"
         )
 
 

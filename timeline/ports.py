@@ -345,6 +345,7 @@ class Forgetting(Protocol):
         Raises:
             ConversationNotFound: there is no such conversation.
             ForksRemain: it has forks, and ``forks`` is ``refuse``.
+            UnderLegalHold: a legal hold is on it, or on a fork that would be erased.
             InvalidArgument: ``forks`` is none of the three.
             StoreError: the database failed; nothing was erased.
         """

@@ -1435,6 +1435,7 @@ class Timeline(TimelineView):
             BlockNotFound: the conversation has no such place.
             InvalidArgument: a place holds no block, and ``text`` is empty; or an argument is no text.
             HistoryUnavailable: `timeline scavenge` removed the block.
+            UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
             StoreError: the store refused; nothing was erased.
 
         Example:

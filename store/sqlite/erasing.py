@@ -7,10 +7,11 @@ of its own, since links name their conversation.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from timeline.errors import ConversationErased, ConversationNotFound, ForksRemain
+from timeline.errors import ConversationErased, ConversationNotFound, ForksRemain, UnderLegalHold
 from timeline.events.encoding import checksum
 
 from ..erasures import Erasing
@@ -34,7 +35,7 @@ def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase
     """Erase a conversation, in one transaction; see `Forgetting.erase`.
 
     Raises:
-        ConversationNotFound, ForksRemain: as for `Forgetting.erase`.
+        ConversationNotFound, ForksRemain, UnderLegalHold: as for `Forgetting.erase`.
         sqlite3.Error: the database failed; nothing was erased.
     """
     with setting_to(connection, "secure_delete", "ON"), transaction(connection):
@@ -48,12 +49,14 @@ def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase
         own = connection.execute(statements.FORKS, (log.key,)).fetchall()
         if own and forks == "refuse":
             raise ForksRemain(conversation, [fork for fork, _ in own])
+        erased = [conversation] if forks == "copy" else _family(connection, conversation)
+        for id_ in erased:
+            _check_hold(connection, id_)
         note_size(connection)
         # Dropped whole: the words of a text can be taken out of it one event at a time only, at a multiple of the cost.
         connection.execute(statements.DROP_INDEX)
         connection.execute(statements.FORGET_PROGRESS)
         copied = [_cut_loose(connection, fork) for fork, _ in own] if forks == "copy" else []
-        erased = [conversation] if forks == "copy" else _family(connection, conversation)
         counts: Counter[str] = Counter()
         named: set[str] = set()
         for id_ in reversed(erased):  # a fork before its parent, which it refers to
@@ -68,6 +71,16 @@ def _family(connection: sqlite3.Connection, conversation: str) -> list[str]:
     for id_ in found:
         found += [fork for fork, _ in connection.execute(statements.FORKS, (SQLiteLog(connection, id_).key,))]
     return found
+
+
+def _check_hold(connection: sqlite3.Connection, conversation: str) -> None:
+    """Check that no legal hold is on a conversation, by its newest setting, a fork's shared past included."""
+    for key, _, last in connection.execute(statements.LINEAGE_OF, (conversation,)).fetchall():
+        newest = connection.execute(statements.NEWEST_RETENTION, (key, last)).fetchone()
+        if newest is not None:
+            if json.loads(newest[0]).get("legal_hold"):
+                raise UnderLegalHold(conversation)
+            return
 
 
 def _erase_one(  # noqa: PLR0917 - the parts of a row

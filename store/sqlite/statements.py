@@ -259,6 +259,11 @@ BASES_OF: Final = "SELECT version, body, checksum FROM bases WHERE conversation 
 SET_BASE: Final = "UPDATE bases SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
 ERASED: Final = "SELECT at, reason FROM erased WHERE id = ?"
 ADD_ERASED: Final = "INSERT OR IGNORE INTO erased (id, at, reason) VALUES (?, ?, ?)"
+NEWEST_RETENTION: Final = (
+    "SELECT payload FROM events INDEXED BY events_rare_within"
+    f" WHERE conversation = ? AND version <= ? AND type = 'retention.set' AND {RARE_WHERE}"
+    " ORDER BY version DESC LIMIT 1"
+)
 NAMES_IN: Final = f"SELECT {PAYLOAD} FROM events WHERE conversation = ? AND type <> 'block.appended' AND checksum <> ''"
 DROP_EVENTS: Final = "DELETE FROM events WHERE conversation = ?"
 DROP_ALL_ENTRIES: Final = (

@@ -14,10 +14,12 @@ from timeline.errors import (
     ForksRemain,
     HistoryUnavailable,
     InvalidArgument,
+    UnderLegalHold,
     VersionConflict,
 )
 from timeline.events import BlockAppended, BlockRedacted, ContextRendered, block_appended
 from timeline.events.encoding import encode_payload
+from timeline.events.other_payloads import RetentionSet
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected, Rewriting, Snapshot
 
@@ -184,6 +186,18 @@ class ForgetContract(ContractBase):
         with pytest.raises(InvalidArgument):
             await store.erase("a", forks="keep")  # type: ignore[arg-type] # what an application may do
         assert await versions(store, "f") == [1, 2]
+
+    async def test_a_legal_hold_keeps_a_conversation(self, store: EventStore) -> None:
+        """Its own, or that of the past that a fork shares; once it is off, the conversation goes."""
+        await store.append("a", [block_event("a.1", WORD), event(RetentionSet(legal_hold=True))])
+        await store.append("f", [fork("a", 2)])
+        for id_ in ("f", "a"):
+            with pytest.raises(UnderLegalHold):
+                await store.erase(id_, forks="erase")
+        await store.append("f", [event(RetentionSet())])
+        await store.erase("f")
+        with pytest.raises(UnderLegalHold):
+            await store.erase("a")
 
     async def test_forks_are_erased_with_it(self, store: EventStore) -> None:
         """Theirs too; a fork of another conversation stays."""

@@ -6,8 +6,8 @@ import pytest
 
 from tests.forgetting.planted import LEAK, PLAIN, SECRETS, UNICODE, left_in, places_left, plant
 from timeline import Timeline, open_store
-from timeline.blocks import ToolResult, UserPrompt
-from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
 from timeline.events import BlockRedacted, CompactionCompleted, ContextRendered
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import FrameworkEntry
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from timeline.blocks import Block
     from timeline.ports import EventStore
 
 WHY = "a password"
@@ -261,6 +262,31 @@ async def test_what_is_not_there_cannot_be_redacted(store: EventStore) -> None:
     with pytest.raises(InvalidArgument):
         await timeline.redact("@2", 7)  # type: ignore[arg-type] # what an application may do
     assert (await store.info("cards")).version == 2
+
+
+async def test_nothing_is_redacted_under_a_legal_hold(store: EventStore) -> None:
+    """Neither where the hold is on a fork that shares the block."""
+    world = await plant(store)
+    await world["late"].set_legal_hold(on=True)
+    before = [event async for event in store.read_all()]
+    with pytest.raises(UnderLegalHold, match="late"):
+        await world["timeline"].redact(world["paths"], WHY)
+    assert [event async for event in store.read_all()] == before
+
+
+async def test_a_framework_that_still_has_it_does_not_bring_it_back(store: EventStore) -> None:
+    """Its list is known by the tombstones' places, in a process that never saw the content too."""
+    timeline = await Timeline.open(store, "cards")
+    call = ToolCall(call_id="1", name="bash", arguments={"command": PLAIN})
+    history: list[list[Block]] = [[UserPrompt(text=f"Use {PLAIN}.")], [call], [ToolResult(call_id="1", text=UNICODE)]]
+    await timeline.list_follower().take(history, ids=["a", "", ""])
+    await timeline.redact([f"@{item.version}" for item in timeline.window.items], WHY)
+    again = await Timeline.open(store, "cards")
+    assert await again.list_follower().take(history, ids=["a", "", ""]) == []
+    further = [*history, [UserPrompt(text="And now?")]]
+    [appended] = await again.list_follower().take(further, ids=["a", "", "", ""])
+    assert appended.text == "And now?"
+    assert left_in(await everything_of(store)) == 0
 
 
 async def test_a_prompt_is_redacted_with_its_title_and_a_call_keeps_its_result(store: EventStore) -> None:

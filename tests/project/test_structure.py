@@ -34,7 +34,7 @@ PICTURE = {
     "retention": "vocabulary fold checks log",
     "lifecycle": "vocabulary fold policy planning.account projection.context checks log",
     "audit": f"{PURE_PARTS} tokens log",
-    "forgetting": f"{PURE_PARTS} tokens checks log audit re-exports",
+    "forgetting": f"{PURE_PARTS} tokens checks log retention audit re-exports",
     "engine": f"{ENGINE} re-exports",
     "agent": "vocabulary facts importers fold wire planning projection checks log engine.conversation",
     "view": "vocabulary facts fold policy projection checks log engine",

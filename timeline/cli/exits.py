@@ -21,6 +21,7 @@ from timeline.errors import (
     HistoryUnavailable,
     StoreError,
     TimelineError,
+    UnderLegalHold,
 )
 
 
@@ -76,7 +77,7 @@ _CODES: Final[tuple[tuple[tuple[type[BaseException], ...], Exit], ...]] = (
         (ConversationNotFound, ConversationErased, BlockNotFound, CallNotFound, ContextNotFound, HistoryUnavailable),
         Exit.NOT_FOUND,
     ),
-    ((ForksRemain,), Exit.REFUSED),
+    ((ForksRemain, UnderLegalHold), Exit.REFUSED),
     ((StoreError,), Exit.DATABASE),
     ((CompactionError, BudgetError, BlockProtected), Exit.REFUSED),
     ((TimelineError, UsageProblem, USAGE_ERRORS, OSError), Exit.USAGE),

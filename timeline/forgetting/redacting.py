@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from timeline.audit.replay import overwritten_blocks
-from timeline.errors import InvalidArgument, StoreFull, StoreLocked, StoreReadOnly, VersionConflict
+from timeline.errors import InvalidArgument, StoreFull, StoreLocked, StoreReadOnly, UnderLegalHold, VersionConflict
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
@@ -38,6 +38,7 @@ from timeline.log.stored import busy
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
 from timeline.ports import ErasureReport, Rewriting, SystemClock
+from timeline.retention.setting import kept
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -102,6 +103,7 @@ async def redact(
         BlockNotFound: there is no such place.
         InvalidArgument: a place holds no block, and no ``text`` says what is to go.
         HistoryUnavailable: `timeline scavenge` removed the block.
+        UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
         StoreError: the store refused; nothing was erased.
     """
     named = [places] if isinstance(places, str) else list(places)
@@ -173,6 +175,8 @@ class _Plan:
         first = min(versions, default=own.version)
         oldest = await self.store.info(self.owners.get(first, conversation))
         for info in await _family(self.store, oldest, first):
+            if (await kept(self.store, info.id)).legal_hold:
+                raise UnderLegalHold(info.id)
             await self._rewrite(info, quotes)
         return self
 
