@@ -253,6 +253,17 @@ async def test_a_place_that_holds_no_block_loses_the_words_alone(store: EventSto
     assert f"Deploy with token={PLAIN} and [redacted]" in str(now.payload.data)
 
 
+async def test_a_summary_that_is_named_loses_the_words_and_stays(store: EventStore) -> None:
+    """It is no block whose content goes: the model is shown the rest of it."""
+    world = await plant(store)
+    [summary] = [e async for e in store.read("cards", types=["compaction.completed"])]
+    await world["timeline"].redact(f"@{summary.version}", WHY, text=PLAIN)
+    [shown] = [item.block.text for item in world["timeline"].window.items if item.is_summary]
+    assert PLAIN not in shown
+    assert "Write card 0." in shown
+    assert PLAIN in (await world["timeline"].read("@2")).text
+
+
 async def test_what_is_not_there_cannot_be_redacted(store: EventStore) -> None:
     """Nothing is written, and a reason must be a text."""
     timeline = await Timeline.open(store, "cards")
@@ -283,7 +294,7 @@ async def test_a_framework_that_still_has_it_does_not_bring_it_back(store: Event
     await timeline.redact([f"@{item.version}" for item in timeline.window.items], WHY)
     again = await Timeline.open(store, "cards")
     assert await again.list_follower().take(history, ids=["a", "", ""]) == []
-    further = [*history, [UserPrompt(text="And now?")]]
+    further: list[list[Block]] = [*history, [UserPrompt(text="And now?")]]
     [appended] = await again.list_follower().take(further, ids=["a", "", "", ""])
     assert appended.text == "And now?"
     assert left_in(await everything_of(store)) == 0

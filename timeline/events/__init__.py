@@ -195,8 +195,8 @@ class Rewritten(Frozen):
 class BlockRedacted(Payload):
     """A block's content was erased; a tombstone stays.
 
-    ``version`` is the event's that held the content: of a block, or of another event that quoted it. 0 stands for a
-    content-addressed text, which belongs to no event.
+    ``version`` is the block's. It is 0 where no block went: words were taken out of other events, or of texts that
+    events name by their hash.
     """
 
     type: Literal["block.redacted"] = "block.redacted"

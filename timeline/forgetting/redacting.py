@@ -186,7 +186,6 @@ class _Plan:
             v for v, owner in self.owners.items() if v not in done and await owner_of(self.store, info, v) == owner
         }
         visible = {v: self.reason for v in self.wanted.blocks if v in shown}
-        others = {v: self.reason for v in self.wanted.events if v in shown}
         values = await self._values_of(info.id, quotes)
         targets = visible | await recalled(self.store, info.id, self.wanted.blocks, visible)
         known = self._inherited(info)
@@ -205,8 +204,8 @@ class _Plan:
             self.newest[info.id] = event.at
         payloads = known | rewriter.payloads
         self.shared[info.id] = payloads
-        new = targets | others
-        if not new and rewriter.payloads:  # only stored texts, or what an earlier redaction could not see
+        new = dict(targets)
+        if not new and rewriter.payloads:  # words of events that hold no block, or of a summary, which stays
             new = {0: self.reason}
         self.targets[info.id] = new
         opened = next((p for v, p in rewriter.payloads.items() if isinstance(p, ConversationOpened)), None)
