@@ -82,7 +82,7 @@ async def plant(store: EventStore, id_: str = "cards") -> dict[str, Any]:
     )
     output = f"fatal: {LEAK}\n" + "ok\n" * 40
     [said, result] = await timeline.append(call, ToolResult(call_id="c1", text=output, is_error=True))
-    read = ToolCall(call_id="c2", name="Read", arguments={"file_path": f"/home/u/{PLAIN}.txt"})
+    read = ToolCall(call_id="c2", name="Read", arguments={"file_path": f"/srv/{PLAIN}.txt"})
     [opened, text] = await timeline.append(read, ToolResult(call_id="c2", text=f"{UNICODE}\nline\n"))
     at = (await store.load_window(id_)).info.updated_at
     entry = FrameworkEntry(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from timeline.cli import output
 from timeline.cli.database import changing, db_option, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import say, write
+from timeline.databases import IsDatabase, read_text
 from timeline.errors import ForksRemain
 from timeline.forgetting import find_subject
 from timeline.forgetting import redact as redact_places
@@ -107,14 +107,14 @@ def _wanted(wish: Wish) -> tuple[dict[str, list[str]], str]:
     if wish.places:
         raise UsageProblem("Give places or a file of them, not both.")
     try:
-        subject: Any = json.loads(sys.stdin.read() if wish.found == "-" else Path(wish.found).read_text("utf-8"))
+        subject: Any = json.loads(sys.stdin.read() if wish.found == "-" else read_text(wish.found))
         rows = [row for row in subject["places"] if row["kind"] not in _FOR_EVER]
         text = wish.text or str(subject["text"])
         wanted: dict[str, list[str]] = {}
         for row in rows:
             if wish.conversation in {None, row["conversation"]}:
                 wanted.setdefault(row["conversation"], []).append(row["place"])
-    except (ValueError, KeyError, TypeError):
+    except (IsDatabase, ValueError, KeyError, TypeError):
         raise UsageProblem(f"{wish.found} is not what `timeline find-subject --json` prints.") from None
     return wanted, text
 
