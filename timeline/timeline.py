@@ -1434,7 +1434,6 @@ class Timeline(TimelineView):
         Raises:
             BlockNotFound: the conversation has no such place.
             InvalidArgument: a place holds no block, and ``text`` is empty; or an argument is no text.
-            HistoryUnavailable: `timeline scavenge` removed the block.
             UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
             StoreError: the store refused; nothing was erased.
 

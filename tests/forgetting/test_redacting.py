@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.forgetting.planted import LEAK, PLAIN, SECRETS, UNICODE, left_in, places_left, plant
-from timeline import Timeline, open_store
+from tests.portable.test_portable import copies
+from timeline import Timeline, open_store, policies
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
 from timeline.events import BlockRedacted, CompactionCompleted, ContextRendered
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import FrameworkEntry
+from timeline.forgetting import find_subject
 from timeline.frozen import sha256_hex
-from timeline.portable import export_log
+from timeline.portable import export_log, import_copy
+from timeline.retention import scavenge
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -251,6 +254,38 @@ async def test_a_place_that_holds_no_block_loses_the_words_alone(store: EventSto
     [now] = [e async for e in store.read("cards", types=["framework.entry"])]
     assert isinstance(now.payload, FrameworkEntry)
     assert f"Deploy with token={PLAIN} and [redacted]" in str(now.payload.data)
+
+
+async def test_facts_that_outlived_a_scavenge_are_found_and_go(store: EventStore) -> None:
+    """The block is gone already; its version says whose they are."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    call = ToolCall(call_id="1", name="Read", arguments={"file_path": f"/srv/{PLAIN}.txt"})
+    await timeline.append(call, ToolResult(call_id="1", text="ok"))
+    for number in range(8):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
+        await timeline.render()
+    await timeline.set_retention("window")
+    assert (await scavenge(store)).events
+    places = [found async for found in find_subject(store, PLAIN)]
+    assert "fact" in {found.kind for found in places}
+    await timeline.redact([found.place for found in places], WHY, text=PLAIN)
+    assert [found async for found in find_subject(store, PLAIN)] == []
+    assert left_in(await everything_of(store)) == 0
+    assert (await timeline.verify()).ok
+
+
+async def test_an_export_of_what_is_left_is_imported_and_verified(store: EventStore) -> None:
+    """The redactions of before are no gaps of it."""
+    world = await plant(store)
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    lines = [line async for line in export_log(store, ["cards", "cards.late"])]
+    async with await open_store("memory://") as other:
+        for copy in copies(lines):
+            await import_copy(other, copy)
+        for id_ in ("cards", "cards.late"):
+            copied = await Timeline.open(other, id_, create=False)
+            assert (await copied.verify()).ok
+            assert copied.window.items == (await Timeline.open(store, id_)).window.items
 
 
 async def test_a_summary_that_is_named_loses_the_words_and_stays(store: EventStore) -> None:

@@ -15,12 +15,14 @@ from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json, strings_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from timeline.blocks import Block
 
 LEAST: Final = 8
 """Characters of a text that is looked for in what may quote it."""
+LEAST_PART: Final = 16
+"""Characters of an argument, or a part of the data, that is looked for: a type or a short path is not made of it."""
 _KEPT: Final = frozenset(
     {
         "type",
@@ -57,10 +59,11 @@ class Quotes:
     texts: tuple[str, ...] = ()
 
     @classmethod
-    def of_blocks(cls, blocks: Iterable[Block]) -> Quotes:
+    def of_blocks(cls, blocks: Collection[Block]) -> Quotes:
         """Return the texts of blocks: their words, the arguments of calls, and what their parts say."""
-        texts = (text.strip() for block in blocks for text in _texts(block))
-        return cls(tuple(dict.fromkeys(text for text in texts if len(text) >= LEAST and text != TOMBSTONE)))
+        whole = [text for block in blocks if len(text := block.text.strip()) >= LEAST and text != TOMBSTONE]
+        parts = [text for block in blocks for text in _parts(block) if len(text) >= LEAST_PART]
+        return cls(tuple(dict.fromkeys((*whole, *parts))))
 
     @cached_property
     def _needles(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
@@ -122,8 +125,7 @@ def _json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def _texts(block: Block) -> Iterable[str]:
+def _parts(block: Block) -> Iterable[str]:
     fields: Mapping[str, Any] = block.dump()
-    yield block.text
     for name in ("arguments", "data"):
-        yield from strings_in(fields.get(name))
+        yield from map(str.strip, strings_in(fields.get(name)))

@@ -12,7 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from timeline.audit.replay import overwritten_blocks
-from timeline.errors import InvalidArgument, StoreFull, StoreLocked, StoreReadOnly, UnderLegalHold, VersionConflict
+from timeline.errors import (
+    HistoryUnavailable,
+    InvalidArgument,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    UnderLegalHold,
+    VersionConflict,
+)
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
@@ -67,12 +75,14 @@ class _Wanted:
     blocks: dict[int, Block] = field(default_factory=dict)
     events: set[int] = field(default_factory=set)
     """Versions of events that hold no block, but words to take out."""
+    scavenged: set[int] = field(default_factory=set)
+    """Versions of blocks that are gone already, and of which facts are left."""
     values: dict[str, str] = field(default_factory=dict)
     """Content-addressed texts by hash."""
 
     @property
     def versions(self) -> list[int]:
-        return sorted({*self.blocks, *self.events})
+        return sorted({*self.blocks, *self.events, *self.scavenged})
 
 
 async def redact(
@@ -102,7 +112,6 @@ async def redact(
     Raises:
         BlockNotFound: there is no such place.
         InvalidArgument: a place holds no block, and no ``text`` says what is to go.
-        HistoryUnavailable: `timeline scavenge` removed the block.
         UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
         StoreError: the store refused; nothing was erased.
     """
@@ -135,7 +144,13 @@ async def _wanted(store: EventStore, conversation: str, places: Sequence[str], t
                 raise InvalidArgument("path", f"{place!r} is no block: give the words to take out of it as `text`")
             found.events.add(plain[0].version)
             continue
-        block = await find_block(store, conversation, place)
+        try:
+            block = await find_block(store, conversation, place)
+        except HistoryUnavailable as gone:
+            if not gone.scavenged:
+                raise
+            found.scavenged.add(gone.version)
+            continue
         if isinstance(block.event.payload, CompactionCompleted):
             if not text:
                 raise InvalidArgument("path", f"{place!r} is a summary: redact what it was made of, or give `text`")
@@ -187,6 +202,7 @@ class _Plan:
         }
         visible = {v: self.reason for v in self.wanted.blocks if v in shown}
         values = await self._values_of(info.id, quotes)
+        gone = {v: self.reason for v in self.wanted.scavenged if v in shown}
         targets = visible | await recalled(self.store, info.id, self.wanted.blocks, visible)
         known = self._inherited(info)
         fold = await base_fold(self.store, info.id, without=await reverted_versions(self.store, info.id))
@@ -204,7 +220,7 @@ class _Plan:
             self.newest[info.id] = event.at
         payloads = known | rewriter.payloads
         self.shared[info.id] = payloads
-        new = dict(targets)
+        new = targets | gone
         if not new and rewriter.payloads:  # words of events that hold no block, or of a summary, which stays
             new = {0: self.reason}
         self.targets[info.id] = new
@@ -215,7 +231,7 @@ class _Plan:
                 info.version,
                 [],
                 rewriter.payloads,
-                list(targets),
+                [*targets, *gone],
                 partial(snapshot_anew, payloads=payloads, values=values),
                 None if opened is None else opened.title,
             )

@@ -21,7 +21,6 @@ from timeline.events import (
     CompactionCompleted,
     ContextRendered,
     ModelCalled,
-    UnknownPayload,
     appended_block,
 )
 from timeline.events.addresses import SIGN
@@ -161,7 +160,7 @@ class Rewriter:
         clean = text
         for old, new in self.values.items():
             clean = clean.replace(old, new)
-        if self.quotes.are_in(clean) and not isinstance(payload, UnknownPayload):
+        if self.quotes.are_in(clean):
             clean = compact_json(self.quotes.out_of_json(json.loads(clean)))
         return payload if clean == text else decode_payload(event.type, event.schema_version, clean)
 

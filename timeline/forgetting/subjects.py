@@ -19,12 +19,14 @@ from timeline.forgetting.redacting import VALUE
 from timeline.frozen import strings_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 
     from timeline.events import Event
     from timeline.ports import EventStore
 
-PlaceKind: TypeAlias = Literal["block", "summary", "replacement", "title", "event", "value", "path", "conversation"]
+PlaceKind: TypeAlias = Literal[
+    "block", "summary", "replacement", "title", "event", "value", "fact", "path", "conversation"
+]
 _AT_ONCE = 500
 
 
@@ -36,7 +38,8 @@ class FoundPlace:
         conversation: the conversation that holds it; of a shared past, the one that it was forked from.
         place: what `Timeline.redact` takes for it: an address, or ``value:`` and a sha256. A path, and the id of a
             conversation, cannot be rewritten: erase the conversation.
-        kind: what it is. A summary and a replacement are made of blocks, and go with these.
+        kind: what it is. A summary and a replacement are made of blocks, and go with these. A fact is left of a block
+            that was scavenged.
         path: path of the block; empty without one.
         exact: whether it is said exactly so at least once; False where it is only the same when both are folded.
         times: how often it is said there.
@@ -82,25 +85,40 @@ async def find_subject(
     """
     if not text.strip():
         raise InvalidArgument("text", "is what to look for, and not blank")
-    wanted = None if conversations is None else set(conversations)
-    infos = [info async for info in store.conversations()] if wanted is None else []
-    infos += [await store.info(id_) for id_ in wanted or ()]
+    infos = [info async for info in store.conversations()]
+    if conversations is not None:
+        infos = [await store.info(id_) for id_ in dict.fromkeys(conversations)]
     for info in infos:
         if (said := _said(text, [info.id])) is not None:
             yield FoundPlace(info.id, info.id, "conversation", "", *said)
+    wanted = {info.id for info in infos}
     named: dict[str, set[str]] = {}
     async for event in store.read_all():
-        if wanted is not None and event.conversation not in wanted:
-            continue
-        if isinstance(event.payload, ContextRendered):
-            context = event.payload
-            hashes = {hash_ for hash_ in (context.system, context.tools, context.ephemeral) if hash_ is not None}
-            named.setdefault(event.conversation, set()).update(hashes)
-        for place in _places(event, text):
-            yield place
+        if event.conversation in wanted:
+            _note_hashes(event, named)
+            for place in _places(event, text):
+                yield place
+    async for place in _facts(store, wanted, text):
+        yield place
     for conversation, hashes in named.items():
         async for place in _values(store, conversation, sorted(hashes), text):
             yield place
+
+
+def _note_hashes(event: Event, named: dict[str, set[str]]) -> None:
+    """Note the stored texts that a recorded context names."""
+    if isinstance(event.payload, ContextRendered):
+        context = event.payload
+        hashes = {hash_ for hash_ in (context.system, context.tools, context.ephemeral) if hash_ is not None}
+        named.setdefault(event.conversation, set()).update(hashes)
+
+
+async def _facts(store: EventStore, wanted: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
+    """Yield the facts that are left of scavenged blocks."""
+    async for fact in store.facts():
+        said = _said(text, (fact.subject, fact.detail)) if fact.conversation in wanted else None
+        if said is not None and not await store.read_versions(fact.conversation, [fact.version]):
+            yield FoundPlace(fact.conversation, f"{SIGN}{fact.version}", "fact", fact.path, *said)
 
 
 def _places(event: Event, text: str) -> Iterator[FoundPlace]:
