@@ -13,7 +13,6 @@ from timeline.events import BlockRedacted, CompactionCompleted, ContextRendered
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import FrameworkEntry
 from timeline.forgetting import find_subject
-from timeline.frozen import sha256_hex
 from timeline.portable import export_log, import_copy
 from timeline.retention import scavenge
 
@@ -145,21 +144,21 @@ async def test_the_summary_is_written_anew_from_what_is_left(store: EventStore) 
     assert [d.digest async for d in store.digests(conversation="cards")] == [after.payload.digest]
 
 
-async def test_the_event_names_each_rewritten_event_with_the_hash_of_its_new_payload(store: EventStore) -> None:
+async def test_the_event_names_each_rewritten_event_with_its_new_checksum(store: EventStore) -> None:
     """Each conversation's own event names its own rows, and no other row of the log changed."""
     world = await plant(store)
-    before = {(e.conversation, e.version): e.payload async for e in store.read_all()}
+    before = {(e.conversation, e.version): e async for e in store.read_all()}
     await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
-    after = {(e.conversation, e.version): e.payload async for e in store.read_all()}
+    after = {(e.conversation, e.version): e async for e in store.read_all()}
     named = {
-        (id_, one.version): one.sha256
-        for (id_, _), payload in after.items()
-        if isinstance(payload, BlockRedacted)
-        for one in payload.rewritten
+        (id_, one.version): one.checksum
+        for (id_, _), event in after.items()
+        if isinstance(event.payload, BlockRedacted)
+        for one in event.payload.rewritten
     }
-    changed = {place for place, payload in before.items() if after[place] != payload}
+    changed = {place for place, event in before.items() if after[place] != event}
     assert named.keys() == changed
-    assert all(sha256_hex(encode_payload(after[place])) == hash_ for place, hash_ in named.items())
+    assert all(after[place].checksum == checksum for place, checksum in named.items())
 
 
 async def test_a_block_of_the_shared_past_is_erased_from_the_fork_too(store: EventStore) -> None:

@@ -186,10 +186,10 @@ class BlocksUnpinned(Payload):
 
 
 class Rewritten(Frozen):
-    """An event whose stored payload was replaced: its version, and the sha256 of the text that is stored now."""
+    """An event whose stored payload was replaced: its version, and its checksum now."""
 
     version: int
-    sha256: str
+    checksum: str
 
 
 class BlockRedacted(Payload):

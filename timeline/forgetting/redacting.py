@@ -34,7 +34,6 @@ from timeline.events import (
     new_event,
 )
 from timeline.events.addresses import parse_address
-from timeline.events.encoding import encode_payload
 from timeline.fold.window import TOMBSTONE
 from timeline.forgetting.quotes import Quotes
 from timeline.forgetting.rewriting import Rewriter, recalled
@@ -172,6 +171,7 @@ class _Plan:
     """The conversation that holds each version which goes."""
     parts: list[Rewriting] = field(default_factory=list)
     targets: dict[str, dict[int, str]] = field(default_factory=dict)
+    checksums: dict[str, dict[int, str]] = field(default_factory=dict)
     newest: dict[str, datetime] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
     """New texts by hash."""
@@ -219,7 +219,7 @@ class _Plan:
             rewriter.take(event)
             self.newest[info.id] = event.at
         payloads = known | rewriter.payloads
-        self.shared[info.id] = payloads
+        self.shared[info.id], self.checksums[info.id] = payloads, rewriter.checksums
         new = targets | gone
         if not new and rewriter.payloads:  # words of events that hold no block, or of a summary, which stays
             new = {0: self.reason}
@@ -272,9 +272,8 @@ class _Plan:
     def _with_events(self, part: Rewriting, now: datetime | None, clock: Clock) -> Rewriting:
         versions = self.targets[part.conversation]
         at = time_of_append(clock, now, self.newest[part.conversation])
-        rewritten = tuple(
-            Rewritten(version=v, sha256=sha256_hex(encode_payload(p))) for v, p in sorted(part.payloads.items())
-        )
+        checksums = self.checksums[part.conversation]
+        rewritten = tuple(Rewritten(version=v, checksum=checksums[v]) for v in sorted(part.payloads))
         payloads = [
             BlockRedacted(version=v, reason=reason, erased=True, rewritten=() if number else rewritten)
             for number, (v, reason) in enumerate(sorted(versions.items()))

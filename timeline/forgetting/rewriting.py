@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from timeline.audit.redacting import Eraser
-from timeline.blocks import ToolCall
+from timeline.blocks import ToolCall, instant_text
 from timeline.events import (
     BlockAppended,
     BlockRedacted,
@@ -24,7 +24,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.addresses import SIGN
-from timeline.events.encoding import decode_payload, encode_payload
+from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.events.other_payloads import CompactionFailed, HookFailed
 from timeline.facts.of_items import WindowFacts
 from timeline.fold.fold import HistoryNeeded
@@ -70,6 +70,8 @@ class Rewriter:
     shared: Mapping[int, Payload] = field(default_factory=dict)
     base: int = 0
     payloads: dict[int, Payload] = field(default_factory=dict)
+    checksums: dict[int, str] = field(default_factory=dict)
+    """The checksum of each event that is written anew."""
     _eraser: Eraser = field(init=False)
     _known: WindowFacts = field(default_factory=WindowFacts)
     _partners: set[int] = field(default_factory=set)
@@ -93,6 +95,7 @@ class Rewriter:
                 self._changed_since = min(self._changed_since, event.version)
             if event.version > self.base:
                 self.payloads[event.version] = new
+                self.checksums[event.version] = _checksum(event, new)
         self._fold(event, new or old)
 
     def _pair(self, version: int, block: Block | None) -> None:
@@ -163,6 +166,11 @@ class Rewriter:
         if self.quotes.are_in(clean):
             clean = compact_json(self.quotes.out_of_json(json.loads(clean)))
         return payload if clean == text else decode_payload(event.type, event.schema_version, clean)
+
+
+def _checksum(event: Event, payload: Payload) -> str:
+    at, text = instant_text(event.at), encode_payload(payload)
+    return checksum(event.conversation, event.version, event.id, event.type, event.schema_version, at, text)
 
 
 def repeats(block: Block, target: Block, version: int) -> bool:

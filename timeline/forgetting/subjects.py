@@ -92,6 +92,12 @@ async def find_subject(
         if (said := _said(text, [info.id])) is not None:
             yield FoundPlace(info.id, info.id, "conversation", "", *said)
     wanted = {info.id for info in infos}
+    async for place in _said_in(store, wanted, text):
+        yield place
+
+
+async def _said_in(store: EventStore, wanted: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
+    """Yield the events, the facts of scavenged events and the stored texts that say a text."""
     named: dict[str, set[str]] = {}
     async for event in store.read_all():
         if event.conversation in wanted:
