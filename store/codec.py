@@ -161,7 +161,7 @@ def encode(  # noqa: PLR0917 - the parts of an append
         drafts,
         expected,
         dict(values) if values else NO_VALUES,
-        None if snapshot is None else _snapshot_draft(snapshot),
+        None if snapshot is None else encode_snapshot(snapshot),
         title,
         parent,
         fork,
@@ -276,7 +276,12 @@ def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
     return block, tokens if type(tokens) is int and 0 <= tokens <= _LARGEST else None
 
 
-def _snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
+def encode_snapshot(snapshot: Snapshot) -> SnapshotDraft:
+    """Validate and encode a snapshot.
+
+    Raises:
+        InvalidBlock: its window starts nowhere, or it cannot be stored.
+    """
     if not 1 <= snapshot.window_start <= _LARGEST:
         raise InvalidBlock("snapshot", f"a window starts at version 1 or later, not {snapshot.window_start}")
     try:

@@ -108,6 +108,13 @@ TO_CHAIN_FROM: Final = (
     " FROM conversations WHERE key = ?"
 )
 LAST_LINKED: Final = "SELECT coalesce(max(version), 0) FROM events WHERE conversation = ? AND link IS NOT NULL"
+CHAIN_HEAD: Final = "SELECT head FROM conversations WHERE id = ?"
+CHAINED: Final = (
+    "SELECT e.version, e.position, e.event_id,"
+    f" CASE WHEN e.{SCAVENGED_WHERE} AND e.turn_id IS NOT NULL THEN e.turn_id ELSE e.type END, e.schema_version, e.at,"
+    " e.path, e.checksum, e.salt, e.c, e.link FROM events AS e"
+    " WHERE e.conversation = ? AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?"
+)
 TO_CHAIN: Final = (
     "SELECT position, version, event_id, type, schema_version, at, checksum FROM events"
     " WHERE conversation = ? AND version > ? ORDER BY version LIMIT ?"
@@ -145,6 +152,12 @@ BY_VERSION: Final = (
 BY_PATH: Final = (
     f"{_LINEAGE}SELECT l.id, {EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
+)
+AT_PATH: Final = "SELECT version FROM events WHERE conversation = ? AND version > ? AND version <= ? AND +path = ?"
+"""Looks through a whole conversation for a path that its index does not lead to."""
+SCAVENGED_BETWEEN: Final = (
+    f"{_LINEAGE}SELECT count(*) FROM lineage AS l CROSS JOIN events AS e INDEXED BY events_scavenged"
+    f" ON e.conversation = l.key AND e.version BETWEEN max(?, l.base + 1) AND min(?, l.last) AND e.{SCAVENGED_WHERE}"
 )
 PATHS_BETWEEN: Final = (
     f"{_LINEAGE}SELECT e.path FROM lineage AS l CROSS JOIN json_each(?) AS bounds"

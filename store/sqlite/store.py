@@ -27,7 +27,7 @@ from timeline.errors import (
     StoreReadOnly,
 )
 from timeline.facts.extracting import FORM
-from timeline.ports import Appended, ConversationInfo, Expected, Home, Rehearsal, Removal, Snapshot, StoredWindow
+from timeline.ports import Appended, ChainedEvent, ConversationInfo, Expected, Home, Rehearsal, Removal, Snapshot, StoredWindow
 from timeline.queries import FactReach
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
@@ -72,6 +72,8 @@ T = TypeVar("T")
 
 _LAST: Final = 2**63 - 1
 _WINDOW_PAGE: Final = 2_000
+_CURE: Final = "`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew; or restore a backup."
+_PATH: Final = 9
 _CHECKSUM: Final = 8
 """Place of the checksum in a row behind the conversation of its event."""
 _REMOVED: Final = 512
@@ -208,16 +210,59 @@ class SQLiteStore(QueryMixin):
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
         statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
         parts = await self._lineage(conversation)
+        version = max(after, 0)
         async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):
             for row in rows:
+                if types is None:
+                    await self._check_all_between(conversation, version, row[1])
+                elif row[3] not in types:
+                    raise self._misled(conversation, row[1])
+                version = row[1]
                 yield decode(owner, row, str(self.file))
+        if types is None:
+            last = parts[-1].last if until is None else min(until, parts[-1].last)
+            await self._check_all_between(conversation, version, max(version, last) + 1)
+
+    async def _check_all_between(self, conversation: str, before: int, version: int) -> None:
+        """Check that of all versions between two that were read one after the other every one was scavenged."""
+        missing = version - before - 1
+        if missing < 0:
+            raise self._misled(conversation, version)
+        if missing:
+            bounds = (before + 1, version - 1)
+            ((scavenged,),) = await self._rows(statements.SCAVENGED_BETWEEN, conversation, *bounds)
+            if scavenged != missing:
+                raise StoreCorrupt(
+                    f"{self.file}: of the versions {bounds[0]} to {bounds[1]} of conversation {conversation!r}"
+                    f" {missing - scavenged} are missing. {_CURE}"
+                )
 
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""
-        wanted = json.dumps(sorted(set(versions)))
-        found = await self._rows(statements.BY_VERSION, conversation, wanted)
+        wanted = sorted(set(versions))
+        found = await self._rows(statements.BY_VERSION, conversation, json.dumps(wanted))
+        missing = set(wanted)
+        for row in found:
+            if row[2] not in missing:
+                raise self._misled(conversation, row[2])
+            missing.remove(row[2])
+        if missing:
+            await self._check_beyond(conversation, missing)
         rows = [row for row in found if row[_CHECKSUM]]  # a scavenged event has none
         return [decode(owner, tuple(row), str(self.file)) for owner, *row in sorted(rows, key=lambda row: row[2])]
+
+    async def _check_beyond(self, conversation: str, missing: Collection[int]) -> None:
+        """Check that versions that were not found are none of the conversation's."""
+        rows = await self._rows(statements.INFO, conversation)
+        last = rows[0][2] if rows else 0
+        if gone := [version for version in missing if 1 <= version <= last]:
+            raise StoreCorrupt(f"{self.file}: event {min(gone)} of conversation {conversation!r} is missing. {_CURE}")
+
+    def _misled(self, conversation: str, version: int) -> StoreCorrupt:
+        return StoreCorrupt(
+            f"{self.file}: an index of the database leads to event {version} of conversation {conversation!r}, which"
+            f" was not asked for. {_CURE}"
+        )
 
     async def find(self, conversation: str, path: str) -> Event | None:
         """Return the event that appended the block at a path, or None."""
@@ -225,7 +270,21 @@ class SQLiteStore(QueryMixin):
         if rows and not rows[0][_CHECKSUM]:
             info = await self.info(conversation)
             raise HistoryUnavailable(conversation, rows[0][2], info.first_version, info.version, scavenged=True)
-        return decode(rows[0][0], rows[0][1:], str(self.file)) if rows else None
+        if rows:
+            if rows[0][_PATH] != path:
+                raise self._misled(conversation, rows[0][2])
+            return decode(rows[0][0], rows[0][1:], str(self.file))
+        # No block has the path, which is an error for whoever asked: time to make sure that its index is sound.
+        await self._check_unused(conversation, path)
+        return None
+
+    async def _check_unused(self, conversation: str, path: str) -> None:
+        for part in await self._lineage(conversation) if await self._rows(statements.INFO, conversation) else ():
+            for (version,) in await self._rows(statements.AT_PATH, part.key, part.base, part.last, path):
+                raise StoreCorrupt(
+                    f"{self.file}: event {version} of conversation {conversation!r} has the path {path!r}, and the index"
+                    f" of paths does not lead to it. {_CURE}"
+                )
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
         """Return all paths in use that begin with one of the stems."""
@@ -250,6 +309,12 @@ class SQLiteStore(QueryMixin):
         *row, body, stored = rows[0]
         info = decode_info(tuple(row), str(self.file))
         snapshot = None if body is None else decode_snapshot(conversation, body, stored, str(self.file))
+        start = 1 if snapshot is None else snapshot.window_start
+        if info.window_start != start:
+            raise StoreCorrupt(
+                f"{self.file}: the window of conversation {conversation!r} begins at {info.window_start} in its row, and"
+                f" at {start} in its snapshot. {_CURE}"
+            )
         carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < info.window_start})
         events = await self.read_versions(conversation, carried) if carried else []
         own = _Part(row[0], conversation, info.base, info.version)
@@ -301,6 +366,8 @@ class SQLiteStore(QueryMixin):
             StoreCorrupt: a text does not have its hash.
         """
         rows = await self._rows(statements.VALUES, json.dumps(list(set(hashes))))
+        if unasked := {key for key, _ in rows}.difference(hashes):
+            raise StoreCorrupt(f"{self.file}: an index of the database leads to the value {min(unasked)}. {_CURE}")
         return {key: decode_value(key, text, str(self.file)) for key, text in rows}
 
     async def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
@@ -352,6 +419,23 @@ class SQLiteStore(QueryMixin):
                 indexed = await self._written(writer.submit(partial(catch_up, until=last), SLICE))
         except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
             log.info("the search goes on without its index: %s", refusal)
+
+    async def chain_head(self, conversation: str) -> bytes:
+        """Return the link of a conversation's newest event, as its row has it."""
+        rows = await self._rows(statements.CHAIN_HEAD, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        return bytes(rows[0][0] or b"")
+
+    async def chained(self, conversation: str, *, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events of a conversation as they are stored; see `Proofs.chained`."""
+        parts = await self._lineage(conversation)
+        for part in parts:
+            version = part.base
+            while rows := await self._rows(statements.CHAINED, part.key, version, part.last, checked_page(page)):
+                for row in rows:
+                    yield ChainedEvent(part.conversation, *row)
+                version = rows[-1][0]
 
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 INVARIANTS: Final = {
     "checksum": "every event is as it was written",
+    "chain": "every event follows from the one before it",
     "coverage": "every block is in exactly one state",
     "pairing": "no result is shown without its call, no call without its result",
     "progress": "every compaction made the context smaller",
