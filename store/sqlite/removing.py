@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import ConversationNotFound, StoreLocked
 from timeline.events.chain import remains
+from timeline.frozen import sha256_hex
 from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 
 from ..codec import decode_snapshot
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from datetime import datetime
 
-    from ..codec import Row
+    from ..codec import Row, SnapshotDraft
 
 _KEPT: Final = json.dumps(sorted(KEPT_TYPES))
 _DUE: Final = "shrink"
@@ -53,7 +54,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _set(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
+def set_pragma(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
     """Set a pragma for a while. Its earlier value is read first, since builds of SQLite differ in their defaults."""
     (before,) = connection.execute(f"PRAGMA {pragma}").fetchone()
     connection.execute(f"PRAGMA {pragma} = {value}")
@@ -72,7 +73,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         sqlite3.Error: the database failed; nothing was removed.
     """
     # Zeros in place of what is deleted: a step that no `shrink` follows leaves as little behind as it can.
-    with _set(connection, "secure_delete", "ON"), _transaction(connection):
+    with set_pragma(connection, "secure_delete", "ON"), _transaction(connection):
         log = SQLiteLog(connection, conversation)
         if log.key == NOWHERE:
             raise ConversationNotFound(conversation)
@@ -134,6 +135,21 @@ def _note_size(connection: sqlite3.Connection) -> None:
     connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
 
 
+def replace_snapshot(connection: sqlite3.Connection, key: int, draft: SnapshotDraft | None) -> None:
+    """Put a snapshot in the place of a conversation's own; without one, remove that.
+
+    Raises:
+        sqlite3.Error: the database failed; the snapshot is as it was.
+    """
+    with _transaction(connection):
+        if draft is None:
+            connection.execute(statements.DROP_SNAPSHOT, (key,))
+        else:
+            row = (key, draft.version, draft.body, sha256_hex(draft.body))
+            connection.execute(statements.REPLACE_SNAPSHOT, row)
+        connection.execute(statements.UPDATE_WINDOW_START, (1 if draft is None else draft.window_start, key))
+
+
 def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
     """Remove the texts that nothing names; return their number and bytes.
 
@@ -145,7 +161,7 @@ def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
     """
     (until,) = connection.execute(statements.HEAD_POSITION).fetchone()
     named = _named(connection, statements.NAMING_EVENTS, 0)
-    with _set(connection, "secure_delete", "ON"), _transaction(connection):
+    with set_pragma(connection, "secure_delete", "ON"), _transaction(connection):
         named |= _named(connection, statements.NAMING_EVENTS, until)
         named |= _named(connection, statements.NAMING_SNAPSHOTS, NOWHERE, NOWHERE)
         sizes = connection.execute(statements.SIZES_OF_VALUES, ("",))
@@ -173,7 +189,7 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     if connection.execute(statements.IS_INDEXED).fetchone()[0]:
         connection.execute(statements.MERGE_INDEX)
     # On disk: the copy that this makes is as large as what stays of the database.
-    with _set(connection, "temp_store", "FILE"):
+    with set_pragma(connection, "temp_store", "FILE"):
         connection.execute("VACUUM")
     _empty_log(connection, where)
     connection.execute(statements.UNSET, (_DUE,))

@@ -70,6 +70,7 @@ INSERT_CONVERSATION: Final = (
 UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ?, head = ? WHERE key = ?"
 UPDATE_WINDOW_START: Final = "UPDATE conversations SET window_start = ? WHERE key = ?"
 REPLACE_SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
+DROP_SNAPSHOT: Final = "DELETE FROM snapshots WHERE conversation = ?"
 INSERT_VALUES: Final = "INSERT OR IGNORE INTO stored_values (hash, text) VALUES (?, ?)"
 _INSERT_EVENTS = (
     "INSERT INTO events (conversation, version, event_id, type, schema_version, at, path, turn_id, tokens, payload,"
@@ -189,6 +190,12 @@ PAGE_OF_ALL_OF_RARE_TYPES: Final = (
 VALUES: Final = (
     "SELECT v.hash, v.text FROM json_each(?) AS wanted CROSS JOIN stored_values AS v ON v.hash = wanted.value"
 )
+VALUES_NAMED: Final = (
+    f"SELECT c.id, e.version, {_PAYLOAD_OF_E} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
+    " WHERE e.checksum <> '' AND e.type IN ('conversation.opened', 'policy.changed', 'policy.overridden',"
+    " 'context.rendered')"
+)
+"""Reads the whole log, as a verification does."""
 STORE: Final = "SELECT store FROM identity"
 IS_NAMED: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'identity'"
 LAST_GIVEN: Final = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
@@ -209,6 +216,12 @@ WIDEST_FORK: Final = "SELECT id, base FROM conversations WHERE parent_key = ? OR
 NEWEST_UNDO: Final = (
     "SELECT coalesce(max(version), 0) FROM events INDEXED BY events_rare_within"
     f" WHERE conversation = ? AND type = 'compaction.reverted' AND {RARE_WHERE}"
+)
+OWN_NEWEST_BASE: Final = "SELECT version, body FROM bases WHERE conversation = ? ORDER BY version DESC LIMIT 1"
+PLACE_AT: Final = "SELECT at, link FROM events WHERE conversation = ? AND version = ?"
+FIRST_OPENING: Final = (
+    "SELECT version, payload FROM events INDEXED BY events_rare_within"
+    f" WHERE conversation = ? AND type = 'conversation.opened' AND {RARE_WHERE} ORDER BY version LIMIT 1"
 )
 ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
@@ -287,6 +300,10 @@ REVERT: Final = (
     "UPDATE compactions SET reverted_by = ? WHERE reverted_by IS NULL AND position IN"
     " (SELECT e.position FROM json_each(?) AS wanted CROSS JOIN events AS e"
     " ON e.conversation = ? AND e.version = wanted.value)"
+)
+EVENTS_OF_TYPE: Final = (
+    "SELECT position, conversation, version, schema_version, at, payload FROM events INDEXED BY events_rare"
+    f" WHERE type = ? AND {RARE_WHERE} ORDER BY position"
 )
 FIRST_SINCE: Final = "SELECT min(position) FROM compactions INDEXED BY compactions_at WHERE at >= ?"
 

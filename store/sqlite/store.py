@@ -27,10 +27,21 @@ from timeline.errors import (
     StoreReadOnly,
 )
 from timeline.facts.extracting import FORM
-from timeline.ports import Appended, ChainedEvent, ConversationInfo, Expected, Home, Rehearsal, Removal, Snapshot, StoredWindow
+from timeline.ports import (
+    Appended,
+    ChainedEvent,
+    ConversationInfo,
+    Expected,
+    Finding,
+    Home,
+    Rehearsal,
+    Removal,
+    Snapshot,
+    StoredWindow,
+)
 from timeline.queries import FactReach
 
-from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
+from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode, encode_snapshot
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
 from ..queries import QueryMixin
 from . import statements
@@ -42,8 +53,9 @@ from .facts import catch_up as catch_up_facts
 from .files import Durability, advice, connect_writer, exists, started
 from .holding import log
 from .identity import Place
+from .mending import mend
 from .reading import open_alone, open_beside
-from .removing import RETENTION, rehearse, remove, remove_values, setting, shrink, take_lease
+from .removing import RETENTION, rehearse, remove, remove_values, replace_snapshot, setting, shrink, take_lease
 from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
 
@@ -437,6 +449,19 @@ class SQLiteStore(QueryMixin):
                     yield ChainedEvent(part.conversation, *row)
                 version = rows[-1][0]
 
+    async def examine(self) -> list[Finding]:
+        """Compare all that is derived from the log with the log, on a private copy; see `Proofs.examine`."""
+        return await self._on_copy(partial(mend, where=str(self.file)))
+
+    async def mend(self) -> list[Finding]:
+        """Make anew what is derived from the log and differs from it; see `Proofs.mend`."""
+        return await self._do(partial(mend, where=str(self.file)))
+
+    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+        """Put a snapshot of the log in the place of the stored one; see `Proofs.replace_snapshot`."""
+        draft = None if snapshot is None else encode_snapshot(snapshot)
+        await self._do(partial(replace_snapshot, key=await self._key(conversation), draft=draft))
+
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
         rows = await self._rows(statements.SETTING, RETENTION)
@@ -465,19 +490,23 @@ class SQLiteStore(QueryMixin):
 
         The copy is a temporary database of SQLite's own: a file without a name, which goes with its connection.
         """
+        return await self._on_copy(partial(rehearse, conversations=conversations, where=str(self.file)))
+
+    async def _on_copy(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do work on a private copy of the database, which goes with it."""
         await self._rows(statements.STORE)  # the store is open, and its file in its place
         # Cancelling the caller does not reach the copy: it must not be closed under a thread that works on it.
-        work = asyncio.create_task(self._rehearsed(conversations))
-        work.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(work)
+        done_there = asyncio.create_task(self._done_on_copy(work))
+        done_there.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(done_there)
 
-    async def _rehearsed(self, conversations: Collection[str]) -> Rehearsal:
+    async def _done_on_copy(self, work: Callable[[sqlite3.Connection], T]) -> T:
         copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         know_packed(copy)
 
-        def rehearse_and_close() -> Rehearsal:
+        def work_and_close() -> T:
             with closing(copy):
-                return rehearse(copy, conversations, str(self.file))
+                return work(copy)
 
         try:
             try:
@@ -485,7 +514,7 @@ class SQLiteStore(QueryMixin):
             except BaseException:
                 copy.close()
                 raise
-            return await asyncio.to_thread(rehearse_and_close)
+            return await asyncio.to_thread(work_and_close)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
 
