@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -75,7 +76,18 @@ _LAST: Final = 2**63 - 1
 
 def forget(connection: sqlite3.Connection, key: int, version: int) -> None:
     """Remove the facts that a redacted block made known, or names, or that were made of it as a call."""
-    connection.execute(statements.FORGET_FACTS, (key, version, version, key, version))
+    of_block = (key, version, version, key, version)
+    connection.execute(statements.UNPROVE_FACTS, of_block)
+    connection.execute(statements.FORGET_FACTS, of_block)
+
+
+def proof_of(connection: sqlite3.Connection, position: int, link: bytes) -> bytes:
+    """Return what vouches for the facts of an event that is scavenged: nothing else says what they were.
+
+    The first byte is that of no form of a packed payload, whose place it takes.
+    """
+    rows = connection.execute(statements.FACTS_AT, (position,)).fetchall()
+    return b"\x00" + sha256(b"f" + link + json.dumps(rows).encode()).digest()[:16]
 
 
 def catch_up(connection: sqlite3.Connection, until: int) -> int:

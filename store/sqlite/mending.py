@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import contextmanager, suppress
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import StoreCorrupt
@@ -21,8 +21,8 @@ from timeline.ports import Finding
 
 from ..digests import rows_of
 from . import conversation_rows, digest_rows, statements
-from .facts import reach
-from .removing import RETENTION, set_pragma
+from .facts import proof_of, reach
+from .removing import PROOF, RETENTION, set_pragma
 from .search import FORM as SEARCH_FORM
 from .search import index_up_to
 
@@ -134,7 +134,8 @@ def _settings(connection: sqlite3.Connection) -> list[Finding]:
         f"the setting {name!r} has the value {value!r}" for name, value in stored.items() if not _valid(name, value)
     ]
     kept = stored.get(RETENTION)
-    if kept is not None and stored.get(f"{RETENTION}.proof") not in {None, sha256_hex(kept)}:
+    proof = stored.get(f"{RETENTION}{PROOF}")
+    if proof is not None and (kept is None or proof != sha256_hex(kept)):
         problems.append(f"the retention {kept!r} is not the one that was set")
     return [Finding("settings", problem, derivable=False) for problem in problems]
 
@@ -287,10 +288,11 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
     """Compare the rows of facts with the facts that the log gives, up to where a query has brought them."""
     stored = connection.execute("SELECT form, position FROM main.facts_progress").fetchall()
     ((head,),) = connection.execute(statements.HEAD_POSITION).fetchall()
-    sound = len(stored) == 1 and 0 <= stored[0][1] <= head
+    sound = len(stored) == 1 and 0 < stored[0][0] <= FACT_FORM and 0 <= stored[0][1] <= head
     if sound and stored[0][0] != FACT_FORM:
         return []  # the next query drops them, and makes those of this release
     found = [] if sound else [Finding("facts", "the record of how far they reach is damaged", derivable=True)]
+    found += _capped("facts", chain(_homeless(connection), _changed(connection)), derivable=False)
     reached = stored[0][1] if sound else 0
     with _shadows(connection, facts="position, number", facts_progress="form"):
         connection.execute("INSERT INTO temp.facts_progress (form, position) VALUES (?, 0)", (FACT_FORM,))
@@ -307,7 +309,6 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
             _only_in(connection, made, "SELECT * FROM temp.facts"),
             lambda row: f"fact {row[1]} at position {row[0]} ({row[8]})",
         )
-        found += _capped("facts", _homeless(connection), derivable=False)
         if any(each.derivable for each in found):
             with _transaction(connection):
                 connection.execute(f"DELETE FROM main.facts AS f WHERE {_MADE_FROM_THE_LOG}")  # noqa: S608
@@ -325,6 +326,12 @@ def _homeless(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"fact {number} at position {position} is of no event of its conversation"
 
 
+def _changed(connection: sqlite3.Connection) -> Iterator[str]:
+    for position, key, version, link, proof in connection.execute(statements.PROVED_FACTS):
+        if proof_of(connection, position, link or b"") != proof:
+            yield f"the facts of version {version} of conversation number {key}, which was scavenged, were changed"
+
+
 def _search(connection: sqlite3.Connection) -> list[Finding]:
     """Compare the full-text index with one that is made of the log anew, word by word."""
     stored = connection.execute("SELECT form, position FROM main.search_progress").fetchall()
@@ -332,9 +339,9 @@ def _search(connection: sqlite3.Connection) -> list[Finding]:
     if not there and not stored:
         return []
     ((head,),) = connection.execute(statements.HEAD_POSITION).fetchall()
-    if len(stored) == 1 and stored[0][0] != SEARCH_FORM and there:
+    if len(stored) == 1 and 0 < stored[0][0] < SEARCH_FORM and there:
         return []  # the next search makes the index of this release
-    if not there or len(stored) != 1 or not 0 <= stored[0][1] <= head:
+    if not there or len(stored) != 1 or stored[0][0] != SEARCH_FORM or not 0 <= stored[0][1] <= head:
         problem = "the record of how far the index reaches is damaged"
     else:
         problem = _search_differs(connection, stored[0][1])
@@ -362,7 +369,7 @@ def _search_differs(connection: sqlite3.Connection, reached: int) -> str:
                 connection.execute("ROLLBACK")
             return f"the index is damaged: {damage}"
         finally:
-            for name in ("stored_words", "made_words", "search_index"):
+            for name in ("stored_terms", "stored_words", "made_words", "search_index"):
                 connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
 
 
@@ -378,6 +385,9 @@ def _first_difference(connection: sqlite3.Connection) -> str:
     for schema, name in (("main", "stored_words"), ("temp", "made_words")):
         connection.execute(f"CREATE VIRTUAL TABLE temp.{name} USING fts5vocab ('{schema}', 'search_index', 'instance')")
     words = "SELECT term, doc, col, offset FROM temp.{}"  # in the order of the index, in both
+    lost = _first_lost(connection)
+    if lost:
+        return f"the word {lost!r} is in the index, and a search does not find it"
     pairs = zip_longest(
         connection.execute(words.format("stored_words")), connection.execute(words.format("made_words"))
     )
@@ -385,6 +395,16 @@ def _first_difference(connection: sqlite3.Connection) -> str:
         if stored_word != made_word:
             word, position = (stored_word or made_word)[:2]
             return f"the word {word!r} of position {position} is not in the index as the log has it"
+    return ""
+
+
+def _first_lost(connection: sqlite3.Connection) -> str:
+    """Return a word that a search does not find as often as the index has it: FTS5's own check overlooks that."""
+    connection.execute("CREATE VIRTUAL TABLE temp.stored_terms USING fts5vocab ('main', 'search_index', 'row')")
+    for word, texts in connection.execute("SELECT term, doc FROM temp.stored_terms"):
+        found = connection.execute("SELECT count(*) FROM main.search_index('\"' || ? || '\"')", (word,))
+        if found.fetchone() != (texts,):
+            return str(word)
     return ""
 
 

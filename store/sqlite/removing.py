@@ -21,7 +21,7 @@ from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 from ..codec import decode_snapshot
 from ..removal import Bounds, bounds, named_in
 from . import statements
-from .facts import reach
+from .facts import proof_of, reach
 from .log_head import NOWHERE, SQLiteLog
 from .search import drop_other_form, forget_text
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ..codec import Row, SnapshotDraft
 
 _KEPT: Final = json.dumps(sorted(KEPT_TYPES))
+PROOF: Final = ".proof"
+"""Behind the name of a setting: the hash of its value, without which nothing would tell a changed one."""
 _DUE: Final = "shrink"
 _TURN: Final = "turn"
 RETENTION: Final = "retention"
@@ -123,11 +125,11 @@ def _blank(connection: sqlite3.Connection, key: int, rows: list[Row]) -> None:
     drop_other_form(connection)
     for position, _, payload, *_ in rows:
         forget_text(connection, key, position, payload)
-    connection.executemany(statements.BLANK, [(_left(*rest), position) for position, _, _, *rest in rows])
-
-
-def _left(type_: str, path: str | None, link: bytes | None) -> bytes | None:
-    return None if link is None else remains(link, type_, path)
+    left = []
+    for position, _, _, type_, path, link in rows:
+        proofs = (None, None) if link is None else (remains(link, type_, path), proof_of(connection, position, link))
+        left.append((*proofs, position))
+    connection.executemany(statements.BLANK, left)
 
 
 def _note_size(connection: sqlite3.Connection) -> None:
@@ -243,6 +245,7 @@ def setting(connection: sqlite3.Connection, name: str, value: str) -> None:
     """
     with _transaction(connection):
         connection.execute(statements.SET, (name, value))
+        connection.execute(statements.SET, (f"{name}{PROOF}", sha256_hex(value)))
 
 
 def take_lease(connection: sqlite3.Connection, runner: str, now: datetime, until: datetime) -> datetime | None:

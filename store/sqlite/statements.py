@@ -232,12 +232,12 @@ TO_REMOVE: Final = (
     f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
 )
 BLANK: Final = (
-    "UPDATE events SET payload = '', packed = NULL, checksum = '', salt = ?, tokens = NULL,"
+    "UPDATE events SET payload = '', checksum = '', salt = ?, packed = ?, tokens = NULL,"
     f" turn_id = CASE WHEN {RARE_WHERE} THEN type END,"
     f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
 )
 """A rare event gets another type, so that the indexes of rare events find none that is not there. Its link covers its
-own type, which stays in the place of its turn."""
+own type, which stays in the place of its turn; what vouches for its facts takes the place of a packed payload."""
 NEWEST_SCAVENGED: Final = (
     f"{_LINEAGE_UP_TO}SELECT coalesce(max((SELECT max(e.version) FROM events AS e INDEXED BY events_scavenged"
     f" WHERE e.conversation = l.key AND e.version <= l.last AND e.{SCAVENGED_WHERE})), 0) FROM lineage AS l"
@@ -393,6 +393,20 @@ FORGET_FACTS: Final = (
     "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
     " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"
 )
+UNPROVE_FACTS: Final = (
+    "UPDATE events SET packed = NULL WHERE checksum = '' AND position IN (SELECT f.position FROM facts AS f"
+    " WHERE f.conversation = ? AND (f.version = ? OR f.call = ?"
+    " OR f.position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?)))"
+)
+FACTS_AT: Final = (
+    "SELECT number, kind, failed, status, version, call, subject, tool, detail, path, source FROM facts"
+    " WHERE position = ? ORDER BY number"
+)
+PROVED_FACTS: Final = (
+    "SELECT e.position, e.conversation, e.version, e.link, e.packed FROM events AS e"
+    f" WHERE e.{SCAVENGED_WHERE} AND e.packed IS NOT NULL"
+)
+"""Reads a whole index, as a verification does."""
 FACTS_PROGRESS: Final = "SELECT position FROM facts_progress WHERE form = ?"
 FORGET_FACTS_PROGRESS: Final = "DELETE FROM facts_progress"
 SET_FACTS_PROGRESS: Final = "INSERT OR REPLACE INTO facts_progress (form, position) VALUES (?, ?)"

@@ -294,8 +294,8 @@ class SQLiteStore(QueryMixin):
         for part in await self._lineage(conversation) if await self._rows(statements.INFO, conversation) else ():
             for (version,) in await self._rows(statements.AT_PATH, part.key, part.base, part.last, path):
                 raise StoreCorrupt(
-                    f"{self.file}: event {version} of conversation {conversation!r} has the path {path!r}, and the index"
-                    f" of paths does not lead to it. {_CURE}"
+                    f"{self.file}: event {version} of conversation {conversation!r} has the path {path!r}, and the"
+                    f" index of paths does not lead to it. {_CURE}"
                 )
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
@@ -324,8 +324,8 @@ class SQLiteStore(QueryMixin):
         start = 1 if snapshot is None else snapshot.window_start
         if info.window_start != start:
             raise StoreCorrupt(
-                f"{self.file}: the window of conversation {conversation!r} begins at {info.window_start} in its row, and"
-                f" at {start} in its snapshot. {_CURE}"
+                f"{self.file}: the window of conversation {conversation!r} begins at {info.window_start} in its row,"
+                f" and at {start} in its snapshot. {_CURE}"
             )
         carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < info.window_start})
         events = await self.read_versions(conversation, carried) if carried else []

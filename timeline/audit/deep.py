@@ -37,7 +37,7 @@ class Difference(Frozen):
 
 
 class DeepReport(Frozen):
-    """The result of verifying a store in depth: what differs, and a report for each conversation; ``ok`` if all holds."""
+    """The result of verifying a store in depth: what differs, and a report for each conversation; ``ok`` if none."""
 
     ok: bool
     differences: tuple[Difference, ...]

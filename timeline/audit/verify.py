@@ -56,8 +56,8 @@ class VerifyReport(Frozen):
     that `timeline scavenge` removed; ``blocks``, ``compactions`` and ``calls`` are those that are left.
 
     ``head`` is the link of the newest event in hexadecimal: kept elsewhere, it proves the log up to there later.
-    ``proved``, ``unproved`` and ``rewritten`` are those of `timeline.audit.proof.Proof`; ``proved_until`` is the version
-    of the event that has the head which was given.
+    ``proved``, ``unproved`` and ``rewritten`` are those of `timeline.audit.proof.Proof`; ``proved_until`` is the
+    version of the event that has the head which was given.
     """
 
     ok: bool
