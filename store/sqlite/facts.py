@@ -351,6 +351,11 @@ class SQLiteFacts:
         }
         rows = await self.rows(statements.MERGED_FACTS, parameters | {"request": NUMBERS["request"]})
         firsts = await self.rows(statements.FIRST_FACTS, parameters)
+        if len(rows) != len(firsts):
+            raise StoreCorrupt(
+                f"facts of conversation {conversation!r} are of events that are not there. `timeline repair` makes them"
+                " anew; `timeline verify --deep` lists all damage."
+            )
         return record_from((_entry(*pair) for pair in zip(rows, firsts, strict=True)), most)
 
     async def _scope(self, conversation: str) -> _Scope:
