@@ -508,11 +508,11 @@ class MemoryStore(QueryMixin):
         log = self._log(conversation)
         return log.link_at(log.version)
 
-    async def chained(self, conversation: str, *, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+    async def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
         """Iterate over all events of a conversation as they are kept; see `Proofs.chained`."""
         log = self._log(conversation)
         own = (part.chained(log.version if part is log else last) for part, last in reversed(list(log.lineage())))
-        for event in self._paged(chain.from_iterable(own), page):
+        for event in self._paged((event for event in chain.from_iterable(own) if event.version > after), page):
             yield event
 
     async def examine(self) -> list[Finding]:

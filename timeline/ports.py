@@ -286,8 +286,8 @@ class Proofs(Protocol):
         """
         ...
 
-    def chained(self, conversation: str, *, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
-        """Iterate over all events of a conversation as they are stored, scavenged and shared ones too, by version.
+    def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events behind a version as they are stored, scavenged and shared ones too, by version.
 
         Nothing is checked: `timeline.audit.proof` does that. No lock or cursor is held between two pages.
 

@@ -193,7 +193,7 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
         position, key, version, at, path, block = event
         if version in redacted[key]:
             continue
-        moment = datetime.fromisoformat(at)
+        moment = _moment(at)
         done: list[FactRow] = []
         call = calls.get(position)
         if call is not None and isinstance(block, ToolResult) and call[0] not in redacted[key]:
@@ -236,6 +236,19 @@ def _calls_of(results: Sequence[_Stored]) -> Asking[dict[int, tuple[int, Call]]]
                 if version and (call := _call(text)) is not None:
                     calls[result.position] = (version, call)
     return calls
+
+
+def _moment(at: str) -> datetime:
+    """Read the time of an event.
+
+    Raises:
+        StoreCorrupt: it is none.
+    """
+    try:
+        return datetime.fromisoformat(at)
+    except ValueError:
+        cure = "`timeline verify --deep` lists all damage; restore a backup."
+        raise StoreCorrupt(f"the time {at!r} of an event is damaged. {cure}") from None
 
 
 def _block(payload: str) -> Block | None:
@@ -329,7 +342,7 @@ class SQLiteFacts:
                 coverages[view] = await self._coverage(view)
             covered = found.row.version in coverages[view]
             if wanted.covered in {None, covered}:
-                moment = datetime.fromisoformat(found.at)
+                moment = _moment(found.at)
                 yield stored_fact(found.row, found.conversation, moment, found.path, covered=covered)
 
     async def record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
@@ -455,7 +468,7 @@ def _entry(row: Row, first: Row) -> FactEntry:
         first=first[3],
         last=last,
         path=block_path(kept, path),
-        at=datetime.fromisoformat(at),
+        at=_moment(at),
         tool=tool,
         status=status,
         detail=detail,

@@ -439,11 +439,11 @@ class SQLiteStore(QueryMixin):
             raise ConversationNotFound(conversation)
         return bytes(rows[0][0] or b"")
 
-    async def chained(self, conversation: str, *, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+    async def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
         """Iterate over all events of a conversation as they are stored; see `Proofs.chained`."""
         parts = await self._lineage(conversation)
         for part in parts:
-            version = part.base
+            version = max(part.base, after)
             while rows := await self._rows(statements.CHAINED, part.key, version, part.last, checked_page(page)):
                 for row in rows:
                     yield ChainedEvent(part.conversation, *row)
