@@ -161,7 +161,7 @@ def encode(  # noqa: PLR0917 - the parts of an append
         drafts,
         expected,
         dict(values) if values else NO_VALUES,
-        None if snapshot is None else snapshot_draft(snapshot),
+        None if snapshot is None else encode_snapshot(snapshot),
         title,
         parent,
         fork,
@@ -281,11 +281,11 @@ def tokens_of(payload: Payload) -> int | None:
     return payload.tokens if type(payload) is BlockAppended else _block_and_tokens(payload)[1]
 
 
-def snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
-    """Encode a snapshot.
+def encode_snapshot(snapshot: Snapshot) -> SnapshotDraft:
+    """Validate and encode a snapshot.
 
     Raises:
-        InvalidBlock: it cannot be stored.
+        InvalidBlock: its window starts nowhere, or it cannot be stored.
     """
     if not 1 <= snapshot.window_start <= _LARGEST:
         raise InvalidBlock("snapshot", f"a window starts at version 1 or later, not {snapshot.window_start}")

@@ -10,7 +10,7 @@ from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from timeline.blocks import ToolCall, ToolResult, instant_text
@@ -32,8 +32,10 @@ from timeline.frozen import sha256_hex
 from timeline.ports import (
     KEPT_TYPES,
     Appended,
+    ChainedEvent,
     ConversationInfo,
     Expected,
+    Finding,
     Home,
     Rehearsal,
     Removal,
@@ -43,7 +45,7 @@ from timeline.ports import (
 from timeline.queries import FactReach
 
 from . import append_rules
-from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode, seal_of, snapshot_draft, tokens_of
+from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode, encode_snapshot, seal_of, tokens_of
 from .digests import Reversion, rows_of
 from .erasures import Erasing, check_forks_choice, erasure_report
 from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
@@ -122,7 +124,7 @@ class _Log:
     def version(self) -> int:
         return self.base + len(self.rows)
 
-    def chain(self, batch: Batch, number: int) -> None:
+    def append_link(self, batch: Batch, number: int) -> None:
         """Link its newest event, of a batch and at that place in it, behind the one before."""
         _, version, id_, type_, schema_version, at, _, hashed, *_ = self.rows[-1]
         salt, c = seal_of(batch, number, hashed)
@@ -136,6 +138,15 @@ class _Log:
         c = commitment(salt, hashed)
         new = link(self.link_at(version - 1), self.id, version, id_, type_, schema_version, at, c)
         self.links.append(Linked(salt if hashed else remains(new, type_, path), c, new))
+
+    def chained(self, until: int) -> Iterator[ChainedEvent]:
+        """Return its own events up to a version as the chain has them."""
+        for row, linked in zip(self.rows[: until - self.base], self.links, strict=False):
+            position, version, id_, type_, schema_version, at, _, hashed, path, turn_id, _ = row
+            own_type = turn_id if turn_id is not None and not hashed else type_
+            yield ChainedEvent(
+                self.id, version, position, id_, own_type, schema_version, at, path, hashed, linked.salt, *linked[1:]
+            )
 
     def link_at(self, version: int) -> bytes:
         """Return the link at a version, shared ones included; `START` before the first event."""
@@ -286,7 +297,7 @@ class _Log:
         done = 0
         for draft in (self.snapshot, *self.bases.values()):
             old = _decoded(self, draft)
-            if draft is None or old is None or (new := snapshot_draft(change(old))) == draft:
+            if draft is None or old is None or (new := encode_snapshot(change(old))) == draft:
                 continue
             done += 1
             if draft is self.snapshot:
@@ -387,7 +398,7 @@ class MemoryStore(QueryMixin):
             hashed = draft.checksum(batch.conversation, version)
             row = (len(self._all) + 1, version, *draft[:4], draft.payload, hashed, *draft[4:7])
             log.rows.append(row)
-            log.chain(batch, number)
+            log.append_link(batch, number)
             log.ids[draft.event_id] = version
             if draft.path is not None:
                 log.paths[draft.path] = version
@@ -553,6 +564,33 @@ class MemoryStore(QueryMixin):
         redactions = ((id_, row) for id_, row in self._all if row[3] == "block.redacted")
         gone = {(id_, redacted_version(row[6])) for id_, row in redactions}
         return ((id_, row) for id_, row in self._all if row[7] and (id_, row[1]) not in gone)
+
+    async def chain_head(self, conversation: str) -> bytes:
+        """Return the link of a conversation's newest event."""
+        log = self._log(conversation)
+        return log.link_at(log.version)
+
+    async def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events of a conversation as they are kept; see `Proofs.chained`."""
+        log = self._log(conversation)
+        own = (part.chained(log.version if part is log else last) for part, last in reversed(list(log.lineage())))
+        for event in self._paged((event for event in chain.from_iterable(own) if event.version > after), page):
+            yield event
+
+    async def examine(self) -> list[Finding]:
+        """Return nothing: all that is derived is made from the log when it is asked for."""
+        self._check_open()
+        return []
+
+    async def mend(self) -> list[Finding]:
+        """Return nothing, as `examine` does."""
+        return await self.examine()
+
+    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+        """Put a snapshot in the place of the kept one; see `Proofs.replace_snapshot`."""
+        log = self._log(conversation)
+        log.snapshot = None if snapshot is None else encode_snapshot(snapshot)
+        log.window_start = 1 if snapshot is None else snapshot.window_start
 
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
@@ -742,6 +780,7 @@ class MemoryStore(QueryMixin):
             (fact._replace(row=fact.row._replace(position=moved[fact.row.position])) for fact in known),
             key=lambda fact: (fact.row.position, fact.row.number),
         )
+        log.created_at = log.rows[0][5]
         log.ids |= {row[2]: row[1] for row in log.rows}
         log.paths = paths | log.paths
         log.calls = calls

@@ -352,7 +352,97 @@ class Forgetting(Protocol):
         ...
 
 
-class EventStore(Queries, Scavenging, Forgetting, Protocol):
+@dataclass(frozen=True, slots=True)
+class ChainedEvent:
+    """An event as the chain has it, without its payload; see `timeline.events.chain`.
+
+    Attributes:
+        conversation: the log that it belongs to; of a fork's shared past that is its parent.
+        version: see `Event`, as for the next five.
+        position: see ``version``.
+        id: see ``version``.
+        schema_version: see ``version``.
+        at: the time as it is stored.
+        type: the type that the link covers; a removed event's own, not the one that stands for it in other reads.
+        path: path of the block that it appends.
+        checksum: see ``version``; empty if the event was scavenged.
+        salt: with a salt, ``c`` is the commitment to ``checksum``. None if the payload was erased. A scavenged event
+            has that of `chain.remains`.
+        c: the commitment; None, as the link, up to what was scavenged before the store kept a chain.
+        link: the link behind the event before it.
+    """
+
+    conversation: str
+    version: int
+    position: int
+    id: str
+    type: str
+    schema_version: int
+    at: str
+    path: str | None
+    checksum: str
+    salt: bytes | None
+    c: bytes | None
+    link: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an examination found: the kind of data, what is wrong, and whether `Proofs.mend` makes it anew."""
+
+    what: str
+    problem: str
+    derivable: bool
+
+
+class Proofs(Protocol):
+    """The part of a store that lets its log be proved, and what is derived from the log be checked and made anew."""
+
+    async def chain_head(self, conversation: str) -> bytes:
+        """Return the link of a conversation's newest event, as its row has it: whoever keeps it can prove the log.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events behind a version as they are stored, scavenged and shared ones too, by version.
+
+        Nothing is checked: `timeline.audit.proof` does that. No lock or cursor is held between two pages.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def examine(self) -> list[Finding]:
+        """Compare all that is derived from the log with what it is derived from, and return what differs.
+
+        It is done on a copy that nobody else can open, so the store stays as it is, and appends go on.
+        """
+        ...
+
+    async def mend(self) -> list[Finding]:
+        """Make anew what is derived from the log and differs from it; return what was found, as `examine` does.
+
+        No event is changed. What was derived from events that are gone stays.
+
+        Raises:
+            StoreReadOnly: the store may not be written to.
+        """
+        ...
+
+    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+        """Put a snapshot of the log in the place of the stored one; None removes it, and the window begins at 1.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+
+class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
     """An append-only store of conversations. `timeline.store.testing.StoreContract` is this docstring as tests.
 
     Every event of an append, its values and its snapshot are written in one transaction, or none is. Reads see whole

@@ -20,7 +20,7 @@ from ..removal import named_in
 from . import statements
 from .chaining import chain_whole
 from .log_head import NOWHERE, SQLiteLog
-from .removing import note_size, setting_to, transaction
+from .removing import note_size, set_pragma, transaction
 from .rewriting import drop_values
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase
         ConversationNotFound, ForksRemain, UnderLegalHold: as for `Forgetting.erase`.
         sqlite3.Error: the database failed; nothing was erased.
     """
-    with setting_to(connection, "secure_delete", "ON"), transaction(connection):
+    with set_pragma(connection, "secure_delete", "ON"), transaction(connection):
         try:
             log = SQLiteLog(connection, conversation)
         except ConversationErased:  # once more: its bytes may still be in the files
@@ -62,6 +62,7 @@ def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase
         for id_ in reversed(erased):  # a fork before its parent, which it refers to
             _erase_one(connection, id_, reason, at, counts, named)
         counts["values"] += drop_values(connection, named)
+        connection.execute(statements.PULL_FACTS_PROGRESS)
     return Erasing(erased, copied, dict(counts))
 
 
@@ -111,6 +112,9 @@ def _cut_loose(connection: sqlite3.Connection, fork: str) -> str:
                 if key == log.key:  # before its twin: version, id and path are unique
                     connection.execute(statements.TAKE_OUT, (position,))
                 _move(connection, log.key, fork, position, columns)
+                if key == log.key:
+                    for statement in (statements.DROP_ENTRIES, statements.DROP_COMPACTION, statements.DROP_FACTS_AT):
+                        connection.execute(statement, (position,))
             after = rows[-1][1]
     connection.execute(statements.CUT_LOOSE, (log.key,))
     chain_whole(connection, log.key)
@@ -122,7 +126,9 @@ def _move(connection: sqlite3.Connection, key: int, fork: str, position: int, co
     version, id_, type_, schema, at, _path, _turn, _tokens, payload, packed, old = columns
     text = payload if packed is None else unpacked(packed)  # type: ignore[arg-type] # a column of bytes
     hashed = old and checksum(fork, version, id_, type_, schema, at, text)  # type: ignore[arg-type] # columns of a row
-    new = connection.execute(statements.COPY_EVENT, (key, *columns[:-1], hashed)).lastrowid
+    # Of a scavenged event its own place of the packed payload vouched for the facts, at the old position.
+    packed = packed if old else None
+    new = connection.execute(statements.COPY_EVENT, (key, *columns[:-2], packed, hashed)).lastrowid
     connection.execute(statements.MOVE_FACTS, (new, key, position))
     connection.execute(statements.MOVE_COMPACTION, (new, key, position))
     connection.execute(statements.MOVE_ENTRIES, (new, position))

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import ConversationNotFound, StoreLocked
 from timeline.events.chain import remains
+from timeline.frozen import sha256_hex
 from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 
 from ..codec import decode_snapshot
 from ..removal import Bounds, bounds, named_in
 from . import statements
-from .facts import reach
+from .facts import proof_of, reach
 from .log_head import NOWHERE, SQLiteLog
 from .search import drop_other_form, forget_text
 
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from datetime import datetime
 
-    from ..codec import Row
+    from ..codec import Row, SnapshotDraft
 
 _KEPT: Final = json.dumps(sorted(KEPT_TYPES))
+PROOF: Final = ".proof"
+"""Behind the name of a setting: the hash of its value, without which nothing would tell a changed one."""
 _DUE: Final = "shrink"
 _TURN: Final = "turn"
 RETENTION: Final = "retention"
@@ -54,7 +57,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def setting_to(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
+def set_pragma(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
     """Set a pragma for a while. Its earlier value is read first, since builds of SQLite differ in their defaults."""
     (before,) = connection.execute(f"PRAGMA {pragma}").fetchone()
     connection.execute(f"PRAGMA {pragma} = {value}")
@@ -73,7 +76,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         sqlite3.Error: the database failed; nothing was removed.
     """
     # Zeros in place of what is deleted: a step that no `shrink` follows leaves as little behind as it can.
-    with setting_to(connection, "secure_delete", "ON"), transaction(connection):
+    with set_pragma(connection, "secure_delete", "ON"), transaction(connection):
         log = SQLiteLog(connection, conversation)
         if log.key == NOWHERE:
             raise ConversationNotFound(conversation)
@@ -123,16 +126,31 @@ def _blank(connection: sqlite3.Connection, key: int, rows: list[Row]) -> None:
     drop_other_form(connection)
     for position, _, payload, *_ in rows:
         forget_text(connection, key, position, payload)
-    connection.executemany(statements.BLANK, [(_left(*rest), position) for position, _, _, *rest in rows])
-
-
-def _left(type_: str, path: str | None, link: bytes | None) -> bytes | None:
-    return None if link is None else remains(link, type_, path)
+    left = []
+    for position, _, _, type_, path, link in rows:
+        proofs = (None, None) if link is None else (remains(link, type_, path), proof_of(connection, position, link))
+        left.append((*proofs, position))
+    connection.executemany(statements.BLANK, left)
 
 
 def note_size(connection: sqlite3.Connection) -> None:
     """Note, with the first removal since the last `shrink`, that one is due, and the size to compare with."""
     connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
+
+
+def replace_snapshot(connection: sqlite3.Connection, key: int, draft: SnapshotDraft | None) -> None:
+    """Put a snapshot in the place of a conversation's own; without one, remove that.
+
+    Raises:
+        sqlite3.Error: the database failed; the snapshot is as it was.
+    """
+    with transaction(connection):
+        if draft is None:
+            connection.execute(statements.DROP_SNAPSHOT, (key,))
+        else:
+            row = (key, draft.version, draft.body, sha256_hex(draft.body))
+            connection.execute(statements.REPLACE_SNAPSHOT, row)
+        connection.execute(statements.UPDATE_WINDOW_START, (1 if draft is None else draft.window_start, key))
 
 
 def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -146,7 +164,7 @@ def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
     """
     (until,) = connection.execute(statements.HEAD_POSITION).fetchone()
     named = _named(connection, statements.NAMING_EVENTS, 0)
-    with setting_to(connection, "secure_delete", "ON"), transaction(connection):
+    with set_pragma(connection, "secure_delete", "ON"), transaction(connection):
         named |= _named(connection, statements.NAMING_EVENTS, until)
         named |= _named(connection, statements.NAMING_SNAPSHOTS, NOWHERE, NOWHERE)
         sizes = connection.execute(statements.SIZES_OF_VALUES, ("",))
@@ -174,7 +192,7 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     if connection.execute(statements.IS_INDEXED).fetchone()[0]:
         connection.execute(statements.MERGE_INDEX)
     # On disk: the copy that this makes is as large as what stays of the database.
-    with setting_to(connection, "temp_store", "FILE"):
+    with set_pragma(connection, "temp_store", "FILE"):
         connection.execute("VACUUM")
     _empty_log(connection, where)
     connection.execute(statements.UNSET, (_DUE,))
@@ -228,6 +246,7 @@ def setting(connection: sqlite3.Connection, name: str, value: str) -> None:
     """
     with transaction(connection):
         connection.execute(statements.SET, (name, value))
+        connection.execute(statements.SET, (f"{name}{PROOF}", sha256_hex(value)))
 
 
 def take_lease(connection: sqlite3.Connection, runner: str, now: datetime, until: datetime) -> datetime | None:

@@ -16,13 +16,13 @@ from timeline.events import CompactionCompleted
 from timeline.events.encoding import checksum, encode_payload
 from timeline.frozen import sha256_hex
 
-from ..codec import decode_snapshot, snapshot_draft, tokens_of
+from ..codec import decode_snapshot, encode_snapshot, tokens_of
 from ..digests import rows_of
 from ..removal import named_in
 from . import digest_rows, facts, statements
 from .appending import append_within
 from .log_head import NOWHERE, SQLiteLog
-from .removing import note_size, setting_to, transaction
+from .removing import note_size, set_pragma, transaction
 from .search import drop_other_form, forget_text, index_again
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def rewrite(
         sqlite3.Error: the database failed; nothing was written.
     """
     done: Counter[str] = Counter()
-    with setting_to(connection, "secure_delete", "ON"), transaction(connection):
+    with set_pragma(connection, "secure_delete", "ON"), transaction(connection):
         logs = {part.conversation: _found(connection, part) for part, _ in parts}
         for part, _ in parts:
             _check_forks(connection, logs[part.conversation], part, logs)
@@ -125,7 +125,7 @@ def _rewritten(
 ) -> tuple[str, str] | None:
     """Return the new body of a snapshot and its checksum; None where it stays as it is."""
     old = decode_snapshot(conversation, body, stored, where)
-    new = snapshot_draft(change(old)).body
+    new = encode_snapshot(change(old)).body
     return None if new == body else (new, sha256_hex(new))
 
 

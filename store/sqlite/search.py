@@ -52,6 +52,13 @@ def catch_up(connection: sqlite3.Connection, until: int) -> int:
     return reached
 
 
+def index_up_to(connection: sqlite3.Connection, until: int) -> None:
+    """Index all events up to a position, in the open transaction."""
+    reached = 0
+    while reached < until:
+        reached = _index_slice(connection, until)
+
+
 def _index_slice(connection: sqlite3.Connection, until: int) -> int:
     progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
     if progress is None:

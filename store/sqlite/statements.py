@@ -108,6 +108,13 @@ TO_CHAIN_FROM: Final = (
     " FROM conversations WHERE key = ?"
 )
 LAST_LINKED: Final = "SELECT coalesce(max(version), 0) FROM events WHERE conversation = ? AND link IS NOT NULL"
+CHAIN_HEAD: Final = "SELECT head FROM conversations WHERE id = ?"
+CHAINED: Final = (
+    "SELECT e.version, e.position, e.event_id,"
+    f" CASE WHEN e.{SCAVENGED_WHERE} AND e.turn_id IS NOT NULL THEN e.turn_id ELSE e.type END, e.schema_version, e.at,"
+    " e.path, e.checksum, e.salt, e.c, e.link FROM events AS e"
+    " WHERE e.conversation = ? AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?"
+)
 TO_CHAIN: Final = (
     "SELECT position, version, event_id, type, schema_version, at, checksum FROM events"
     " WHERE conversation = ? AND version > ? ORDER BY version LIMIT ?"
@@ -146,6 +153,12 @@ BY_PATH: Final = (
     f"{_LINEAGE}SELECT l.id, {EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
+AT_PATH: Final = "SELECT version FROM events WHERE conversation = ? AND version > ? AND version <= ? AND +path = ?"
+"""Looks through a whole conversation for a path that its index does not lead to."""
+SCAVENGED_BETWEEN: Final = (
+    f"{_LINEAGE}SELECT count(*) FROM lineage AS l CROSS JOIN events AS e INDEXED BY events_scavenged"
+    f" ON e.conversation = l.key AND e.version BETWEEN max(?, l.base + 1) AND min(?, l.last) AND e.{SCAVENGED_WHERE}"
+)
 PATHS_BETWEEN: Final = (
     f"{_LINEAGE}SELECT e.path FROM lineage AS l CROSS JOIN json_each(?) AS bounds"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.version <= l.last"
@@ -176,6 +189,12 @@ PAGE_OF_ALL_OF_RARE_TYPES: Final = (
 VALUES: Final = (
     "SELECT v.hash, v.text FROM json_each(?) AS wanted CROSS JOIN stored_values AS v ON v.hash = wanted.value"
 )
+VALUES_NAMED: Final = (
+    f"SELECT c.id, e.version, {_PAYLOAD_OF_E} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
+    " WHERE e.checksum <> '' AND e.type IN ('conversation.opened', 'policy.changed', 'policy.overridden',"
+    " 'context.rendered')"
+)
+"""Reads the whole log, as a verification does."""
 STORE: Final = "SELECT store FROM identity"
 IS_NAMED: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'identity'"
 LAST_GIVEN: Final = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
@@ -197,6 +216,12 @@ NEWEST_UNDO: Final = (
     "SELECT coalesce(max(version), 0) FROM events INDEXED BY events_rare_within"
     f" WHERE conversation = ? AND type = 'compaction.reverted' AND {RARE_WHERE}"
 )
+OWN_NEWEST_BASE: Final = "SELECT version, body FROM bases WHERE conversation = ? ORDER BY version DESC LIMIT 1"
+PLACE_AT: Final = "SELECT at, link FROM events WHERE conversation = ? AND version = ?"
+OWN_OPENINGS: Final = (
+    "SELECT version, payload FROM events INDEXED BY events_rare_within"
+    f" WHERE conversation = ? AND type = 'conversation.opened' AND {RARE_WHERE} ORDER BY version DESC"
+)
 ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
@@ -206,12 +231,12 @@ TO_REMOVE: Final = (
     f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
 )
 BLANK: Final = (
-    "UPDATE events SET payload = '', packed = NULL, checksum = '', salt = ?, tokens = NULL,"
+    "UPDATE events SET payload = '', checksum = '', salt = ?, packed = ?, tokens = NULL,"
     f" turn_id = CASE WHEN {RARE_WHERE} THEN type END,"
     f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
 )
 """A rare event gets another type, so that the indexes of rare events find none that is not there. Its link covers its
-own type, which stays in the place of its turn."""
+own type, which stays in the place of its turn; what vouches for its facts takes the place of a packed payload."""
 NEWEST_SCAVENGED: Final = (
     f"{_LINEAGE_UP_TO}SELECT coalesce(max((SELECT max(e.version) FROM events AS e INDEXED BY events_scavenged"
     f" WHERE e.conversation = l.key AND e.version <= l.last AND e.{SCAVENGED_WHERE})), 0) FROM lineage AS l"
@@ -270,6 +295,12 @@ DROP_ALL_ENTRIES: Final = (
     "DELETE FROM digest_entries WHERE position IN (SELECT position FROM compactions WHERE conversation = ?)"
 )
 DROP_COMPACTIONS: Final = "DELETE FROM compactions WHERE conversation = ?"
+DROP_FACTS_AT: Final = "DELETE FROM facts WHERE position = ?"
+PULL_FACTS_PROGRESS: Final = (
+    "UPDATE facts_progress SET position = min(position, (SELECT coalesce(max(e.position), 0) FROM events AS e))"
+    " WHERE form > 0"
+)
+"""How far the log is read does not lie behind its end, also where the newest events are erased."""
 DROP_FACTS: Final = "DELETE FROM facts WHERE conversation = ?"
 DROP_SNAPSHOT: Final = "DELETE FROM snapshots WHERE conversation = ?"
 DROP_ALL_BASES: Final = "DELETE FROM bases WHERE conversation = ?"
@@ -300,7 +331,10 @@ COPY_BASES: Final = (
     "INSERT OR IGNORE INTO bases (conversation, version, body, checksum)"
     " SELECT ?, version, body, checksum FROM bases WHERE conversation = ? AND version <= ?"
 )
-CUT_LOOSE: Final = "UPDATE conversations SET parent_key = NULL, base = 0, packed = 0, head = NULL WHERE key = ?"
+CUT_LOOSE: Final = (
+    "UPDATE conversations SET parent_key = NULL, base = 0, packed = 0, head = NULL, created_at ="
+    " (SELECT e.at FROM events AS e WHERE e.conversation = conversations.key ORDER BY e.version LIMIT 1) WHERE key = ?"
+)
 LINEAGE_OF: Final = f"{_LINEAGE}SELECT key, base, last FROM lineage"
 
 # --- packing ------------------------------------------------------------------------------------------------------
@@ -339,6 +373,10 @@ REVERT: Final = (
     "UPDATE compactions SET reverted_by = ? WHERE reverted_by IS NULL AND position IN"
     " (SELECT e.position FROM json_each(?) AS wanted CROSS JOIN events AS e"
     " ON e.conversation = ? AND e.version = wanted.value)"
+)
+EVENTS_OF_TYPE: Final = (
+    "SELECT position, conversation, version, schema_version, at, payload FROM events INDEXED BY events_rare"
+    f" WHERE type = ? AND {RARE_WHERE} ORDER BY position"
 )
 FIRST_SINCE: Final = "SELECT min(position) FROM compactions INDEXED BY compactions_at WHERE at >= ?"
 
@@ -428,6 +466,20 @@ FORGET_FACTS: Final = (
     "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
     " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"
 )
+UNPROVE_FACTS: Final = (
+    "UPDATE events SET packed = NULL WHERE checksum = '' AND position IN (SELECT f.position FROM facts AS f"
+    " WHERE f.conversation = ? AND (f.version = ? OR f.call = ?"
+    " OR f.position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?)))"
+)
+FACTS_AT: Final = (
+    "SELECT number, kind, failed, status, version, call, subject, tool, detail, path, source FROM facts"
+    " WHERE position = ? ORDER BY number"
+)
+PROVED_FACTS: Final = (
+    "SELECT e.position, e.conversation, e.version, e.link, e.packed FROM events AS e"
+    f" WHERE e.{SCAVENGED_WHERE} AND e.packed IS NOT NULL"
+)
+"""Reads a whole index, as a verification does."""
 FACTS_PROGRESS: Final = "SELECT position FROM facts_progress WHERE form = ?"
 FORGET_FACTS_PROGRESS: Final = "DELETE FROM facts_progress"
 SET_FACTS_PROGRESS: Final = "INSERT OR REPLACE INTO facts_progress (form, position) VALUES (?, ?)"

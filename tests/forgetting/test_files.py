@@ -14,8 +14,10 @@ from tests.depth import DEPTH
 from tests.forgetting.planted import FOLDED, LEAK, PLAIN, SECRETS, SYSTEM, UNICODE, left_in, places_left, plant
 from tests.recorded import needs_recordings, recorded
 from timeline import policies
+from timeline.audit.deep import verify_deep
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetError, CompactionError, ConversationErased, ImportFailed
+from timeline.events.encoding import checksum
 from timeline.forgetting import find_subject
 from timeline.importers import read_recording
 from timeline.portable import export_log
@@ -63,6 +65,45 @@ async def test_what_is_found_can_be_redacted_until_nothing_is_found(tmp_path: Pa
             report = await timeline.verify()
             assert report.ok, report.problems
     assert places_left(file) == {}
+
+
+@pytest.mark.parametrize("how", ["redact", "erase", "copy"])
+async def test_all_that_is_derived_is_as_the_log_has_it_afterwards(tmp_path: Path, how: str) -> None:
+    """Digests, facts, index, snapshots and rows of conversations; and the chain holds, and vouches for what is new."""
+    async with await SQLiteStore.open(tmp_path / "a.db") as store:
+        await plant(store)
+        assert (await verify_deep(store)).differences == ()
+        if how == "redact":
+            await redact_all(store, PLAIN, UNICODE)
+        elif how == "copy":
+            await store.erase("cards", forks="copy")
+        else:
+            await store.erase("cards.late")
+        for _ in range(2):
+            report = await verify_deep(store)
+            assert (report.differences, [each.problems for each in report.conversations if not each.ok]) == ((), [])
+            _ = [hit async for hit in store.search("write")], [fact async for fact in store.facts()]
+        if how == "redact":
+            assert sum(each.rewritten for each in report.conversations) > 0
+
+
+async def test_what_is_rewritten_without_a_redaction_is_tampering(tmp_path: Path) -> None:
+    """Somebody who takes the salt away, and computes the checksum anew, is found by the chain."""
+    file = tmp_path / "a.db"
+    async with await SQLiteStore.open(file) as store:
+        timeline = await Timeline.open(store, "cards")
+        await timeline.append(UserPrompt(text="Build a flashcard app."))
+        [row] = await store._rows("SELECT event_id, at, payload FROM events WHERE version = 2")
+    payload = row[2].replace("flashcard", "gambling")
+    hashed = checksum("cards", 2, row[0], "block.appended", 1, row[1], payload)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(
+            "UPDATE events SET payload = ?, checksum = ?, salt = NULL WHERE version = 2", (payload, hashed)
+        )
+    async with await SQLiteStore.open(file) as store:
+        timeline = await Timeline.open(store, "cards")
+        report = await timeline.verify()
+    assert any("no redaction says so" in problem for problem in report.problems)
 
 
 async def test_an_erased_conversation_is_in_no_file_of_the_store(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@
 | `facts --json` | a list of `FactRow`; with `--record` of `FactRecordRow`, with `--reach` one `ReachRow` |
 | `search --json` | a list of `FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
+| `verify --deep --json` | a `DeepReport` |
+| `repair --json` | a `RepairReport` |
 | `policies --json` | a list of policies, every field of each |
 | `policies show A --json` | the policy, every field; of two policies one `ComparedRow` |
 
