@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.depth import DEPTH
+from tests.depth import DEPTH, sampled
 from tests.forgetting.planted import FOLDED, LEAK, PLAIN, SECRETS, SYSTEM, UNICODE, left_in, places_left, plant
 from tests.recorded import needs_recordings, recorded
 from timeline import policies
@@ -156,6 +156,7 @@ async def test_a_reader_in_the_way_is_reported_and_a_repetition_ends_it(tmp_path
     assert places_left(file) == {}
 
 
+@sampled
 @pytest.mark.parametrize(
     ("what", "step"),
     [(what, step) for what, last in (("redact", 300), ("erase", 80), ("copy", 300)) for step in range(1, last, STRIDE)],
@@ -222,6 +223,7 @@ async def _played(store: SQLiteStore, file: Path) -> list[str]:
     return ids
 
 
+@sampled
 @needs_recordings
 @pytest.mark.parametrize("source", recorded("*/*")[:: DEPTH.step], ids=lambda path: f"{path.parent.name}/{path.name}")
 async def test_what_was_planted_in_a_recordings_store_goes_without_a_byte(source: Path, tmp_path: Path) -> None:
