@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from timeline.audit.calls import Call
     from timeline.audit.verify import VerifyReport
     from timeline.audit.why import Why
-    from timeline.events import Payload
+    from timeline.events import BlockRedacted, Payload
     from timeline.events.other_payloads import Retention
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
@@ -429,11 +429,18 @@ class Timeline(TimelineView):
                 if conversation is not None:
                     raise
                 continue  # another writer took the free id just now
+            await self._redact_late(log, version, redacted)
             equipment, chosen = self._conversation.equipment, Chosen(past or self.policy)
             branch = type(self)(Conversation(self._store, log, self._clock, equipment, chosen))
             if policy is not None:
                 await branch.use_policy(policy, now=now)
             return branch
+
+    async def _redact_late(self, fork: StoredLog, version: int, known: Sequence[BlockRedacted]) -> None:
+        """Redact in a fork what was redacted here between the look at this log and the fork's first append."""
+        now = (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
+        if new := [redacted for redacted in now if redacted not in known]:
+            await fork.redact_late(new)
 
     async def verify(self) -> VerifyReport:
         """Check every invariant over the whole log, and rebuild every recorded context.

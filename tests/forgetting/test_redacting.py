@@ -194,6 +194,36 @@ async def test_a_fork_of_before_has_it_redacted_as_well(store: EventStore) -> No
     assert (await again.verify()).ok
 
 
+async def test_a_fork_that_is_begun_while_its_parent_is_redacted_does_not_keep_it(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The redaction comes between the fork's look at its parent and its first append, and cannot know the fork."""
+    timeline = await Timeline.open(store, "cards")
+    [call, result] = await timeline.append(
+        ToolCall(call_id="1", name="bash", arguments={"command": "make"}),
+        ToolResult(call_id="1", text=f"{LEAK}. " * 40),
+    )
+    await timeline.hide(result.path, text=f"[it printed {PLAIN}]")
+    await timeline.append(UserPrompt(text="Go on."))
+    append, redacted = type(store).append, False
+
+    async def late(self: Any, conversation: str, *args: Any, **options: Any) -> Any:
+        nonlocal redacted
+        if conversation == "fork" and not redacted:
+            redacted = True
+            await timeline.redact(result.path, WHY)
+        return await append(self, conversation, *args, **options)
+
+    monkeypatch.setattr(type(store), "append", late)
+    fork = await timeline.fork(conversation="fork")
+    assert (await fork.read(call.path)).path == call.path
+    assert left_in((await contexts_of(fork)).encode()) == 0
+    assert left_in(await everything_of(store)) == 0
+    again = await Timeline.open(store, "fork")
+    assert [item.redacted for item in again.window.items] == [False, True, False]
+    assert (await again.verify()).ok
+
+
 async def test_redacting_again_changes_nothing(store: EventStore) -> None:
     """Not one event comes; a run that was killed in between is repeated like this."""
     world = await plant(store)

@@ -128,6 +128,12 @@ class StoredLog:
         )
         return cls(store, twin, clock)
 
+    async def redact_late(self, redacted: Sequence[BlockRedacted]) -> None:
+        """Append what its parent redacted while this fork was begun, with a snapshot that knows nothing of it."""
+        async with self._lock:
+            self._replace_fold(await fold_history(self._store, self._fold.conversation))
+            await self._write(_dated(redacted, self._time(None)), {}, snapshot=True)
+
     @property
     def fold(self) -> Fold:
         """The fold of the log, as far as it was read."""
