@@ -51,7 +51,7 @@ async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None
         ConversationNotFound: there is no such conversation.
         StoreError: the store failed.
     """
-    check = _Chain(store, kept_head)
+    check = _Links(store, kept_head)
     async for event in store.chained(conversation):
         await check.event(event)
     info, stored = await store.info(conversation), await store.chain_head(conversation)
@@ -73,7 +73,7 @@ async def _has_grown(store: EventStore, conversation: str, version: int) -> bool
     return bool(await store.read_versions(conversation, [version + 1]))
 
 
-class _Chain:
+class _Links:
     """A chain under way."""
 
     def __init__(self, store: EventStore, kept_head: bytes | None) -> None:
