@@ -14,12 +14,24 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
-        for part in ("appends", "repeats", "reads", "forks", "digests", "facts", "searches", "scavenging", "faults")
+        for part in (
+            "appends",
+            "chains",
+            "repeats",
+            "reads",
+            "forks",
+            "digests",
+            "facts",
+            "searches",
+            "scavenging",
+            "faults",
+        )
     )
 )
 
 from .appends import AppendContract  # noqa: E402 - after the asserts were announced
 from .cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
+from .chains import ChainContract  # noqa: E402 - after the asserts were announced
 from .digests import DigestContract  # noqa: E402 - after the asserts were announced
 from .facts import FactContract  # noqa: E402 - after the asserts were announced
 from .faults import FaultContract  # noqa: E402 - after the asserts were announced
@@ -42,6 +54,7 @@ class StoreContract(
     FactContract,
     SearchContract,
     ScavengeContract,
+    ChainContract,
     FaultContract,
 ):
     """Every sentence of `EventStore`'s docstrings as a test. Subclasses override `make_store`."""
