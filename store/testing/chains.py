@@ -1,5 +1,9 @@
+"""The contract of the chain, and of what proves and mends a store."""
+
+# ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,8 +26,7 @@ async def _chained(store: EventStore, conversation: str) -> list[ChainedEvent]:
 def _follows(event: ChainedEvent, before: bytes) -> bool:
     """Return whether an event is linked behind another link."""
     place = (event.conversation, event.version, event.id, event.type, event.schema_version, event.at)
-    assert event.c is not None
-    return event.link == link(before, *place, event.c)
+    return event.c is not None and event.link == link(before, *place, event.c)
 
 
 class ChainContract(ContractBase):
@@ -56,7 +59,7 @@ class ChainContract(ContractBase):
             ("b", 5),
             ("b", 6),
         ]
-        assert all(_follows(b, a.link or b"") for a, b in zip(chained, chained[1:], strict=False))
+        assert all(_follows(b, a.link or b"") for a, b in pairwise(chained))
         assert [event async for event in store.chained("b", after=4)] == chained[4:]
 
     async def test_events_keep_the_seals_that_they_come_with(self, store: EventStore) -> None:
@@ -99,7 +102,7 @@ class ChainContract(ContractBase):
         """Neither is what is derived different from the log, nor is anything changed."""
         await store.append("a", [*events(3), block_event("p")])
         assert [found async for found in store.search("hello")]
-        assert [fact async for fact in store.facts()] == []
+        assert [fact async for fact in store.facts()]
         assert await store.examine() == []
         assert await store.mend() == []
 
