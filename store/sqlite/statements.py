@@ -156,8 +156,8 @@ BY_PATH: Final = (
 AT_PATH: Final = "SELECT version FROM events WHERE conversation = ? AND version > ? AND version <= ? AND +path = ?"
 """Looks through a whole conversation for a path that its index does not lead to."""
 SCAVENGED_BETWEEN: Final = (
-    f"{_LINEAGE}SELECT count(*) FROM lineage AS l CROSS JOIN events AS e INDEXED BY events_scavenged"
-    f" ON e.conversation = l.key AND e.version BETWEEN max(?, l.base + 1) AND min(?, l.last) AND e.{SCAVENGED_WHERE}"
+    "SELECT count(*) FROM events INDEXED BY events_scavenged"
+    f" WHERE conversation = ? AND version >= ? AND version <= ? AND {SCAVENGED_WHERE}"
 )
 PATHS_BETWEEN: Final = (
     f"{_LINEAGE}SELECT e.path FROM lineage AS l CROSS JOIN json_each(?) AS bounds"
@@ -191,7 +191,8 @@ VALUES: Final = (
 )
 VALUES_NAMED: Final = (
     f"SELECT c.id, e.version, {_PAYLOAD_OF_E} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
-    " WHERE e.checksum <> '' AND e.type IN ('conversation.opened', 'policy.changed', 'policy.overridden',"
+    " WHERE e.position > 0 AND e.checksum <> ''"
+    " AND e.type IN ('conversation.opened', 'policy.changed', 'policy.overridden',"
     " 'context.rendered')"
 )
 """Reads the whole log, as a verification does."""
@@ -476,8 +477,8 @@ FACTS_AT: Final = (
     " WHERE position = ? ORDER BY number"
 )
 PROVED_FACTS: Final = (
-    "SELECT e.position, e.conversation, e.version, e.link, e.packed FROM events AS e"
-    f" WHERE e.{SCAVENGED_WHERE} AND e.packed IS NOT NULL"
+    "SELECT e.position, e.conversation, e.version, e.link, e.packed FROM events AS e INDEXED BY events_scavenged"
+    f" WHERE e.conversation > 0 AND e.{SCAVENGED_WHERE} AND e.packed IS NOT NULL"
 )
 """Reads a whole index, as a verification does."""
 FACTS_PROGRESS: Final = "SELECT position FROM facts_progress WHERE form = ?"

@@ -232,28 +232,31 @@ class SQLiteStore(QueryMixin):
         async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):
             for row in rows:
                 if types is None:
-                    await self._check_all_between(conversation, version, row[1])
+                    await self._check_all_between(parts, version, row[1])
                 elif row[3] not in types:
                     raise self._misled(conversation, row[1])
                 version = row[1]
                 yield decode(owner, row, str(self.file))
         if types is None:
             last = parts[-1].last if until is None else min(until, parts[-1].last)
-            await self._check_all_between(conversation, version, max(version, last) + 1)
+            await self._check_all_between(parts, version, max(version, last) + 1)
 
-    async def _check_all_between(self, conversation: str, before: int, version: int) -> None:
+    async def _check_all_between(self, parts: Sequence[_Part], before: int, version: int) -> None:
         """Check that of all versions between two that were read one after the other every one was scavenged."""
-        missing = version - before - 1
+        conversation, missing = parts[-1].conversation, version - before - 1
         if missing < 0:
             raise self._misled(conversation, version)
+        if not missing:
+            return
+        for part in parts:
+            bounds = (max(before, part.base) + 1, min(version - 1, part.last))
+            ((scavenged,),) = await self._rows(statements.SCAVENGED_BETWEEN, part.key, *bounds)
+            missing -= scavenged
         if missing:
-            bounds = (before + 1, version - 1)
-            ((scavenged,),) = await self._rows(statements.SCAVENGED_BETWEEN, conversation, *bounds)
-            if scavenged != missing:
-                raise StoreCorrupt(
-                    f"{self.file}: of the versions {bounds[0]} to {bounds[1]} of conversation {conversation!r}"
-                    f" {missing - scavenged} are missing. {_CURE}"
-                )
+            raise StoreCorrupt(
+                f"{self.file}: of the versions {before + 1} to {version - 1} of conversation {conversation!r} {missing}"
+                f" are missing. {_CURE}"
+            )
 
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""

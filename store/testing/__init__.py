@@ -16,6 +16,7 @@ pytest.register_assert_rewrite(
         f"{__name__}.{part}"
         for part in (
             "appends",
+            "chains",
             "repeats",
             "reads",
             "forks",
@@ -31,6 +32,7 @@ pytest.register_assert_rewrite(
 
 from .appends import AppendContract  # noqa: E402 - after the asserts were announced
 from .cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
+from .chains import ChainContract  # noqa: E402 - after the asserts were announced
 from .digests import DigestContract  # noqa: E402 - after the asserts were announced
 from .facts import FactContract  # noqa: E402 - after the asserts were announced
 from .faults import FaultContract  # noqa: E402 - after the asserts were announced
@@ -55,6 +57,7 @@ class StoreContract(
     SearchContract,
     ScavengeContract,
     ForgetContract,
+    ChainContract,
     FaultContract,
 ):
     """Every sentence of `EventStore`'s docstrings as a test. Subclasses override `make_store`."""

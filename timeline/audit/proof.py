@@ -51,16 +51,16 @@ async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None
         ConversationNotFound: there is no such conversation.
         StoreError: the store failed.
     """
-    check = _Chain(store, kept_head)
+    check, last = _Links(store, kept_head), (await store.info(conversation)).version
     async for event in store.chained(conversation):
         await check.event(event)
-    info, stored = await store.info(conversation), await store.chain_head(conversation)
     proof = check.proof
-    # Another writer may have appended meanwhile: then the row is of a later version than the events that were read.
-    if check.version < info.version and not await _has_grown(store, conversation, check.version):
-        proof.problems.append(f"the log ends at version {check.version}, and its row says {info.version}; {_CURE}")
-    elif check.version == info.version and stored != check.previous:
-        proof.problems.append(f"the head of its row is not the link of version {info.version}; {_CURE}")
+    # The head before the version: another writer may append meanwhile, and then the head is not compared.
+    stored, version = await store.chain_head(conversation), (await store.info(conversation)).version
+    if check.version < last:
+        proof.problems.append(f"the log ends at version {check.version}, and its row says {last}; {_CURE}")
+    elif check.version == version and stored != check.previous:
+        proof.problems.append(f"the head of its row is not the link of version {version}; {_CURE}")
     if kept_head is not None and proof.found is None:
         proof.problems.append(
             f"no event has the link {kept_head.hex()}: what it proved was changed or cut off; {_CURE}"
@@ -69,11 +69,7 @@ async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None
     return proof
 
 
-async def _has_grown(store: EventStore, conversation: str, version: int) -> bool:
-    return bool(await store.read_versions(conversation, [version + 1]))
-
-
-class _Chain:
+class _Links:
     """A chain under way."""
 
     def __init__(self, store: EventStore, kept_head: bytes | None) -> None:
