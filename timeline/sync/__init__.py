@@ -149,6 +149,11 @@ class Store(Twin):
     forks = blocking(EventStore.forks)
     rewrite = blocking(EventStore.rewrite)
     erase = blocking(EventStore.erase)
+    chain_head = blocking(EventStore.chain_head)
+    chained = iterating(EventStore.chained)
+    examine = blocking(EventStore.examine)
+    mend = blocking(EventStore.mend)
+    replace_snapshot = blocking(EventStore.replace_snapshot)
 
     def __getattr__(self, name: str) -> Any:
         """Return the twin of a method that only this kind of store has."""
