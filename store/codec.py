@@ -34,6 +34,7 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
+from timeline.events.chain import SALT, commitment, random_salts
 from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.frozen import PLAIN, canonical_json, is_flat, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
@@ -41,9 +42,12 @@ from timeline.ports import ConversationInfo, Expected, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from timeline.events.chain import Seal
+
 
 Row: TypeAlias = tuple[Any, ...]
-"""``(position, version, event_id, type, schema_version, at, payload, checksum)`` as the database returns it."""
+"""``(position, version, event_id, type, schema_version, at, payload, checksum, path, turn_id, tokens)`` as the database
+returns it."""
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _new: Final = tuple.__new__
@@ -101,6 +105,10 @@ class Batch(NamedTuple):
     """The source events of digest rows, each with its place in the append, from 0."""
     redacted: Sequence[tuple[int, int]]
     """The versions of blocks that the append redacts, each with the place of the event that does."""
+    salts: bytes
+    """The salts of the events, one behind the other."""
+    seals: Sequence[Seal]
+    """The seals that the events come with; empty where their payloads are sealed with the salts."""
     shortens: bool
     """Whether the append moves a window or hides blocks: old events are packed behind it."""
 
@@ -120,17 +128,19 @@ class Batch(NamedTuple):
         return sum([len(draft.payload) for draft in self.drafts]) + sum(map(len, self.values.values()))
 
 
-def encode(
+def encode(  # noqa: PLR0917 - the parts of an append
     conversation: str,
     events: Sequence[NewEvent],
     expected: int | Expected,
     values: Mapping[str, str],
     snapshot: Snapshot | None,
+    seals: Sequence[Seal] = (),
 ) -> Batch:
     """Validate and encode an append.
 
     Raises:
-        InvalidBlock: a value cannot be stored: NaN, a text that UTF-8 cannot hold, a value under a wrong hash.
+        InvalidBlock: there are more or fewer seals than events, or a value cannot be stored: NaN, a text that UTF-8
+            cannot hold, a value under a wrong hash.
         DuplicateEvent: the append has the same id twice.
         PathTaken: the append has the same path twice.
     """
@@ -138,6 +148,8 @@ def encode(
     drafts = _drafts(events)
     if len(drafts) > 1:
         _check_unique(conversation, drafts)
+    if seals and len(seals) != len(drafts):
+        raise InvalidBlock("seals", f"{len(drafts)} events have {len(seals)} seals")
     for key, text in values.items():
         _check_text("values", text)
         if sha256_hex(text) != key:
@@ -149,12 +161,14 @@ def encode(
         drafts,
         expected,
         dict(values) if values else NO_VALUES,
-        None if snapshot is None else _snapshot_draft(snapshot),
+        None if snapshot is None else encode_snapshot(snapshot),
         title,
         parent,
         fork,
         [(n, payload) for n, payload in others if type(payload) in _WITH_ROWS] if others else (),
         [(n, payload.version) for n, payload in others if type(payload) is BlockRedacted] if others else (),
+        b"" if seals else random_salts(len(drafts)),
+        seals,
         snapshot is not None or any(type(payload) is BlocksHidden for _, payload in others),
     )
 
@@ -184,6 +198,15 @@ def _check_unique(conversation: str, drafts: Sequence[Draft]) -> None:
     paths = [draft.path for draft in drafts if draft.path is not None]
     if len(set(paths)) < len(paths):
         raise PathTaken(conversation, _repeated(paths))
+
+
+def seal_of(batch: Batch, number: int, hashed: str) -> tuple[bytes | None, bytes]:
+    """Return salt and commitment of an event of a batch, by its checksum; of an erased one those that it came with."""
+    if not batch.seals:
+        salt = batch.salts[number * SALT : (number + 1) * SALT]
+        return salt, commitment(salt, hashed)
+    given, c = batch.seals[number]
+    return given, c if given is None else commitment(given, hashed)
 
 
 def _repeated(items: Iterable[str]) -> str:
@@ -253,7 +276,17 @@ def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
     return block, tokens if type(tokens) is int and 0 <= tokens <= _LARGEST else None
 
 
-def _snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
+def tokens_of(payload: Payload) -> int | None:
+    """Return the tokens that an event's column holds."""
+    return payload.tokens if type(payload) is BlockAppended else _block_and_tokens(payload)[1]
+
+
+def encode_snapshot(snapshot: Snapshot) -> SnapshotDraft:
+    """Validate and encode a snapshot.
+
+    Raises:
+        InvalidBlock: its window starts nowhere, or it cannot be stored.
+    """
     if not 1 <= snapshot.window_start <= _LARGEST:
         raise InvalidBlock("snapshot", f"a window starts at version 1 or later, not {snapshot.window_start}")
     try:
@@ -304,17 +337,20 @@ def decode(conversation: str, row: Row, where: str) -> Event:
     """Read an event from its row; ``where`` names the store in the error.
 
     Raises:
-        StoreCorrupt: the row does not match its checksum, or its payload does not fit its type.
+        StoreCorrupt: the row does not match its checksum, or its payload fits neither its type nor the columns that
+            look-ups and plans read in its place.
     """
-    position, version, event_id, type_, schema_version, at, payload, stored = row
+    position, version, event_id, type_, schema_version, at, payload, stored, *columns = row
     place = f"{where}: event {version} of conversation {conversation!r} (position {position}) is damaged"
     if checksum(conversation, version, event_id, type_, schema_version, at, payload) != stored:
         raise StoreCorrupt(f"{place}: it does not match its checksum. Restore a backup; other events still read.")
     try:
+        decoded = decode_payload(type_, schema_version, payload)
+        _check_columns(decoded, columns)
         return Event(
             id=UUID(event_id),
             at=datetime.fromisoformat(at),
-            payload=decode_payload(type_, schema_version, payload),
+            payload=decoded,
             conversation=conversation,
             version=version,
             position=position,
@@ -322,6 +358,22 @@ def decode(conversation: str, row: Row, where: str) -> Event:
         )
     except (StoreCorrupt, ValueError) as error:
         raise StoreCorrupt(f"{place}: {_first_line(error)}. Restore a backup; other events still read.") from None
+
+
+def _check_columns(payload: Payload, columns: Sequence[object]) -> None:
+    """Check path, turn and tokens of a row: no hash covers them, since the payload has them all."""
+    path, turn_id, tokens = columns
+    if type(payload) is BlockAppended:
+        block: Block | None = payload.block
+        counted: int | None = payload.tokens
+    else:
+        block, counted = _block_and_tokens(payload)
+    if path != (block.path or None if block is not None else None):
+        raise StoreCorrupt(f"its row has the path {path!r}, and its payload another one")
+    if turn_id != (block.turn_id or None if block is not None else None):
+        raise StoreCorrupt(f"its row has the turn {turn_id!r}, and its payload another one")
+    if tokens != counted:
+        raise StoreCorrupt(f"its row has {tokens} tokens, and its payload another number")
 
 
 def decode_info(row: Row, where: str) -> ConversationInfo:

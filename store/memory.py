@@ -9,21 +9,33 @@ from __future__ import annotations
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import islice
+from datetime import UTC, datetime
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from timeline.blocks import ToolCall, ToolResult, instant_text
-from timeline.errors import ConversationNotFound, HistoryUnavailable
+from timeline.errors import (
+    ConversationErased,
+    ConversationNotFound,
+    ForksRemain,
+    HistoryUnavailable,
+    UnderLegalHold,
+    VersionConflict,
+)
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted, appended_block
+from timeline.events.chain import START, commitment, link, random_salts, remains
+from timeline.events.encoding import checksum, encode_payload
+from timeline.events.other_payloads import RetentionSet
 from timeline.facts.extracting import FORM, facts_of_result
 from timeline.facts.record import merged, record_from
 from timeline.frozen import sha256_hex
 from timeline.ports import (
     KEPT_TYPES,
     Appended,
+    ChainedEvent,
     ConversationInfo,
     Expected,
+    Finding,
     Home,
     Rehearsal,
     Removal,
@@ -33,8 +45,9 @@ from timeline.ports import (
 from timeline.queries import FactReach
 
 from . import append_rules
-from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
+from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode, encode_snapshot, seal_of, tokens_of
 from .digests import Reversion, rows_of
+from .erasures import Erasing, check_forks_choice, erasure_report
 from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
 from .failures import checked_page, closed
 from .queries import QueryMixin
@@ -43,12 +56,14 @@ from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
     from uuid import UUID
 
-    from timeline.events import Covers, Event, NewEvent
+    from timeline.events import Covers, Event, NewEvent, Payload
+    from timeline.events.chain import Seal
     from timeline.events.other_payloads import Retention
+    from timeline.ports import ErasureReport, ForksOnErase, Rewriting
     from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
 
     from .codec import Batch, Row, SnapshotDraft
@@ -60,6 +75,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _WHERE: Final = "memory://"
+_GONE: Final = ("", (0, 0, "", "", 0, "", "", "", None, None, None))
+"""What is left at the position of an event that was erased."""
 
 
 class _Known(NamedTuple):
@@ -68,6 +85,14 @@ class _Known(NamedTuple):
     row: FactRow
     at: str
     path: str
+
+
+class Linked(NamedTuple):
+    """What chains an event; see `timeline.events.chain`."""
+
+    salt: bytes | None
+    c: bytes
+    link: bytes
 
 
 @dataclass(slots=True)
@@ -86,6 +111,7 @@ class _Log:
     snapshot: SnapshotDraft | None = None
     bases: dict[int, SnapshotDraft] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    links: list[Linked] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
     paths: dict[str, int] = field(default_factory=dict)
     calls: dict[str, list[int]] = field(default_factory=dict)
@@ -97,6 +123,36 @@ class _Log:
     @property
     def version(self) -> int:
         return self.base + len(self.rows)
+
+    def append_link(self, batch: Batch, number: int) -> None:
+        """Link its newest event, of a batch and at that place in it, behind the one before."""
+        _, version, id_, type_, schema_version, at, _, hashed, *_ = self.rows[-1]
+        salt, c = seal_of(batch, number, hashed)
+        before = self.link_at(version - 1)
+        self.links.append(Linked(salt, c, link(before, self.id, version, id_, type_, schema_version, at, c)))
+
+    def chain_copy(self, row: Row) -> None:
+        """Link its newest event, which was copied into it, in a chain of its own."""
+        _, version, id_, type_, schema_version, at, _, hashed, path, *_ = row
+        salt = random_salts(1)
+        c = commitment(salt, hashed)
+        new = link(self.link_at(version - 1), self.id, version, id_, type_, schema_version, at, c)
+        self.links.append(Linked(salt if hashed else remains(new, type_, path), c, new))
+
+    def chained(self, until: int) -> Iterator[ChainedEvent]:
+        """Return its own events up to a version as the chain has them."""
+        for row, linked in zip(self.rows[: until - self.base], self.links, strict=False):
+            position, version, id_, type_, schema_version, at, _, hashed, path, turn_id, _ = row
+            own_type = turn_id if turn_id is not None and not hashed else type_
+            yield ChainedEvent(
+                self.id, version, position, id_, own_type, schema_version, at, path, hashed, linked.salt, *linked[1:]
+            )
+
+    def link_at(self, version: int) -> bytes:
+        """Return the link at a version, shared ones included; `START` before the first event."""
+        if version > self.base:
+            return self.links[version - self.base - 1].link
+        return START if self.parent is None else self.parent.link_at(version)
 
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
         return [(row[2], row[7], row[0]) for row in self.own(first - 1, last)]
@@ -204,9 +260,51 @@ class _Log:
     def blank(self, version: int) -> Row:
         """Remove the content of an event; return what is left of its row."""
         place = version - self.base - 1
-        position, _, event_id, type_, schema_version, at, _, _ = self.rows[place]
-        self.rows[place] = (position, version, event_id, type_left(type_), schema_version, at, "", "")
+        position, _, event_id, type_, schema_version, at, _, _, path, _, _ = self.rows[place]
+        left = type_left(type_)
+        # As in a database: its link covers its own type, which stays in the place of its turn.
+        turn_id = None if left == type_ else type_
+        self.rows[place] = (position, version, event_id, left, schema_version, at, "", "", path, turn_id, None)
+        _, c, link_ = self.links[place]
+        self.links[place] = Linked(remains(link_, type_, path), c, link_)
         return self.rows[place]
+
+    def overwrite(self, version: int, payload: Payload) -> Row:
+        """Replace the payload of one of its events; return the new row."""
+        place = version - self.base - 1
+        position, _, event_id, type_, schema_version, at, _, _, path, turn_id, _ = self.rows[place]
+        text = encode_payload(payload)
+        hashed = checksum(self.id, version, event_id, type_, schema_version, at, text)
+        columns = (path, turn_id, tokens_of(payload))
+        self.rows[place] = (position, version, event_id, type_, schema_version, at, text, hashed, *columns)
+        self.links[place] = self.links[place]._replace(salt=None)
+        return self.rows[place]
+
+    def forget(self, version: int) -> int:
+        """Drop the facts of a block that goes; return how many."""
+        before = len(self.facts)
+        self.facts = [known for known in self.facts if not self._is_of(known.row, version)]
+        return before - len(self.facts)
+
+    def is_held(self) -> bool:
+        """Return whether a legal hold is on it, by its newest setting, a shared one included."""
+        settings = [pair for pair in self.read(0, self.version) if pair[1][3] == "retention.set"]
+        payload = decode(*settings[-1], _WHERE).payload if settings else None
+        return isinstance(payload, RetentionSet) and payload.legal_hold
+
+    def rewrite_snapshots(self, change: Callable[[Snapshot], Snapshot]) -> int:
+        """Replace its snapshots; return how many changed."""
+        done = 0
+        for draft in (self.snapshot, *self.bases.values()):
+            old = _decoded(self, draft)
+            if draft is None or old is None or (new := encode_snapshot(change(old))) == draft:
+                continue
+            done += 1
+            if draft is self.snapshot:
+                self.snapshot = new
+            if self.bases.get(draft.version) is draft:
+                self.bases[draft.version] = new
+        return done
 
     def keep_base(self, within: Bounds) -> None:
         """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
@@ -259,6 +357,8 @@ class MemoryStore(QueryMixin):
         """Position of the last event whose facts are known."""
         self._removed = 0
         """Bytes that were removed since the last `shrink`."""
+        self._erased: dict[str, tuple[str, str]] = {}
+        """The time and the reason of each erasure, by the conversation's id."""
         self._closed = False
 
     async def append(
@@ -269,10 +369,12 @@ class MemoryStore(QueryMixin):
         expected: int | Expected = Expected.ANY,
         values: Mapping[str, str] = NO_VALUES,
         snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = (),
     ) -> Appended:
         """Append events at the end of a conversation; see `EventStore.append`."""
         self._check_open()
-        batch = encode(conversation, events, expected, values, snapshot)
+        batch = encode(conversation, events, expected, values, snapshot, seals)
+        self._check_not_erased(conversation)
         log = self._logs.get(conversation) or _Log(conversation, batch.title, batch.parent, "", "")
         if not batch.drafts:
             return Appended(log.version + 1, log.version, log.rows[-1][0] if log.rows else 0)
@@ -280,6 +382,7 @@ class MemoryStore(QueryMixin):
         if after < log.version:
             return append_rules.repetition(batch, log, after)
         if batch.fork is not None and conversation not in self._logs:
+            self._check_not_erased(batch.fork.parent)
             log.parent, log.base = self._logs.get(batch.fork.parent), batch.fork.version
             append_rules.check_fork(batch.fork, 0 if log.parent is None else log.parent.version)
             log.first_version = max((row[1] for row in log.scavenged(log.base)), default=0) + 1
@@ -290,9 +393,12 @@ class MemoryStore(QueryMixin):
 
     def _write(self, batch: Batch, log: _Log) -> Appended:
         first = log.version + 1
-        for version, draft in enumerate(batch.drafts, first):
-            row = (len(self._all) + 1, version, *draft[:4], draft.payload, draft.checksum(batch.conversation, version))
+        for number, draft in enumerate(batch.drafts):
+            version = first + number
+            hashed = draft.checksum(batch.conversation, version)
+            row = (len(self._all) + 1, version, *draft[:4], draft.payload, hashed, *draft[4:7])
             log.rows.append(row)
+            log.append_link(batch, number)
             log.ids[draft.event_id] = version
             if draft.path is not None:
                 log.paths[draft.path] = version
@@ -459,6 +565,33 @@ class MemoryStore(QueryMixin):
         gone = {(id_, redacted_version(row[6])) for id_, row in redactions}
         return ((id_, row) for id_, row in self._all if row[7] and (id_, row[1]) not in gone)
 
+    async def chain_head(self, conversation: str) -> bytes:
+        """Return the link of a conversation's newest event."""
+        log = self._log(conversation)
+        return log.link_at(log.version)
+
+    async def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events of a conversation as they are kept; see `Proofs.chained`."""
+        log = self._log(conversation)
+        own = (part.chained(log.version if part is log else last) for part, last in reversed(list(log.lineage())))
+        for event in self._paged((event for event in chain.from_iterable(own) if event.version > after), page):
+            yield event
+
+    async def examine(self) -> list[Finding]:
+        """Return nothing: all that is derived is made from the log when it is asked for."""
+        self._check_open()
+        return []
+
+    async def mend(self) -> list[Finding]:
+        """Return nothing, as `examine` does."""
+        return await self.examine()
+
+    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+        """Put a snapshot in the place of the kept one; see `Proofs.replace_snapshot`."""
+        log = self._log(conversation)
+        log.snapshot = None if snapshot is None else encode_snapshot(snapshot)
+        log.window_start = 1 if snapshot is None else snapshot.window_start
+
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
         self._check_open()
@@ -499,14 +632,19 @@ class MemoryStore(QueryMixin):
     async def remove_values(self) -> tuple[int, int]:
         """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes."""
         self._check_open()
-        named = set(named_in(row[6] for _, row in self._all if row[3] != "block.appended"))
-        for log in self._order:
-            named.update(named_in(draft.body for draft in (log.snapshot, *log.bases.values()) if draft is not None))
+        named = self._named()
         gone = {hash_: text for hash_, text in self._values.items() if hash_ not in named}
         self._values = {hash_: text for hash_, text in self._values.items() if hash_ in named}
         size = sum(len(text.encode()) for text in gone.values())
         self._removed += size
         return len(gone), size
+
+    def _named(self) -> set[str]:
+        """Return every hash that an event or a snapshot names."""
+        named = set(named_in(row[6] for _, row in self._all if row[3] != "block.appended"))
+        for log in self._order:
+            named.update(named_in(draft.body for draft in (log.snapshot, *log.bases.values()) if draft is not None))
+        return named
 
     async def shrink(self) -> tuple[int, int] | None:
         """Return the bytes of payloads and texts before and after the removals since the last call."""
@@ -526,6 +664,127 @@ class MemoryStore(QueryMixin):
         values, value_size = await twin.remove_values() if conversations else (0, 0)
         before, after = await twin.shrink() or (self._size(), self._size())
         return Rehearsal(removals, values, value_size, before, after)
+
+    async def forks(self, conversation: str) -> dict[str, int]:
+        """Return the conversation's own forks, each with the last version that both share."""
+        log = self._log(conversation)
+        return {fork.id: fork.base for fork in self._order if fork.parent is log}
+
+    async def rewrite(
+        self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = NO_VALUES, dropped: Collection[str] = ()
+    ) -> dict[str, int]:
+        """Overwrite payloads and snapshots, and append redactions; see `Forgetting.rewrite`."""
+        self._check_open()
+        done: Counter[str] = Counter()
+        together = {part.conversation for part in parts}
+        for part in parts:
+            log = self._log(part.conversation)
+            first = min(part.blocks, default=log.version + 1)
+            late = [f for f, base in (await self.forks(log.id)).items() if base >= first and f not in together]
+            if log.version != part.expected or late:
+                raise VersionConflict(log.id, part.expected, log.version)
+        self._learn()
+        for part in parts:
+            log = self._logs[part.conversation]
+            for version, payload in part.payloads.items():
+                row = log.overwrite(version, payload)
+                self._all[row[0] - 1] = (log.id, row)
+            done["facts"] += sum(log.forget(version) for version in part.blocks)
+            done["snapshots"] += log.rewrite_snapshots(part.snapshot)
+            if part.title is not None:
+                log.title = part.title
+                done["titles"] += 1
+            await self.append(log.id, part.events, expected=part.expected)
+        self._values.update(values)
+        done["values"] = self._drop_values(dropped)
+        return dict(done)
+
+    def _drop_values(self, candidates: Collection[str]) -> int:
+        """Remove those of some texts that nothing names any more; return how many were removed."""
+        held = set(candidates) & self._values.keys()
+        gone = held - self._named() if held else held
+        for hash_ in gone:
+            del self._values[hash_]
+        return len(gone)
+
+    async def erase(
+        self,
+        conversation: str,
+        *,
+        forks: ForksOnErase = "refuse",
+        reason: str = "",
+        at: datetime | None = None,
+    ) -> ErasureReport:
+        """Erase a conversation; see `Forgetting.erase`."""
+        self._check_open()
+        check_forks_choice(forks)
+        if conversation in self._erased:
+            return erasure_report(Erasing([conversation], [], {}), physical=True)
+        own = await self.forks(conversation)
+        if own and forks == "refuse":
+            raise ForksRemain(conversation, list(own))
+        for id_ in [conversation] if forks == "copy" else self._family(conversation):
+            if self._logs[id_].is_held():
+                raise UnderLegalHold(id_)
+        self._learn()
+        if forks == "copy":
+            for fork in own:
+                self._cut_loose(self._logs[fork])
+        erased = [conversation] if forks == "copy" else self._family(conversation)
+        moment = instant_text(at or datetime.now(UTC))
+        counts: Counter[str] = Counter()
+        named = set(named_in(row[6] for id_, row in self._all if id_ in erased and row[3] != "block.appended"))
+        for id_ in erased:
+            log = self._logs.pop(id_)
+            self._order.remove(log)
+            self._erased[id_] = (moment, reason)
+            gone = {"payloads": len(log.rows), "facts": len(log.facts), "conversations": 1}
+            counts.update({**gone, "snapshots": len(log.bases) + (log.snapshot is not None)})
+        self._all = [_GONE if id_ in erased else (id_, row) for id_, row in self._all]
+        counts["values"] = self._drop_values(named)
+        return erasure_report(Erasing(erased, list(own) if forks == "copy" else [], dict(counts)), physical=True)
+
+    def _family(self, conversation: str) -> list[str]:
+        """Return a conversation and all forks of it and of its forks."""
+        found = [conversation]
+        for id_ in found:
+            found += [fork.id for fork in self._order if fork.parent is self._logs[id_]]
+        return found
+
+    def _cut_loose(self, log: _Log) -> None:
+        """Write the log of a fork anew behind all other events, with what it shares as its own."""
+        shared = [(owner, last) for owner, last in log.lineage()][1:]
+        whole = [row for owner, last in reversed([(log, log.version), *shared]) for row in owner.own(0, last)]
+        facts = {owner.id: owner.facts for owner, _ in [(log, 0), *shared]}
+        paths = {path: v for owner, last in shared for path, v in owner.paths.items() if v <= last}
+        calls = {id_: list(versions) for id_, versions in log.calls.items()}
+        for owner, last in shared:
+            for id_, versions in owner.calls.items():
+                calls.setdefault(id_, [])[:0] = [v for v in versions if v <= last]
+            log.bases = {v: base for v, base in owner.bases.items() if v <= last} | log.bases
+            log.redacted = {v: by for v, by in owner.redacted.items() if by <= last} | log.redacted
+        moved: dict[int, int] = {}
+        for row in log.rows:
+            self._all[row[0] - 1] = _GONE
+        log.parent, log.base, log.rows, log.links = None, 0, [], []
+        for row in whole:
+            position, version, event_id, type_, schema_version, at, payload, old, *columns = row
+            moved[position] = len(self._all) + 1
+            hashed = old and checksum(log.id, version, event_id, type_, schema_version, at, payload)
+            head = (moved[position], version, event_id, type_, schema_version, at, payload, hashed)
+            log.rows.append((*head, *columns))
+            log.chain_copy(log.rows[-1])
+            self._all.append((log.id, log.rows[-1]))
+        known = (fact for some in facts.values() for fact in some if fact.row.position in moved)
+        log.facts = sorted(
+            (fact._replace(row=fact.row._replace(position=moved[fact.row.position])) for fact in known),
+            key=lambda fact: (fact.row.position, fact.row.number),
+        )
+        log.created_at = log.rows[0][5]
+        log.ids |= {row[2]: row[1] for row in log.rows}
+        log.paths = paths | log.paths
+        log.calls = calls
+        self._learned = len(self._all)
 
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
@@ -573,9 +832,14 @@ class MemoryStore(QueryMixin):
 
     def _log(self, conversation: str) -> _Log:
         self._check_open()
+        self._check_not_erased(conversation)
         if conversation not in self._logs:
             raise ConversationNotFound(conversation)
         return self._logs[conversation]
+
+    def _check_not_erased(self, conversation: str) -> None:
+        if conversation in self._erased:
+            raise ConversationErased(conversation, *self._erased[conversation])
 
     def _paged(self, items: Iterator[T], page: int) -> Iterator[T]:
         """Yield items, checking before each page that the store is open, as a database would."""

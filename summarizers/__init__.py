@@ -15,7 +15,7 @@ if __name__ == "summarizers":  # a checkout's folder imported by its own name: b
 if TYPE_CHECKING:
     from .anthropic import AnthropicSummarizer
     from .callable import CallableSummarizer
-    from .extractive import ExtractiveSummarizer
+    from .extractive import ExtractiveSummarizer, extract
     from .fallback import FallbackSummarizer
     from .google import GoogleSummarizer
     from .in_cache import question_in_cache
@@ -32,6 +32,7 @@ __all__ = [
     "GoogleSummarizer",
     "OpenAISummarizer",
     "Responses",
+    "extract",
     "frame_of",
     "prompt_for",
     "question_in_cache",
@@ -46,6 +47,7 @@ _MODULES: Final = {
     "GoogleSummarizer": ".google",
     "OpenAISummarizer": ".openai",
     "Responses": ".openai",
+    "extract": ".extractive",
     "frame_of": ".progressive",
     "prompt_for": ".prompts",
     "question_in_cache": ".in_cache",

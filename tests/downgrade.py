@@ -19,10 +19,28 @@ def unpack(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE events SET payload = unpacked(packed), packed = NULL WHERE packed IS NOT NULL")
 
 
+def _unchain(connection: sqlite3.Connection) -> None:
+    connection.execute("DROP TABLE erased")
+    connection.execute("DROP INDEX conversations_unchained")
+    connection.execute("ALTER TABLE conversations DROP COLUMN head")
+    for column in ("salt", "c", "link"):
+        connection.execute(f"ALTER TABLE events DROP COLUMN {column}")
+    # A scavenged event's turn holds its type, which no link covers any more.
+    connection.execute("UPDATE events SET turn_id = NULL WHERE checksum = ''")
+
+
 def _unpack(connection: sqlite3.Connection) -> None:
+    _unchain(connection)
     unpack(connection)
     for table in ("events", "conversations"):
         connection.execute(f"ALTER TABLE {table} DROP COLUMN packed")
+
+
+def before_chain(file: Path) -> None:
+    """Make a store what the schema before the chain made of it."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        _unchain(connection)
+        connection.execute("DELETE FROM migrations WHERE number >= 9")
 
 
 def before_packing(file: Path) -> None:

@@ -21,6 +21,9 @@ TimelineError
 ├── CallUnavailable                      what a model call was sent cannot be built again
 ├── StoreError
 │   ├── ConversationNotFound (LookupError)
+│   ├── ConversationErased (LookupError) the conversation was erased; its id is never given again
+│   ├── ForksRemain                      forks share what is to be erased
+│   ├── UnderLegalHold                   a legal hold keeps what is to be erased
 │   ├── VersionConflict                  another writer appended first
 │   ├── DuplicateEvent                   an event id is in the log already, in another append or with other content
 │   ├── PathTaken                        a path is in use in this conversation
@@ -284,7 +287,7 @@ _UNAVAILABLE: Final = {
     "projection": "another version of this library recorded it; use that version",
     "unrecorded_prefix": "only hashes of its system prompt, tools or tail were kept; record contexts in full",
     "policy": "its policy is missing from the store, or was written by a later version of this library",
-    "redacted": "a block that it showed was redacted, and left out when the log was exported",
+    "redacted": "something that it showed was redacted, and what was made of it is gone or written anew",
     "retention": "`timeline scavenge` removed events that it was made of; a backup or an export made before has them",
     "mismatch": "the rebuilt bytes differ from the recorded ones; `timeline verify` says more",
 }
@@ -357,6 +360,43 @@ class ConversationNotFound(StoreError, LookupError):
     def __init__(self, conversation: str) -> None:
         self.conversation = conversation
         super().__init__(f"No conversation {conversation!r} in this store. `timeline ls` lists what it holds.")
+
+
+class ConversationErased(StoreError, LookupError):
+    """A conversation was erased, and its id is never given again; ``reason`` is what the erasure was recorded with."""
+
+    def __init__(self, conversation: str, at: str, reason: str = "") -> None:
+        self.conversation = conversation
+        self.at = at
+        self.reason = reason
+        why = f" ({reason})" if reason else ""
+        super().__init__(
+            f"Conversation {conversation!r} was erased at {at}{why}. Its id stays taken; begin one under another id."
+        )
+
+
+class ForksRemain(StoreError):
+    """A conversation cannot be erased while its forks share its past; ``forks`` lists them."""
+
+    def __init__(self, conversation: str, forks: Sequence[str]) -> None:
+        self.conversation = conversation
+        self.forks = list(forks)
+        listed = ", ".join(map(repr, self.forks[:5])) + (" and more" if len(self.forks) > 5 else "")
+        super().__init__(
+            f"Conversation {conversation!r} has forks that share its past: {listed}. "
+            'Erase them with it (forks="erase"), or let them keep a copy of what they share (forks="copy").'
+        )
+
+
+class UnderLegalHold(StoreError):
+    """Nothing of a conversation may be erased while a legal hold is on it."""
+
+    def __init__(self, conversation: str) -> None:
+        self.conversation = conversation
+        super().__init__(
+            f"Conversation {conversation!r} is under a legal hold: nothing of it may be erased. "
+            "Take the hold off first: timeline retention ID --no-hold"
+        )
 
 
 class VersionConflict(StoreError):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import Event, NewEvent, ParentLink
+    from timeline.events import Event, NewEvent, ParentLink, Payload
+    from timeline.events.chain import Seal
     from timeline.events.other_payloads import Retention
     from timeline.usage import Usage
 
@@ -231,7 +232,217 @@ class Scavenging(Protocol):
         ...
 
 
-class EventStore(Queries, Scavenging, Protocol):
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """What `Forgetting.rewrite` does in one conversation.
+
+    Attributes:
+        conversation: its id.
+        expected: the version that it is at; at any other one nothing is written.
+        events: the events to append: the redactions.
+        payloads: the new payloads of events that the conversation itself holds, by version.
+        blocks: versions whose facts and words in the search index go, in the shared past too.
+        snapshot: returns a stored snapshot as it is to be. It is called for each one in turn, in any thread.
+        title: the title to show from now on; None leaves it.
+    """
+
+    conversation: str
+    expected: int
+    events: Sequence[NewEvent]
+    payloads: Mapping[int, Payload]
+    blocks: Collection[int]
+    snapshot: Callable[[Snapshot], Snapshot]
+    title: str | None = None
+
+
+ForksOnErase: TypeAlias = Literal["refuse", "erase", "copy"]
+"""What becomes of a conversation's forks when it is erased."""
+NOT_REACHED: Final[Mapping[str, str]] = {
+    "backups": "copies of the database made before still hold it, and so do snapshots of its file system",
+    "exports": "files exported before still hold it; exports made from now on do not",
+    "traces": "spans sent before with include_content=True hold it",
+    "provider": "requests that were sent held it; what the provider keeps of them is the provider's",
+    "memory": "a process that read it may hold it until it ends, and so may a core dump or a swap file",
+}
+"""By place of the erasure map what no call of this library reaches, with what is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReport:
+    """What an erasure reached, by place, and what it did not; a dry run reports what it would.
+
+    Attributes:
+        conversations: the conversations that were written, erased ones included.
+        reached: number of things that were erased or written anew, by place: ``payloads``, ``titles``, ``summaries``
+            (with their digests), ``replacements``, ``contexts``, ``calls``, ``entries`` (of frameworks, and errors),
+            ``snapshots``, ``values``, ``facts`` and ``conversations``. A place at which nothing was is left out.
+        rewritten: each event that was written anew, as ``conversation@version``.
+        left: by place why something was not reached, beyond what no call reaches.
+        physical: whether the bytes are gone from the store's files too: free pages, the search index, the log. False
+            where another connection was in the way, or where it was left for later: scavenge, or repeat the call.
+        not_reached: by place what no call of this library reaches.
+    """
+
+    conversations: tuple[str, ...]
+    reached: Mapping[str, int]
+    rewritten: tuple[str, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
+    physical: bool = False
+    not_reached: Mapping[str, str] = field(default_factory=lambda: NOT_REACHED)
+
+
+class Forgetting(Protocol):
+    """The part of a store that overwrites what was appended; `timeline.forgetting` decides what is written.
+
+    It is the only way in which a stored payload changes. Version, id, path and time of an event stay. Its old checksum
+    goes, since a short text can be guessed from its hash.
+    """
+
+    async def forks(self, conversation: str) -> dict[str, int]:
+        """Return the conversation's own forks, each with the last version that both share.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def rewrite(
+        self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = ..., dropped: Collection[str] = ()
+    ) -> dict[str, int]:
+        """Overwrite payloads and snapshots, and append redactions, in one transaction; return what was done, by place.
+
+        The rows of digests and facts and the words of the search index follow. ``values`` are new texts by their
+        hashes; of ``dropped`` those go that no event and no snapshot names any more.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            VersionConflict: a conversation is not at the version that it is expected at, or a block that goes was
+                shared with a fork in the meantime which is no part of the call.
+            StoreError: the database failed; nothing was written.
+        """
+        ...
+
+    async def erase(
+        self,
+        conversation: str,
+        *,
+        forks: ForksOnErase = "refuse",
+        reason: str = "",
+        at: datetime | None = None,
+    ) -> ErasureReport:
+        """Erase a conversation with all that belongs to it, in one transaction, then from the store's files.
+
+        Its id stays taken: every read of it and every append to it is a `ConversationErased`. Content-addressed texts
+        that only it named go with it. A conversation that was erased before is erased from the files once more.
+
+        Args:
+            conversation: its id.
+            forks: ``erase`` erases its forks too, and theirs; ``copy`` lets each of its forks keep what it shares, as
+                events of its own, at new positions.
+            reason: kept beside the id.
+            at: the time that is kept beside it; now by default.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            ForksRemain: it has forks, and ``forks`` is ``refuse``.
+            UnderLegalHold: a legal hold is on it, or on a fork that would be erased.
+            InvalidArgument: ``forks`` is none of the three.
+            StoreError: the database failed; nothing was erased.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedEvent:
+    """An event as the chain has it, without its payload; see `timeline.events.chain`.
+
+    Attributes:
+        conversation: the log that it belongs to; of a fork's shared past that is its parent.
+        version: see `Event`, as for the next five.
+        position: see ``version``.
+        id: see ``version``.
+        schema_version: see ``version``.
+        at: the time as it is stored.
+        type: the type that the link covers; a removed event's own, not the one that stands for it in other reads.
+        path: path of the block that it appends.
+        checksum: see ``version``; empty if the event was scavenged.
+        salt: with a salt, ``c`` is the commitment to ``checksum``. None if the payload was erased. A scavenged event
+            has that of `chain.remains`.
+        c: the commitment; None, as the link, up to what was scavenged before the store kept a chain.
+        link: the link behind the event before it.
+    """
+
+    conversation: str
+    version: int
+    position: int
+    id: str
+    type: str
+    schema_version: int
+    at: str
+    path: str | None
+    checksum: str
+    salt: bytes | None
+    c: bytes | None
+    link: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an examination found: the kind of data, what is wrong, and whether `Proofs.mend` makes it anew."""
+
+    what: str
+    problem: str
+    derivable: bool
+
+
+class Proofs(Protocol):
+    """The part of a store that lets its log be proved, and what is derived from the log be checked and made anew."""
+
+    async def chain_head(self, conversation: str) -> bytes:
+        """Return the link of a conversation's newest event, as its row has it: whoever keeps it can prove the log.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events behind a version as they are stored, scavenged and shared ones too, by version.
+
+        Nothing is checked: `timeline.audit.proof` does that. No lock or cursor is held between two pages.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def examine(self) -> list[Finding]:
+        """Compare all that is derived from the log with what it is derived from, and return what differs.
+
+        It is done on a copy that nobody else can open, so the store stays as it is, and appends go on.
+        """
+        ...
+
+    async def mend(self) -> list[Finding]:
+        """Make anew what is derived from the log and differs from it; return what was found, as `examine` does.
+
+        No event is changed. What was derived from events that are gone stays.
+
+        Raises:
+            StoreReadOnly: the store may not be written to.
+        """
+        ...
+
+    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+        """Put a snapshot of the log in the place of the stored one; None removes it, and the window begins at 1.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+
+class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
     """An append-only store of conversations. `timeline.store.testing.StoreContract` is this docstring as tests.
 
     Every event of an append, its values and its snapshot are written in one transaction, or none is. Reads see whole
@@ -254,12 +465,15 @@ class EventStore(Queries, Scavenging, Protocol):
         expected: int | Expected = Expected.ANY,
         values: Mapping[str, str] = ...,
         snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = ...,
     ) -> Appended:
         """Append events, in order, at the end of a conversation; the first append opens it.
 
         An append that the log holds already (same ids in the same order, same content, where ``expected`` puts them)
         writes nothing and returns its versions. An append without events writes nothing and returns the current
         version. ``values`` are content-addressed texts by sha256, ``snapshot`` replaces the conversation's snapshot.
+        ``seals`` are those that the events had elsewhere, one each, so that they keep their links; unless given, each
+        payload gets a salt of its own. The append links its events, in their order, behind the one before them.
 
         Raises:
             VersionConflict: the conversation is not at ``expected``.
@@ -697,6 +911,9 @@ class Hooks:
         on_session_start: called next, when the conversation goes on from a summary, with ``{source, conversation,
             summary, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a
             path. Its result is ignored.
+        on_append: called with each block before it is counted and stored; returns the block to store, such as one with
+            its secrets masked (`timeline.forgetting.mask_credentials`). It is no coroutine. An error in it is raised,
+            and nothing is stored: a secret that it could not mask must not get in.
 
     Example:
         ```python
@@ -715,3 +932,4 @@ class Hooks:
     on_before_compaction: Hook | None = field(default=None)
     on_after_compaction: Hook | None = field(default=None)
     on_session_start: Hook | None = field(default=None)
+    on_append: Callable[[Block], Block] | None = field(default=None)

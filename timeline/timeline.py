@@ -62,6 +62,7 @@ from timeline.events import (
     ParentLink,
 )
 from timeline.events.other_payloads import RetentionSet
+from timeline.forgetting import redact
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.blocks_by_name import find_block, find_readable
@@ -94,7 +95,7 @@ if TYPE_CHECKING:
     from timeline.audit.calls import Call
     from timeline.audit.verify import VerifyReport
     from timeline.audit.why import Why
-    from timeline.events import Payload
+    from timeline.events import BlockRedacted, Payload
     from timeline.events.other_payloads import Retention
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
@@ -102,7 +103,7 @@ if TYPE_CHECKING:
     from timeline.log.blocks_by_name import FoundBlock
     from timeline.log.protocol import Draft, Log
     from timeline.planning.account import Account
-    from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
+    from timeline.ports import Clock, ErasureReport, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
     from timeline.projection.reports import TakenDecision
@@ -428,11 +429,18 @@ class Timeline(TimelineView):
                 if conversation is not None:
                     raise
                 continue  # another writer took the free id just now
+            await self._redact_late(log, version, redacted)
             equipment, chosen = self._conversation.equipment, Chosen(past or self.policy)
             branch = type(self)(Conversation(self._store, log, self._clock, equipment, chosen))
             if policy is not None:
                 await branch.use_policy(policy, now=now)
             return branch
+
+    async def _redact_late(self, fork: StoredLog, version: int, known: Sequence[BlockRedacted]) -> None:
+        """Redact in a fork what was redacted here between the look at this log and the fork's first append."""
+        now = (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
+        if new := [redacted for redacted in now if redacted not in known]:
+            await fork.redact_late(new)
 
     async def verify(self) -> VerifyReport:
         """Check every invariant over the whole log, and rebuild every recorded context.
@@ -1409,6 +1417,54 @@ class Timeline(TimelineView):
             BlockProtected: no decision pinned it, or a summary covers it.
         """
         await self._decide_about(path, now, unpin)
+
+    async def redact(
+        self, path: str | Sequence[str], reason: str, *, text: str = "", now: datetime | None = None
+    ) -> ErasureReport:
+        """Erase the content of a block for good, with everything that was made of it; return what was reached.
+
+        A tombstone takes the content's place where it is stored, so forks and earlier versions have it too; a block
+        that a fork shares is erased in its parent. Summaries, digests and records are written anew from what is left,
+        without a model. Replacements, titles, facts, words of the search index and hashes go. Contexts and calls of
+        before cannot be proved any more, for the reason ``redacted``. Then the store's files are rewritten without the
+        bytes. What no call reaches, such as backups and earlier exports, the report lists. There is no undo.
+
+        Repeating the call is harmless: after a crash it does what was left to do.
+
+        Args:
+            path: path or address of the block; several of them; or other places that `find_subject` lists: the address
+                of any other event, or ``value:`` and the sha256 of a stored text.
+            reason: kept with the tombstone, and shown to the model.
+            text: words to take out of places that hold no block, and of all that quotes them.
+            now: time of the event.
+
+        Raises:
+            BlockNotFound: the conversation has no such place.
+            InvalidArgument: a place holds no block, and ``text`` is empty; or an argument is no text.
+            UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
+            StoreError: the store refused; nothing was erased.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            [prompt] = await timeline.append({"type": "user.prompt", "text": "My password is hunter2."})
+            report = await timeline.redact(prompt.path, "a password")
+            assert (await timeline.read(prompt.path)).text == "[redacted]"
+            assert report.reached["payloads"] == 1
+            ```
+        """
+        checks.text("reason", reason)
+        checks.text("text", text)
+        for place in [path] if isinstance(path, str) else path:
+            checks.text("path", place)
+        await self._conversation.catch_up()
+        report = await redact(self._store, self.id, path, reason, text=text, now=given(now), clock=self._clock)
+        self._conversation.rendered, self._conversation.sent = None, "not_sent"
+        await self._conversation.catch_up()
+        return report
 
     async def _decide_about(self, path: str, now: datetime | None, decide: Callable[[Window, Item], Payload]) -> None:
         """Append a pure function's decision about a live block, taken on the log as it is at the commit."""

@@ -1,8 +1,9 @@
 """Migrate the schema: ordered steps, each applied in one transaction, with their names kept in the database.
 
 A store of a later version is refused; a store of an earlier version is migrated when it is opened for writing.
-A migration never rewrites rows of the log; `store.sqlite.removing` does, on request, and `store.sqlite.packing`, which
-stores the same payload in less room.
+A migration never rewrites rows of the log. `store.sqlite.removing`, `rewriting` and `erasing` do, on request,
+`store.sqlite.packing`, which stores the same payload in less room, and `store.sqlite.chaining`, which links what
+earlier releases wrote.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from ..sqlite import statements
-from . import create, digests, facts, forks, identity, packing, rare, retention
+from . import chain, create, digests, erasures, facts, forks, identity, packing, rare, retention
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,6 +29,8 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("let history be removed on request", retention.apply),
     ("keep facts as rows", facts.apply),
     ("make room for packed payloads", packing.apply),
+    ("make room for the chain", chain.apply),
+    ("remember erased conversations", erasures.apply),
 )
 """The steps in order; the first has number 1. A released step is never changed."""
 

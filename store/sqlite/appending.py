@@ -14,11 +14,13 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import TimelineError, VersionConflict
+from timeline.events.chain import link
 from timeline.events.encoding import checksum
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
 from .. import append_rules
+from ..codec import seal_of
 from ..digests import rows_of
 from . import digest_rows, facts, statements
 from .inserting import insert_rows
@@ -27,7 +29,7 @@ from .log_head import NOWHERE, SQLiteLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..codec import Batch, Row
+    from ..codec import Batch
 
 
 _LARGE: Final = 1_000_000
@@ -55,39 +57,48 @@ class _HandedOver:
         return payload
 
 
-def _row(batch: Batch, log: SQLiteLog, number: int, version: int) -> Row:
-    draft = batch.drafts[number]
-    id_, type_, schema_version, at, _, _, _, payload = draft
-    hashed = checksum(batch.conversation, version, id_, type_, schema_version, at, payload)
-    return (log.key, version, *draft, hashed)
+def _rows(batch: Batch, log: SQLiteLog, first: int) -> list[Any]:
+    """Return the columns of a batch's rows, one row behind the other, each linked behind the one before.
+
+    It is the inner loop of an append: everything that does not differ between two events is put together once.
+    """
+    conversation, key, head = batch.conversation, log.key, log.head
+    columns: list[Any] = []
+    for number, draft in enumerate(batch.drafts):
+        id_, type_, schema_version, at, _, _, _, payload = draft
+        version = first + number
+        hashed = checksum(conversation, version, id_, type_, schema_version, at, payload)
+        salt, c = seal_of(batch, number, hashed)
+        head = link(head, conversation, version, id_, type_, schema_version, at, c)
+        columns += (key, version, *draft, hashed, salt, c, head)
+    log.head = head
+    return columns
 
 
-def _row_handed_over(batch: Batch, log: SQLiteLog, number: int, version: int) -> Row:
-    """Return the row of an event, and take its payload out of the batch if it is large."""
-    *columns, payload, hashed = _row(batch, log, number, version)
-    if len(payload) <= _LARGE:
-        return (*columns, payload, hashed)
-    batch.drafts[number] = batch.drafts[number]._replace(payload="")
-    return (*columns, _HandedOver(payload), hashed)
+def _rows_handed_over(batch: Batch, log: SQLiteLog, first: int) -> list[Any]:
+    """Return the columns of a batch's rows, and take the large payloads out of the batch."""
+    columns = _rows(batch, log, first)
+    batch.drafts[:] = [draft._replace(payload="") if len(draft.payload) > _LARGE else draft for draft in batch.drafts]
+    return [_HandedOver(value) if isinstance(value, str) and len(value) > _LARGE else value for value in columns]
 
 
 def insert(
     connection: sqlite3.Connection,
     placed: Sequence[PlacedBatch],
-    row: Callable[[Batch, SQLiteLog, int, int], Row] = _row,
+    rows: Callable[[Batch, SQLiteLog, int], list[Any]] = _rows,
 ) -> list[Appended]:
     """Write batches in the open transaction; batches of one log come in the order of their versions.
 
     Args:
         connection: has the transaction.
         placed: the batches.
-        row: makes the row of an event: of a batch, its log, the event's place in the batch and its version.
+        rows: makes the rows of a batch, of its log and the version of its first event.
 
     Raises:
         sqlite3.IntegrityError: an id or a path is in use; the caller must roll back what was written before.
     """
-    # Conversations first: a new one gets its key here, which every other row refers to.
-    _write_conversations(connection, placed)
+    # New conversations first: they get their keys here, which every other row refers to.
+    _open_new(connection, placed)
     parameters: list[Any] = []
     for batch, log, first, _ in placed:
         if batch.values:
@@ -96,10 +107,10 @@ def insert(
             version, window_start, body = batch.snapshot
             connection.execute(statements.REPLACE_SNAPSHOT, (log.key, version, body, sha256_hex(body)))
             connection.execute(statements.UPDATE_WINDOW_START, (window_start, log.key))
-        for number in range(len(batch.drafts)):
-            parameters += row(batch, log, number, first + number)
+        parameters += rows(batch, log, first)
     position = insert_rows(connection, statements.INSERT_EVENTS, parameters)
     position -= sum([len(part.batch.drafts) for part in placed])
+    _update_conversations(connection, placed)
     appended = []
     for batch, log, first, last in placed:
         position += last - first + 1
@@ -112,16 +123,18 @@ def insert(
     return appended
 
 
-def _write_conversations(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> None:
+def _open_new(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> None:
+    for log, batch in {part.log: part.batch for part in reversed(placed)}.items():
+        if log.key == NOWHERE:
+            log.key = _open(connection, batch, log, (log.version, batch.drafts[-1].at))
+        elif log.unchained:
+            log.chain()
+
+
+def _update_conversations(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> None:
     """Write the row of each conversation once, as it is after its newest event."""
-    opening = {part.log: part.batch for part in reversed(placed)}
-    rows = []
-    for log, newest in {part.log: part for part in placed}.items():
-        at = newest.batch.drafts[-1].at
-        if log.key != NOWHERE:
-            rows.append((newest.last, at, log.key))
-        else:
-            log.key = _open(connection, opening[log], log, (newest.last, at))
+    newest = {part.log: part for part in placed}
+    rows = [(part.last, part.batch.drafts[-1].at, log.head, log.key) for log, part in newest.items()]
     connection.executemany(statements.UPDATE_CONVERSATION, rows)
 
 
@@ -184,6 +197,22 @@ def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list
     finally:
         _roll_back(connection)
     return outcomes
+
+
+def append_within(connection: sqlite3.Connection, batch: Batch) -> Appended:
+    """Append a batch in the transaction that is open, which the caller rolls back on any error.
+
+    Raises:
+        TimelineError: the batch was refused, see `EventStore.append`.
+        sqlite3.Error: the database failed.
+    """
+    if not batch.drafts:
+        return append_nothing(connection, batch.conversation)
+    placed = _place(connection, batch)
+    if isinstance(placed, Appended):
+        return placed
+    (appended,) = insert(connection, [placed])
+    return appended
 
 
 def _alone(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:
@@ -263,7 +292,7 @@ def _append_large(connection: sqlite3.Connection, batch: Batch) -> Appended:
         return placed
     if known := append_rules.collision(batch, placed.log):
         return known
-    (appended,) = insert(connection, [placed], _row_handed_over)
+    (appended,) = insert(connection, [placed], _rows_handed_over)
     return appended
 
 

@@ -26,8 +26,8 @@ def write(connection: sqlite3.Connection, key: int, row: CompactionRow | Reversi
 def _write_compaction(connection: sqlite3.Connection, key: int, row: CompactionRow) -> None:
     (position,) = connection.execute(statements.POSITION, (key, row.version)).fetchone()
     *columns, entries = (position, key, *row)
-    connection.execute(statements.INSERT_COMPACTION, _held(columns))
-    led = (_held((position, *entry)) for entry in entries if _leads(entry))
+    connection.execute(statements.INSERT_COMPACTION, held(columns))
+    led = (held((position, *entry)) for entry in entries if _leads(entry))
     connection.executemany(statements.INSERT_ENTRY, led)
 
 
@@ -36,5 +36,6 @@ def _leads(entry: DigestEntry) -> bool:
     return entry.list in FILE_LISTS or entry.list == "commands" or entry.tool is not None or entry.errors > 0
 
 
-def _held(columns: Iterable[object]) -> list[object]:
+def held(columns: Iterable[object]) -> list[object]:
+    """Return columns with numbers that SQLite can hold."""
     return [within(value) if isinstance(value, int) else value for value in columns]

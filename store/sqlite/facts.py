@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -73,9 +74,20 @@ _LAST: Final = 2**63 - 1
 # --- the writer ---------------------------------------------------------------------------------------------------
 
 
-def forget(connection: sqlite3.Connection, key: int, version: int) -> None:
-    """Remove the facts that a redacted block made known, or names, or that were made of it as a call."""
-    connection.execute(statements.FORGET_FACTS, (key, version, version, key, version))
+def forget(connection: sqlite3.Connection, key: int, version: int) -> int:
+    """Remove the facts that a redacted block made known, names, or had a part in as a call; return how many."""
+    of_block = (key, version, version, key, version)
+    connection.execute(statements.UNPROVE_FACTS, of_block)
+    return connection.execute(statements.FORGET_FACTS, of_block).rowcount
+
+
+def proof_of(connection: sqlite3.Connection, position: int, link: bytes) -> bytes:
+    """Return what vouches for the facts of an event that is scavenged: nothing else says what they were.
+
+    The first byte is that of no form of a packed payload, whose place it takes.
+    """
+    rows = connection.execute(statements.FACTS_AT, (position,)).fetchall()
+    return b"\x00" + sha256(b"f" + link + json.dumps(rows).encode()).digest()[:16]
 
 
 def catch_up(connection: sqlite3.Connection, until: int) -> int:
@@ -181,7 +193,7 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
         position, key, version, at, path, block = event
         if version in redacted[key]:
             continue
-        moment = datetime.fromisoformat(at)
+        moment = _moment(at)
         done: list[FactRow] = []
         call = calls.get(position)
         if call is not None and isinstance(block, ToolResult) and call[0] not in redacted[key]:
@@ -224,6 +236,19 @@ def _calls_of(results: Sequence[_Stored]) -> Asking[dict[int, tuple[int, Call]]]
                 if version and (call := _call(text)) is not None:
                     calls[result.position] = (version, call)
     return calls
+
+
+def _moment(at: str) -> datetime:
+    """Read the time of an event.
+
+    Raises:
+        StoreCorrupt: it is none.
+    """
+    try:
+        return datetime.fromisoformat(at)
+    except ValueError:
+        cure = "`timeline verify --deep` lists all damage; restore a backup."
+        raise StoreCorrupt(f"the time {at!r} of an event is damaged. {cure}") from None
 
 
 def _block(payload: str) -> Block | None:
@@ -317,7 +342,7 @@ class SQLiteFacts:
                 coverages[view] = await self._coverage(view)
             covered = found.row.version in coverages[view]
             if wanted.covered in {None, covered}:
-                moment = datetime.fromisoformat(found.at)
+                moment = _moment(found.at)
                 yield stored_fact(found.row, found.conversation, moment, found.path, covered=covered)
 
     async def record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
@@ -339,6 +364,11 @@ class SQLiteFacts:
         }
         rows = await self.rows(statements.MERGED_FACTS, parameters | {"request": NUMBERS["request"]})
         firsts = await self.rows(statements.FIRST_FACTS, parameters)
+        if len(rows) != len(firsts):
+            raise StoreCorrupt(
+                f"facts of conversation {conversation!r} are of events that are not there. `timeline repair` makes them"
+                " anew; `timeline verify --deep` lists all damage."
+            )
         return record_from((_entry(*pair) for pair in zip(rows, firsts, strict=True)), most)
 
     async def _scope(self, conversation: str) -> _Scope:
@@ -438,7 +468,7 @@ def _entry(row: Row, first: Row) -> FactEntry:
         first=first[3],
         last=last,
         path=block_path(kept, path),
-        at=datetime.fromisoformat(at),
+        at=_moment(at),
         tool=tool,
         status=status,
         detail=detail,

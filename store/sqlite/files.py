@@ -17,6 +17,7 @@ from timeline.errors import NotAStore, StoreError
 
 from ..failures import DRIVER_ERRORS, hard_linked, read_only, store_error
 from ..migrations import APPLICATION_ID, migrate, schema_version
+from .chaining import chain_slice, is_unchained
 from .connection import Connection
 from .holding import Held
 from .identity import Identity
@@ -138,10 +139,20 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
         raise read_only(file) from error
     try:
         with turn:
-            return _opened_writer(file, durability, busy_timeout, turn)
+            held = _opened_writer(file, durability, busy_timeout, turn)
     except BaseException:
         turn.close()
         raise
+    try:
+        # What earlier releases wrote, each slice in a turn of its own, so that other processes go on meanwhile.
+        while held.run(is_unchained):
+            held.write(chain_slice)
+    except BaseException as error:
+        held.close()
+        if isinstance(error, DRIVER_ERRORS):
+            raise store_error(error, file) from error
+        raise
+    return held
 
 
 def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn: Turn) -> Held:

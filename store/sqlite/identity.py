@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from typing import Final, NamedTuple, TypeAlias
 
 from timeline.databases import database_uri
+from timeline.errors import StoreCorrupt
 
 from . import statements
 
@@ -78,7 +79,10 @@ class Identity:
     """
 
     def __init__(self, file: Path, opened: os.stat_result, connection: sqlite3.Connection) -> None:
-        (self.store,) = connection.execute(statements.STORE).fetchone()
+        stored = connection.execute(statements.STORE).fetchone()
+        if stored is None:
+            raise StoreCorrupt(f"{file}: the store has lost its name. Restore a backup.")
+        (self.store,) = stored
         self._file = str(file.absolute())
         self._inode, self._device = opened.st_ino, opened.st_dev
         real = os.path.realpath(self._file)
@@ -167,6 +171,6 @@ def _content(file: str) -> _Content:
         # The first page may already hold the file's later length: see `timeline.databases`.
         connection.execute("PRAGMA writable_schema = ON")
         (known,) = connection.execute(statements.IS_NAMED).fetchone()
-        (store,) = connection.execute(statements.STORE).fetchone() if known else (None,)
+        (store,) = (connection.execute(statements.STORE).fetchone() if known else None) or (None,)
         (last,) = connection.execute(statements.LAST_GIVEN).fetchone()
     return _Content(store, last)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from timeline.errors import ConversationErased
+from timeline.events.chain import START
+
 from .. import append_rules
 from . import statements
+from .chaining import chain_whole, link_at
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,8 +22,16 @@ NOWHERE: Final = 0
 """The key of a conversation that does not exist; no stored one has it."""
 
 
+_NEW: Final = (NOWHERE, 0, 0, None, 1, None, 0)
+"""The head of a conversation that does not exist."""
+
+
 class SQLiteLog:
-    """The head of a conversation's stored log; see `LogHead`. ``key`` is 0 where it does not exist."""
+    """The head of a conversation's stored log; see `LogHead`. ``key`` is 0 where it does not exist.
+
+    Raises:
+        ConversationErased: it was erased.
+    """
 
     def __init__(self, connection: sqlite3.Connection, conversation: str) -> None:
         self._connection = connection
@@ -29,7 +41,18 @@ class SQLiteLog:
         self.base: int
         self.parent_key: int | None
         self.first_version: int
-        self.key, self.version, self.base, self.parent_key, self.first_version = head or (NOWHERE, 0, 0, None, 1)
+        self.head: bytes
+        """The link of its newest event; `START` where the chain begins with the next one."""
+        self.unchained: int
+        """Whether its newest event has no link: a release before the chain wrote it, while the file was open."""
+        self.key, self.version, self.base, self.parent_key, self.first_version, link, self.unchained = head or _NEW
+        self.head = link or START
+        if head is None and (erased := connection.execute(statements.ERASED, (conversation,)).fetchone()):
+            raise ConversationErased(conversation, *erased)
+
+    def chain(self) -> None:
+        """Chain what is stored without links, so that the next event has one to follow."""
+        self.head, self.unchained = chain_whole(self._connection, self.key), 0
 
     def fork_off(self, fork: ForkPoint) -> None:
         """Put a conversation that is about to be opened behind the versions that it shares with its parent.
@@ -40,6 +63,9 @@ class SQLiteLog:
         parent = SQLiteLog(self._connection, fork.parent)
         append_rules.check_fork(fork, parent.version)
         self.parent_key, self.version, self.base = parent.key, fork.version, fork.version
+        if parent.unchained:
+            parent.chain()
+        self.head = link_at(self._connection, parent.key, fork.version)
         if parent.first_version > 1:
             self.first_version = parent.newest_scavenged(fork.version) + 1
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import aiosqlite
 
 from timeline.databases import database_uri
-from timeline.errors import StoreError
+from timeline.errors import StoreCorrupt, StoreError
 
 from ..failures import DRIVER_ERRORS, moved, store_error
 from ..migrations import check_version
@@ -89,8 +89,10 @@ async def _opened(
 
 
 async def _check_name(connection: aiosqlite.Connection, file: Path, name: str | None) -> None:
-    [(found,)] = await connection.execute_fetchall(statements.STORE)
-    if name not in {None, found}:
+    found = [stored for (stored,) in await connection.execute_fetchall(statements.STORE)]
+    if len(found) != 1:
+        raise StoreCorrupt(f"{file}: the store has lost its name. Restore a backup.")
+    if name not in {None, found[0]}:
         raise moved(file, Change.REPLACED)
 
 

@@ -1,9 +1,9 @@
 """Remove history on one SQLite connection: the functions that the writer thread runs, transactions included.
 
-This is the only place that changes rows of the log. A removed event keeps its row, with an empty payload and checksum:
-the indexes that hold versions, ids and paths then keep them taken, and appends pay nothing for it. `shrink` rewrites
-the file, since removed text would otherwise stay in free space, in the write-ahead log, and in older parts of the
-search index.
+Beside `rewriting` and `erasing`, this is the only place that changes rows of the log. A removed event keeps its row,
+with an empty payload and checksum: the indexes that hold versions, ids and paths then keep them taken, and appends pay
+nothing for it. `shrink` rewrites the file, since removed text would otherwise stay in free space, in the write-ahead
+log, and in older parts of the search index.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import ConversationNotFound, StoreLocked
+from timeline.events.chain import remains
+from timeline.frozen import sha256_hex
 from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 
 from ..codec import decode_snapshot
 from ..removal import Bounds, bounds, named_in
 from . import statements
-from .facts import reach
+from .facts import proof_of, reach
 from .log_head import NOWHERE, SQLiteLog
 from .search import drop_other_form, forget_text
 
@@ -28,7 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from datetime import datetime
 
+    from ..codec import Row, SnapshotDraft
+
 _KEPT: Final = json.dumps(sorted(KEPT_TYPES))
+PROOF: Final = ".proof"
+"""Behind the name of a setting: the hash of its value, without which nothing would tell a changed one."""
 _DUE: Final = "shrink"
 _TURN: Final = "turn"
 RETENTION: Final = "retention"
@@ -39,7 +45,8 @@ _EVENTS_AT_ONCE: Final = 5_000
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run a transaction; roll it back on any error."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -50,7 +57,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _set(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
+def set_pragma(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
     """Set a pragma for a while. Its earlier value is read first, since builds of SQLite differ in their defaults."""
     (before,) = connection.execute(f"PRAGMA {pragma}").fetchone()
     connection.execute(f"PRAGMA {pragma} = {value}")
@@ -69,7 +76,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         sqlite3.Error: the database failed; nothing was removed.
     """
     # Zeros in place of what is deleted: a step that no `shrink` follows leaves as little behind as it can.
-    with _set(connection, "secure_delete", "ON"), _transaction(connection):
+    with set_pragma(connection, "secure_delete", "ON"), transaction(connection):
         log = SQLiteLog(connection, conversation)
         if log.key == NOWHERE:
             raise ConversationNotFound(conversation)
@@ -82,12 +89,12 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         if gone:
             (head,) = connection.execute(statements.HEAD_POSITION).fetchone()
             reach(connection, head)
-            _note_size(connection)
+            note_size(connection)
             _keep_base(connection, log.key, within, snapshot)
             _blank(connection, log.key, gone)
     return Removal(
         events=len(gone),
-        size=sum(len(payload.encode()) for _, _, payload in gone),
+        size=sum(len(payload.encode()) for _, _, payload, *_ in gone),
         reached=gone[-1][1] if gone else max(after, within.last),
         last=within.last,
         first=within.first,
@@ -114,17 +121,36 @@ def _keep_base(connection: sqlite3.Connection, key: int, within: Bounds, snapsho
     connection.execute(statements.RAISE_FIRST, (within.last + 1, key))
 
 
-def _blank(connection: sqlite3.Connection, key: int, rows: list[tuple[int, int, str]]) -> None:
+def _blank(connection: sqlite3.Connection, key: int, rows: list[Row]) -> None:
     # Words first: FTS5 finds the entries to remove by the text that they were made of.
     drop_other_form(connection)
-    for position, _, payload in rows:
+    for position, _, payload, *_ in rows:
         forget_text(connection, key, position, payload)
-    connection.executemany(statements.BLANK, [(position,) for position, _, _ in rows])
+    left = []
+    for position, _, _, type_, path, link in rows:
+        proofs = (None, None) if link is None else (remains(link, type_, path), proof_of(connection, position, link))
+        left.append((*proofs, position))
+    connection.executemany(statements.BLANK, left)
 
 
-def _note_size(connection: sqlite3.Connection) -> None:
+def note_size(connection: sqlite3.Connection) -> None:
     """Note, with the first removal since the last `shrink`, that one is due, and the size to compare with."""
     connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
+
+
+def replace_snapshot(connection: sqlite3.Connection, key: int, draft: SnapshotDraft | None) -> None:
+    """Put a snapshot in the place of a conversation's own; without one, remove that.
+
+    Raises:
+        sqlite3.Error: the database failed; the snapshot is as it was.
+    """
+    with transaction(connection):
+        if draft is None:
+            connection.execute(statements.DROP_SNAPSHOT, (key,))
+        else:
+            row = (key, draft.version, draft.body, sha256_hex(draft.body))
+            connection.execute(statements.REPLACE_SNAPSHOT, row)
+        connection.execute(statements.UPDATE_WINDOW_START, (1 if draft is None else draft.window_start, key))
 
 
 def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -138,13 +164,13 @@ def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
     """
     (until,) = connection.execute(statements.HEAD_POSITION).fetchone()
     named = _named(connection, statements.NAMING_EVENTS, 0)
-    with _set(connection, "secure_delete", "ON"), _transaction(connection):
+    with set_pragma(connection, "secure_delete", "ON"), transaction(connection):
         named |= _named(connection, statements.NAMING_EVENTS, until)
         named |= _named(connection, statements.NAMING_SNAPSHOTS, NOWHERE, NOWHERE)
         sizes = connection.execute(statements.SIZES_OF_VALUES, ("",))
         gone = [(hash_, size) for hash_, size in sizes if hash_ not in named]
         if gone:
-            _note_size(connection)
+            note_size(connection)
         connection.executemany(statements.DROP_VALUE, [(hash_,) for hash_, _ in gone])
     return len(gone), sum(size for _, size in gone)
 
@@ -166,7 +192,7 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     if connection.execute(statements.IS_INDEXED).fetchone()[0]:
         connection.execute(statements.MERGE_INDEX)
     # On disk: the copy that this makes is as large as what stays of the database.
-    with _set(connection, "temp_store", "FILE"):
+    with set_pragma(connection, "temp_store", "FILE"):
         connection.execute("VACUUM")
     _empty_log(connection, where)
     connection.execute(statements.UNSET, (_DUE,))
@@ -194,7 +220,7 @@ def rehearse(copy: sqlite3.Connection, conversations: Collection[str], where: st
     """Remove everything that may be removed, on a copy of the database that is thrown away; return what it came to."""
     before = size_of(copy)
     if conversations:  # a run brings the facts of the whole store up to date first
-        with _transaction(copy):
+        with transaction(copy):
             (last,) = copy.execute(statements.HEAD_POSITION).fetchone()
             reach(copy, last)
     removals = {conversation: _all(copy, conversation, where) for conversation in conversations}
@@ -218,8 +244,9 @@ def setting(connection: sqlite3.Connection, name: str, value: str) -> None:
     Raises:
         sqlite3.Error: the database failed; the setting is as it was.
     """
-    with _transaction(connection):
+    with transaction(connection):
         connection.execute(statements.SET, (name, value))
+        connection.execute(statements.SET, (f"{name}{PROOF}", sha256_hex(value)))
 
 
 def take_lease(connection: sqlite3.Connection, runner: str, now: datetime, until: datetime) -> datetime | None:
@@ -228,7 +255,7 @@ def take_lease(connection: sqlite3.Connection, runner: str, now: datetime, until
     Raises:
         sqlite3.Error: the database failed; the lease is as it was.
     """
-    with _transaction(connection):
+    with transaction(connection):
         found: Any = connection.execute(statements.SETTING, (_TURN,)).fetchone()
         if found is not None:
             holder, ends = json.loads(found[0])

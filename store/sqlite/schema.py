@@ -28,6 +28,7 @@ class ConversationRow(Stored, table=True):
     __tablename__: ClassVar[Any] = "conversations"
     __table_args__: ClassVar[Any] = (
         Index("conversations_forks", "parent_key", "base", sqlite_where=text("parent_key IS NOT NULL")),
+        Index("conversations_unchained", "key", sqlite_where=text("head IS NULL")),
         {"sqlite_autoincrement": True, "sqlite_strict": True},
     )
 
@@ -49,6 +50,8 @@ class ConversationRow(Stored, table=True):
     """All events from this version on are there; some before it were scavenged."""
     packed: int = Field(default=0, sa_column_kwargs={"server_default": text("0")})
     """Its own events up to this version are packed, where that makes them smaller."""
+    head: bytes | None = Field(default=None, sa_type=LargeBinary)
+    """The link of its newest event: whoever keeps it can prove the log. None until what is older is chained."""
 
 
 class EventRow(Stored, table=True):
@@ -58,8 +61,11 @@ class EventRow(Stored, table=True):
     planning a window open no payload. AUTOINCREMENT, because SQLite would give a plain rowid again once the newest row
     is gone.
 
-    ``payload`` is empty where ``packed`` holds it, which `store.packing.unpacked` reads. A scavenged event keeps its
-    row, with an empty payload and checksum, and neither turn nor tokens.
+    ``payload`` is empty where ``packed`` holds it, which `store.packing.unpacked` reads. ``salt``, ``c`` and ``link``
+    are those of `timeline.events.chain`; None in what was scavenged before there was a chain, and up to there.
+
+    A scavenged event keeps its row, ``c`` and ``link``, with an empty payload and checksum and no tokens. Its salt is
+    that of `chain.remains`, and its turn the type that its link covers, where its own column has another one now.
     """
 
     __tablename__: ClassVar[Any] = "events"
@@ -86,6 +92,9 @@ class EventRow(Stored, table=True):
     payload: str = Field(sa_type=Text)
     checksum: str = Field(sa_type=Text)
     packed: bytes | None = Field(default=None, sa_type=LargeBinary)
+    salt: bytes | None = Field(default=None, sa_type=LargeBinary)
+    c: bytes | None = Field(default=None, sa_type=LargeBinary)
+    link: bytes | None = Field(default=None, sa_type=LargeBinary)
 
 
 class SnapshotRow(Stored, table=True):
@@ -242,6 +251,17 @@ class FactProgressRow(Stored, table=True):
     position: int
 
 
+class ErasedRow(Stored, table=True):
+    """A conversation that was erased: all that is left of it."""
+
+    __tablename__: ClassVar[Any] = "erased"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    id: str = Field(primary_key=True, sa_type=Text)
+    at: str = Field(sa_type=Text)
+    reason: str = Field(sa_type=Text)
+
+
 class IdentityRow(Stored, table=True):
     """One row: the store's name, which only the store and its copies have."""
 
@@ -273,6 +293,7 @@ TABLES: Final = (
     SearchProgressRow,
     FactTableRow,
     FactProgressRow,
+    ErasedRow,
     IdentityRow,
     MigrationRow,
 )

@@ -52,6 +52,13 @@ def catch_up(connection: sqlite3.Connection, until: int) -> int:
     return reached
 
 
+def index_up_to(connection: sqlite3.Connection, until: int) -> None:
+    """Index all events up to a position, in the open transaction."""
+    reached = 0
+    while reached < until:
+        reached = _index_slice(connection, until)
+
+
 def _index_slice(connection: sqlite3.Connection, until: int) -> int:
     progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
     if progress is None:
@@ -108,6 +115,13 @@ def forget_text(connection: sqlite3.Connection, key: int, position: int, payload
     progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
     if progress is not None and position <= progress[0]:
         _unindex(connection, key, position, payload)
+
+
+def index_again(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
+    """Index the new text of an event that was overwritten, if the index has reached it."""
+    progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
+    if progress is not None and position <= progress[0] and (columns := _columns(key, payload)) is not None:
+        connection.execute(statements.INDEX_TEXT, (position, *columns))
 
 
 def drop_other_form(connection: sqlite3.Connection) -> None:

@@ -32,7 +32,10 @@ _INFO = "key, id, conversations.version, window_start, title, parent, created_at
 PAYLOAD: Final = "CASE WHEN packed IS NULL THEN payload ELSE payload || unpacked(packed) END"
 """The payload of an event; each of the store's connections has the function. Rare events are never packed."""
 _PAYLOAD_OF_E = "CASE WHEN e.packed IS NULL THEN e.payload ELSE e.payload || unpacked(e.packed) END"
-EVENT = f"e.position, e.version, e.event_id, e.type, e.schema_version, e.at, {_PAYLOAD_OF_E}, e.checksum"
+EVENT = (
+    f"e.position, e.version, e.event_id, e.type, e.schema_version, e.at, {_PAYLOAD_OF_E}, e.checksum,"
+    " e.path, e.turn_id, e.tokens"
+)
 _THERE = " AND e.checksum <> ''"
 _LISTED = "(SELECT value FROM json_each(?))"
 
@@ -55,20 +58,24 @@ _LINEAGE_UP_TO = _lineage("SELECT key, id, base, ?, parent_key FROM conversation
 
 # --- the writer ---------------------------------------------------------------------------------------------------
 
-HEAD: Final = "SELECT key, version, base, parent_key, first_version FROM conversations WHERE id = ?"
+HEAD: Final = (
+    "SELECT key, version, base, parent_key, first_version, head, EXISTS (SELECT 1 FROM events AS e"
+    " WHERE e.conversation = conversations.key AND e.version = conversations.version AND e.link IS NULL)"
+    " FROM conversations WHERE id = ?"
+)
 INSERT_CONVERSATION: Final = (
     "INSERT INTO conversations (id, version, window_start, title, parent, created_at, updated_at, parent_key, base,"
     " first_version) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
 )
-UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ? WHERE key = ?"
+UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ?, head = ? WHERE key = ?"
 UPDATE_WINDOW_START: Final = "UPDATE conversations SET window_start = ? WHERE key = ?"
 REPLACE_SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
 INSERT_VALUES: Final = "INSERT OR IGNORE INTO stored_values (hash, text) VALUES (?, ?)"
 _INSERT_EVENTS = (
     "INSERT INTO events (conversation, version, event_id, type, schema_version, at, path, turn_id, tokens, payload,"
-    " checksum) VALUES "
+    " checksum, salt, c, link) VALUES "
 )
-_EVENT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_EVENT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_EVENTS: Final = {rows: _INSERT_EVENTS + ", ".join([_EVENT_PARAMETERS] * rows) for rows in (50, 10, 1)}
 """By number of rows, largest first: many rows in one statement take two thirds of the time that `executemany` takes."""
 STORED_BETWEEN: Final = (
@@ -83,6 +90,37 @@ PATHS_IN_USE: Final = (
     f"{_LINEAGE_UP_TO}SELECT e.path FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
+
+# --- the chain ----------------------------------------------------------------------------------------------------
+
+LINK_AT: Final = (
+    f"{_LINEAGE_UP_TO}SELECT e.link FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    " CROSS JOIN events AS e ON e.conversation = l.key AND e.version = wanted.value AND e.version <= l.last"
+)
+UNCHAINED: Final = (
+    "SELECT key FROM conversations INDEXED BY conversations_unchained WHERE key > 0 AND head IS NULL"
+    " ORDER BY key LIMIT 1"
+)
+PARENT_AND_HEAD: Final = "SELECT parent_key, head FROM conversations WHERE key = ?"
+TO_CHAIN_FROM: Final = (
+    "SELECT id, base, coalesce((SELECT max(e.version) FROM events AS e INDEXED BY events_scavenged"
+    f" WHERE e.conversation = conversations.key AND e.{SCAVENGED_WHERE} AND e.link IS NULL), 0)"
+    " FROM conversations WHERE key = ?"
+)
+LAST_LINKED: Final = "SELECT coalesce(max(version), 0) FROM events WHERE conversation = ? AND link IS NOT NULL"
+CHAIN_HEAD: Final = "SELECT head FROM conversations WHERE id = ?"
+CHAINED: Final = (
+    "SELECT e.version, e.position, e.event_id,"
+    f" CASE WHEN e.{SCAVENGED_WHERE} AND e.turn_id IS NOT NULL THEN e.turn_id ELSE e.type END, e.schema_version, e.at,"
+    " e.path, e.checksum, e.salt, e.c, e.link FROM events AS e"
+    " WHERE e.conversation = ? AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?"
+)
+TO_CHAIN: Final = (
+    "SELECT position, version, event_id, type, schema_version, at, checksum FROM events"
+    " WHERE conversation = ? AND version > ? ORDER BY version LIMIT ?"
+)
+CHAIN: Final = "UPDATE events SET salt = ?, c = ?, link = ? WHERE position = ?"
+SET_HEAD: Final = "UPDATE conversations SET head = ? WHERE key = ?"
 
 # --- the readers --------------------------------------------------------------------------------------------------
 
@@ -115,6 +153,12 @@ BY_PATH: Final = (
     f"{_LINEAGE}SELECT l.id, {EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
+AT_PATH: Final = "SELECT version FROM events WHERE conversation = ? AND version > ? AND version <= ? AND +path = ?"
+"""Looks through a whole conversation for a path that its index does not lead to."""
+SCAVENGED_BETWEEN: Final = (
+    "SELECT count(*) FROM events INDEXED BY events_scavenged"
+    f" WHERE conversation = ? AND version >= ? AND version <= ? AND {SCAVENGED_WHERE}"
+)
 PATHS_BETWEEN: Final = (
     f"{_LINEAGE}SELECT e.path FROM lineage AS l CROSS JOIN json_each(?) AS bounds"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.version <= l.last"
@@ -145,6 +189,13 @@ PAGE_OF_ALL_OF_RARE_TYPES: Final = (
 VALUES: Final = (
     "SELECT v.hash, v.text FROM json_each(?) AS wanted CROSS JOIN stored_values AS v ON v.hash = wanted.value"
 )
+VALUES_NAMED: Final = (
+    f"SELECT c.id, e.version, {_PAYLOAD_OF_E} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
+    " WHERE e.position > 0 AND e.checksum <> ''"
+    " AND e.type IN ('conversation.opened', 'policy.changed', 'policy.overridden',"
+    " 'context.rendered')"
+)
+"""Reads the whole log, as a verification does."""
 STORE: Final = "SELECT store FROM identity"
 IS_NAMED: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'identity'"
 LAST_GIVEN: Final = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
@@ -166,18 +217,27 @@ NEWEST_UNDO: Final = (
     "SELECT coalesce(max(version), 0) FROM events INDEXED BY events_rare_within"
     f" WHERE conversation = ? AND type = 'compaction.reverted' AND {RARE_WHERE}"
 )
+OWN_NEWEST_BASE: Final = "SELECT version, body FROM bases WHERE conversation = ? ORDER BY version DESC LIMIT 1"
+PLACE_AT: Final = "SELECT at, link FROM events WHERE conversation = ? AND version = ?"
+OWN_OPENINGS: Final = (
+    "SELECT version, payload FROM events INDEXED BY events_rare_within"
+    f" WHERE conversation = ? AND type = 'conversation.opened' AND {RARE_WHERE} ORDER BY version DESC"
+)
 ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
 TO_REMOVE: Final = (
-    f"SELECT position, version, {PAYLOAD} FROM events WHERE conversation = ? AND version > ? AND version <= ?"
+    f"SELECT position, version, {PAYLOAD}, type, path, link FROM events WHERE conversation = ? AND version > ?"
+    " AND version <= ?"
     f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
 )
 BLANK: Final = (
-    "UPDATE events SET payload = '', packed = NULL, checksum = '', turn_id = NULL, tokens = NULL,"
+    "UPDATE events SET payload = '', checksum = '', salt = ?, packed = ?, tokens = NULL,"
+    f" turn_id = CASE WHEN {RARE_WHERE} THEN type END,"
     f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
 )
-"""A rare event gets another type, so that the indexes of rare events find none that is not there."""
+"""A rare event gets another type, so that the indexes of rare events find none that is not there. Its link covers its
+own type, which stays in the place of its turn; what vouches for its facts takes the place of a packed payload."""
 NEWEST_SCAVENGED: Final = (
     f"{_LINEAGE_UP_TO}SELECT coalesce(max((SELECT max(e.version) FROM events AS e INDEXED BY events_scavenged"
     f" WHERE e.conversation = l.key AND e.version <= l.last AND e.{SCAVENGED_WHERE})), 0) FROM lineage AS l"
@@ -204,11 +264,87 @@ SET: Final = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
 SET_ONCE: Final = "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)"
 UNSET: Final = "DELETE FROM settings WHERE name = ?"
 
+# --- forgetting ---------------------------------------------------------------------------------------------------
+
+FORKS: Final = "SELECT id, base FROM conversations WHERE parent_key = ?"
+TO_OVERWRITE: Final = (
+    f"SELECT position, event_id, type, schema_version, at, {PAYLOAD} FROM events WHERE conversation = ? AND version = ?"
+)
+OVERWRITE: Final = (
+    "UPDATE events SET payload = ?, packed = NULL, tokens = ?, checksum = ?, salt = NULL WHERE position = ?"
+)
+"""Its commitment and its link stay: they vouch for what was there, which nobody can guess without the salt."""
+SET_TITLE: Final = "UPDATE conversations SET title = ? WHERE key = ?"
+REVERTED_BY: Final = "SELECT reverted_by FROM compactions WHERE position = ?"
+SET_REVERTED: Final = "UPDATE compactions SET reverted_by = ? WHERE position = ?"
+DROP_ENTRIES: Final = "DELETE FROM digest_entries WHERE position = ?"
+DROP_COMPACTION: Final = "DELETE FROM compactions WHERE position = ?"
+SNAPSHOTS_OF: Final = "SELECT version, body, checksum FROM snapshots WHERE conversation = ?"
+SET_SNAPSHOT: Final = "UPDATE snapshots SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
+BASES_OF: Final = "SELECT version, body, checksum FROM bases WHERE conversation = ?"
+SET_BASE: Final = "UPDATE bases SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
+ERASED: Final = "SELECT at, reason FROM erased WHERE id = ?"
+ADD_ERASED: Final = "INSERT OR IGNORE INTO erased (id, at, reason) VALUES (?, ?, ?)"
+NEWEST_RETENTION: Final = (
+    "SELECT payload FROM events INDEXED BY events_rare_within"
+    f" WHERE conversation = ? AND version <= ? AND type = 'retention.set' AND {RARE_WHERE}"
+    " ORDER BY version DESC LIMIT 1"
+)
+NAMES_IN: Final = f"SELECT {PAYLOAD} FROM events WHERE conversation = ? AND type <> 'block.appended' AND checksum <> ''"
+DROP_EVENTS: Final = "DELETE FROM events WHERE conversation = ?"
+DROP_ALL_ENTRIES: Final = (
+    "DELETE FROM digest_entries WHERE position IN (SELECT position FROM compactions WHERE conversation = ?)"
+)
+DROP_COMPACTIONS: Final = "DELETE FROM compactions WHERE conversation = ?"
+DROP_FACTS_AT: Final = "DELETE FROM facts WHERE position = ?"
+PULL_FACTS_PROGRESS: Final = (
+    "UPDATE facts_progress SET position = min(position, (SELECT coalesce(max(e.position), 0) FROM events AS e))"
+    " WHERE form > 0"
+)
+"""How far the log is read does not lie behind its end, also where the newest events are erased."""
+DROP_FACTS: Final = "DELETE FROM facts WHERE conversation = ?"
+DROP_SNAPSHOT: Final = "DELETE FROM snapshots WHERE conversation = ?"
+DROP_ALL_BASES: Final = "DELETE FROM bases WHERE conversation = ?"
+DROP_CONVERSATION: Final = "DELETE FROM conversations WHERE key = ?"
+_COPIED = "version, event_id, type, schema_version, at, path, turn_id, tokens"
+ROWS_OF_EVENTS: Final = (
+    f"SELECT position, {_COPIED}, payload, packed, checksum FROM events"
+    " WHERE conversation = ? AND version > ? AND version <= ? ORDER BY version LIMIT ?"
+)
+COPY_EVENT: Final = (
+    f"INSERT INTO events (conversation, {_COPIED}, payload, packed, checksum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+MOVE_FACTS: Final = (
+    "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
+    " detail, path, source) SELECT ?, number, ?, kind, failed, status, version, call, subject, tool, detail, path,"
+    " source FROM facts WHERE position = ?"
+)
+MOVE_COMPACTION: Final = (
+    "INSERT INTO compactions SELECT ?, ?, version, at, round, source, summary, first_version, last_version,"
+    " before_tokens, after_tokens, errors, reverted_by FROM compactions WHERE position = ?"
+)
+MOVE_ENTRIES: Final = (
+    "INSERT INTO digest_entries SELECT ?, list, number, subject, tool, path, times, tokens, exit_status, errors,"
+    " message FROM digest_entries WHERE position = ?"
+)
+COPY_BASES: Final = (
+    "INSERT OR IGNORE INTO bases (conversation, version, body, checksum)"
+    " SELECT ?, version, body, checksum FROM bases WHERE conversation = ? AND version <= ?"
+)
+CUT_LOOSE: Final = (
+    "UPDATE conversations SET parent_key = NULL, base = 0, packed = 0, head = NULL, created_at ="
+    " (SELECT e.at FROM events AS e WHERE e.conversation = conversations.key ORDER BY e.version LIMIT 1) WHERE key = ?"
+)
+LINEAGE_OF: Final = f"{_LINEAGE}SELECT key, base, last FROM lineage"
+
 # --- packing ------------------------------------------------------------------------------------------------------
 
 PACKED_UNTIL: Final = "SELECT key, max(packed, base), version, window_start FROM conversations WHERE id = ?"
 SET_PACKED: Final = "UPDATE conversations SET packed = ? WHERE key = ?"
-_PACKED_COLUMNS = "position, conversation, version, event_id, type, schema_version, at, path, turn_id, tokens"
+_PACKED_COLUMNS = (
+    "position, conversation, version, event_id, type, schema_version, at, path, turn_id, tokens, salt, c, link"
+)
 TO_PACK: Final = (
     f"SELECT {_PACKED_COLUMNS}, checksum, CAST(payload AS BLOB) FROM events"
     " WHERE conversation = ? AND version > ? AND version <= ?"
@@ -219,7 +355,8 @@ TO_PACK: Final = (
 would hold up the writer for a tenth of a second."""
 TAKE_OUT: Final = "DELETE FROM events WHERE position = ?"
 PUT_BACK: Final = (
-    f"INSERT INTO events ({_PACKED_COLUMNS}, checksum, payload, packed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)"
+    f"INSERT INTO events ({_PACKED_COLUMNS}, checksum, payload, packed)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)"
 )
 
 # --- digests ------------------------------------------------------------------------------------------------------
@@ -237,6 +374,10 @@ REVERT: Final = (
     "UPDATE compactions SET reverted_by = ? WHERE reverted_by IS NULL AND position IN"
     " (SELECT e.position FROM json_each(?) AS wanted CROSS JOIN events AS e"
     " ON e.conversation = ? AND e.version = wanted.value)"
+)
+EVENTS_OF_TYPE: Final = (
+    "SELECT position, conversation, version, schema_version, at, payload FROM events INDEXED BY events_rare"
+    f" WHERE type = ? AND {RARE_WHERE} ORDER BY position"
 )
 FIRST_SINCE: Final = "SELECT min(position) FROM compactions INDEXED BY compactions_at WHERE at >= ?"
 
@@ -326,6 +467,20 @@ FORGET_FACTS: Final = (
     "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
     " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"
 )
+UNPROVE_FACTS: Final = (
+    "UPDATE events SET packed = NULL WHERE checksum = '' AND position IN (SELECT f.position FROM facts AS f"
+    " WHERE f.conversation = ? AND (f.version = ? OR f.call = ?"
+    " OR f.position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?)))"
+)
+FACTS_AT: Final = (
+    "SELECT number, kind, failed, status, version, call, subject, tool, detail, path, source FROM facts"
+    " WHERE position = ? ORDER BY number"
+)
+PROVED_FACTS: Final = (
+    "SELECT e.position, e.conversation, e.version, e.link, e.packed FROM events AS e INDEXED BY events_scavenged"
+    f" WHERE e.conversation > 0 AND e.{SCAVENGED_WHERE} AND e.packed IS NOT NULL"
+)
+"""Reads a whole index, as a verification does."""
 FACTS_PROGRESS: Final = "SELECT position FROM facts_progress WHERE form = ?"
 FORGET_FACTS_PROGRESS: Final = "DELETE FROM facts_progress"
 SET_FACTS_PROGRESS: Final = "INSERT OR REPLACE INTO facts_progress (form, position) VALUES (?, ?)"

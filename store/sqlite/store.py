@@ -12,11 +12,14 @@ import sqlite3
 import warnings
 from collections import Counter
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, get_args
 
+from timeline.blocks import instant_text
 from timeline.errors import (
+    ConversationErased,
     ConversationNotFound,
     HistoryUnavailable,
     StoreCorrupt,
@@ -27,30 +30,44 @@ from timeline.errors import (
     StoreReadOnly,
 )
 from timeline.facts.extracting import FORM
-from timeline.ports import Appended, ConversationInfo, Expected, Home, Rehearsal, Removal, Snapshot, StoredWindow
+from timeline.ports import (
+    Appended,
+    ChainedEvent,
+    ConversationInfo,
+    Expected,
+    Finding,
+    Home,
+    Rehearsal,
+    Removal,
+    Snapshot,
+    StoredWindow,
+)
 from timeline.queries import FactReach
 
-from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
+from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode, encode_snapshot
+from ..erasures import check_forks_choice, erasure_report
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
 from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
 from .connection import check_not_inherited, know_packed
+from .erasing import erase
 from .facts import SLICE as FACTS_SLICE
 from .facts import SQLiteFacts
 from .facts import catch_up as catch_up_facts
 from .files import Durability, advice, connect_writer, exists, started
 from .holding import log
 from .identity import Place
+from .mending import mend
 from .reading import open_alone, open_beside
-from .removing import RETENTION, rehearse, remove, remove_values, setting, shrink, take_lease
+from .removing import RETENTION, rehearse, remove, remove_values, replace_snapshot, setting, shrink, take_lease
+from .rewriting import rewrite
 from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
     from concurrent.futures import Future
-    from datetime import datetime
     from os import PathLike
     from types import TracebackType
     from uuid import UUID
@@ -58,7 +75,9 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from timeline.events import Covers, Event, NewEvent
+    from timeline.events.chain import Seal
     from timeline.events.other_payloads import Retention
+    from timeline.ports import ErasureReport, ForksOnErase, Rewriting
     from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
 
     from ..codec import Row
@@ -71,6 +90,10 @@ T = TypeVar("T")
 
 _LAST: Final = 2**63 - 1
 _WINDOW_PAGE: Final = 2_000
+_CURE: Final = "`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew; or restore a backup."
+_PATH: Final = 9
+_CHECKSUM: Final = 8
+"""Place of the checksum in a row behind the conversation of its event."""
 _REMOVED: Final = 512
 """Characters that removing one event writes, by estimate."""
 
@@ -172,6 +195,7 @@ class SQLiteStore(QueryMixin):
         expected: int | Expected = Expected.ANY,
         values: Mapping[str, str] = NO_VALUES,
         snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = (),
     ) -> Appended:
         """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
 
@@ -179,7 +203,7 @@ class SQLiteStore(QueryMixin):
         cancelled while it waits for the writer, or for its turn, writes nothing; cancelled later, it is written whole.
         """
         self._check_open()
-        batch = encode(conversation, events, expected, values, snapshot)
+        batch = encode(conversation, events, expected, values, snapshot, seals)
         if self._writer is None:
             raise reading_only(self.file)
         if not batch.drafts:
@@ -204,24 +228,84 @@ class SQLiteStore(QueryMixin):
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
         statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
         parts = await self._lineage(conversation)
+        version = max(after, 0)
         async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):
             for row in rows:
+                if types is None:
+                    await self._check_all_between(parts, version, row[1])
+                elif row[3] not in types:
+                    raise self._misled(conversation, row[1])
+                version = row[1]
                 yield decode(owner, row, str(self.file))
+        if types is None:
+            last = parts[-1].last if until is None else min(until, parts[-1].last)
+            await self._check_all_between(parts, version, max(version, last) + 1)
+
+    async def _check_all_between(self, parts: Sequence[_Part], before: int, version: int) -> None:
+        """Check that of all versions between two that were read one after the other every one was scavenged."""
+        conversation, missing = parts[-1].conversation, version - before - 1
+        if missing < 0:
+            raise self._misled(conversation, version)
+        if not missing:
+            return
+        for part in parts:
+            bounds = (max(before, part.base) + 1, min(version - 1, part.last))
+            ((scavenged,),) = await self._rows(statements.SCAVENGED_BETWEEN, part.key, *bounds)
+            missing -= scavenged
+        if missing:
+            raise StoreCorrupt(
+                f"{self.file}: of the versions {before + 1} to {version - 1} of conversation {conversation!r} {missing}"
+                f" are missing. {_CURE}"
+            )
 
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""
-        wanted = json.dumps(sorted(set(versions)))
-        found = await self._rows(statements.BY_VERSION, conversation, wanted)
-        rows = [row for row in found if row[-1]]  # a scavenged event has no checksum
+        wanted = sorted(set(versions))
+        found = await self._rows(statements.BY_VERSION, conversation, json.dumps(wanted))
+        missing = set(wanted)
+        for row in found:
+            if row[2] not in missing:
+                raise self._misled(conversation, row[2])
+            missing.remove(row[2])
+        if missing:
+            await self._check_beyond(conversation, missing)
+        rows = [row for row in found if row[_CHECKSUM]]  # a scavenged event has none
         return [decode(owner, tuple(row), str(self.file)) for owner, *row in sorted(rows, key=lambda row: row[2])]
+
+    async def _check_beyond(self, conversation: str, missing: Collection[int]) -> None:
+        """Check that versions that were not found are none of the conversation's."""
+        rows = await self._rows(statements.INFO, conversation)
+        last = rows[0][2] if rows else 0
+        if gone := [version for version in missing if 1 <= version <= last]:
+            raise StoreCorrupt(f"{self.file}: event {min(gone)} of conversation {conversation!r} is missing. {_CURE}")
+
+    def _misled(self, conversation: str, version: int) -> StoreCorrupt:
+        return StoreCorrupt(
+            f"{self.file}: an index of the database leads to event {version} of conversation {conversation!r}, which"
+            f" was not asked for. {_CURE}"
+        )
 
     async def find(self, conversation: str, path: str) -> Event | None:
         """Return the event that appended the block at a path, or None."""
         rows = await self._rows(statements.BY_PATH, conversation, json.dumps([path]))
-        if rows and not rows[0][-1]:
+        if rows and not rows[0][_CHECKSUM]:
             info = await self.info(conversation)
             raise HistoryUnavailable(conversation, rows[0][2], info.first_version, info.version, scavenged=True)
-        return decode(rows[0][0], rows[0][1:], str(self.file)) if rows else None
+        if rows:
+            if rows[0][_PATH] != path:
+                raise self._misled(conversation, rows[0][2])
+            return decode(rows[0][0], rows[0][1:], str(self.file))
+        # No block has the path, which is an error for whoever asked: time to make sure that its index is sound.
+        await self._check_unused(conversation, path)
+        return None
+
+    async def _check_unused(self, conversation: str, path: str) -> None:
+        for part in await self._lineage(conversation) if await self._rows(statements.INFO, conversation) else ():
+            for (version,) in await self._rows(statements.AT_PATH, part.key, part.base, part.last, path):
+                raise StoreCorrupt(
+                    f"{self.file}: event {version} of conversation {conversation!r} has the path {path!r}, and the"
+                    f" index of paths does not lead to it. {_CURE}"
+                )
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
         """Return all paths in use that begin with one of the stems."""
@@ -242,10 +326,16 @@ class SQLiteStore(QueryMixin):
         """
         rows = await self._rows(statements.INFO_AND_SNAPSHOT, conversation)
         if not rows:
-            raise ConversationNotFound(conversation)
+            raise await self._missing(conversation)
         *row, body, stored = rows[0]
         info = decode_info(tuple(row), str(self.file))
         snapshot = None if body is None else decode_snapshot(conversation, body, stored, str(self.file))
+        start = 1 if snapshot is None else snapshot.window_start
+        if info.window_start != start:
+            raise StoreCorrupt(
+                f"{self.file}: the window of conversation {conversation!r} begins at {info.window_start} in its row,"
+                f" and at {start} in its snapshot. {_CURE}"
+            )
         carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < info.window_start})
         events = await self.read_versions(conversation, carried) if carried else []
         own = _Part(row[0], conversation, info.base, info.version)
@@ -262,7 +352,7 @@ class SQLiteStore(QueryMixin):
         """Return the facts of one conversation."""
         rows = await self._rows(statements.INFO, conversation)
         if not rows:
-            raise ConversationNotFound(conversation)
+            raise await self._missing(conversation)
         return decode_info(rows[0], str(self.file))
 
     async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
@@ -297,6 +387,8 @@ class SQLiteStore(QueryMixin):
             StoreCorrupt: a text does not have its hash.
         """
         rows = await self._rows(statements.VALUES, json.dumps(list(set(hashes))))
+        if unasked := {key for key, _ in rows}.difference(hashes):
+            raise StoreCorrupt(f"{self.file}: an index of the database leads to the value {min(unasked)}. {_CURE}")
         return {key: decode_value(key, text, str(self.file)) for key, text in rows}
 
     async def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
@@ -349,6 +441,36 @@ class SQLiteStore(QueryMixin):
         except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
             log.info("the search goes on without its index: %s", refusal)
 
+    async def chain_head(self, conversation: str) -> bytes:
+        """Return the link of a conversation's newest event, as its row has it."""
+        rows = await self._rows(statements.CHAIN_HEAD, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        return bytes(rows[0][0] or b"")
+
+    async def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events of a conversation as they are stored; see `Proofs.chained`."""
+        parts = await self._lineage(conversation)
+        for part in parts:
+            version = max(part.base, after)
+            while rows := await self._rows(statements.CHAINED, part.key, version, part.last, checked_page(page)):
+                for row in rows:
+                    yield ChainedEvent(part.conversation, *row)
+                version = rows[-1][0]
+
+    async def examine(self) -> list[Finding]:
+        """Compare all that is derived from the log with the log, on a private copy; see `Proofs.examine`."""
+        return await self._on_copy(partial(mend, where=str(self.file)))
+
+    async def mend(self) -> list[Finding]:
+        """Make anew what is derived from the log and differs from it; see `Proofs.mend`."""
+        return await self._do(partial(mend, where=str(self.file)))
+
+    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+        """Put a snapshot of the log in the place of the stored one; see `Proofs.replace_snapshot`."""
+        draft = None if snapshot is None else encode_snapshot(snapshot)
+        await self._do(partial(replace_snapshot, key=await self._key(conversation), draft=draft))
+
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
         rows = await self._rows(statements.SETTING, RETENTION)
@@ -377,19 +499,23 @@ class SQLiteStore(QueryMixin):
 
         The copy is a temporary database of SQLite's own: a file without a name, which goes with its connection.
         """
+        return await self._on_copy(partial(rehearse, conversations=conversations, where=str(self.file)))
+
+    async def _on_copy(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do work on a private copy of the database, which goes with it."""
         await self._rows(statements.STORE)  # the store is open, and its file in its place
         # Cancelling the caller does not reach the copy: it must not be closed under a thread that works on it.
-        work = asyncio.create_task(self._rehearsed(conversations))
-        work.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(work)
+        done_there = asyncio.create_task(self._done_on_copy(work))
+        done_there.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(done_there)
 
-    async def _rehearsed(self, conversations: Collection[str]) -> Rehearsal:
+    async def _done_on_copy(self, work: Callable[[sqlite3.Connection], T]) -> T:
         copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         know_packed(copy)
 
-        def rehearse_and_close() -> Rehearsal:
+        def work_and_close() -> T:
             with closing(copy):
-                return rehearse(copy, conversations, str(self.file))
+                return work(copy)
 
         try:
             try:
@@ -397,9 +523,41 @@ class SQLiteStore(QueryMixin):
             except BaseException:
                 copy.close()
                 raise
-            return await asyncio.to_thread(rehearse_and_close)
+            return await asyncio.to_thread(work_and_close)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
+
+    async def forks(self, conversation: str) -> dict[str, int]:
+        """Return the conversation's own forks, each with the last version that both share."""
+        return dict(await self._rows(statements.FORKS, await self._key(conversation)))
+
+    async def rewrite(
+        self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = NO_VALUES, dropped: Collection[str] = ()
+    ) -> dict[str, int]:
+        """Overwrite payloads and snapshots, and append redactions, in one transaction; see `Forgetting.rewrite`."""
+        encoded = [(part, encode(part.conversation, part.events, part.expected, NO_VALUES, None)) for part in parts]
+        size = sum(batch.size for _, batch in encoded) + _REMOVED * sum(len(part.payloads) for part in parts)
+        job = partial(rewrite, parts=encoded, values=values, dropped=dropped, where=str(self.file))
+        return await self._do(job, size)
+
+    async def erase(
+        self,
+        conversation: str,
+        *,
+        forks: ForksOnErase = "refuse",
+        reason: str = "",
+        at: datetime | None = None,
+    ) -> ErasureReport:
+        """Erase a conversation, then rewrite the file without it; see `Forgetting.erase`."""
+        check_forks_choice(forks)
+        moment = instant_text(at or datetime.now(UTC))
+        job = partial(erase, conversation=conversation, forks=forks, reason=reason, at=moment)
+        done = await self._do(job, _REMOVED)
+        try:
+            await self.shrink()
+        except (StoreLocked, StoreFull) as refusal:
+            return erasure_report(done, physical=False, why_not=str(refusal))
+        return erasure_report(done, physical=True)
 
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
@@ -482,7 +640,7 @@ class SQLiteStore(QueryMixin):
         """Return the logs that hold a conversation's versions, in order: its ancestors' and its own."""
         rows = await self._rows(statements.LINEAGE, conversation)
         if not rows:
-            raise ConversationNotFound(conversation)
+            raise await self._missing(conversation)
         return [_Part(*row) for row in reversed(rows)]
 
     async def _pages(
@@ -508,8 +666,13 @@ class SQLiteStore(QueryMixin):
     async def _key(self, conversation: str) -> int:
         rows = await self._rows(statements.CONVERSATION_KEY, conversation)
         if not rows:
-            raise ConversationNotFound(conversation)
+            raise await self._missing(conversation)
         return int(rows[0][0])
+
+    async def _missing(self, conversation: str) -> StoreError:
+        """Return the error for a conversation that is not there."""
+        rows = await self._rows(statements.ERASED, conversation)
+        return ConversationErased(conversation, *rows[0]) if rows else ConversationNotFound(conversation)
 
     async def _written(self, job: Future[T]) -> T:
         try:

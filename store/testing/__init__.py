@@ -14,15 +14,29 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
-        for part in ("appends", "repeats", "reads", "forks", "digests", "facts", "searches", "scavenging", "faults")
+        for part in (
+            "appends",
+            "chains",
+            "repeats",
+            "reads",
+            "forks",
+            "digests",
+            "facts",
+            "searches",
+            "scavenging",
+            "forgetting",
+            "faults",
+        )
     )
 )
 
 from .appends import AppendContract  # noqa: E402 - after the asserts were announced
 from .cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
+from .chains import ChainContract  # noqa: E402 - after the asserts were announced
 from .digests import DigestContract  # noqa: E402 - after the asserts were announced
 from .facts import FactContract  # noqa: E402 - after the asserts were announced
 from .faults import FaultContract  # noqa: E402 - after the asserts were announced
+from .forgetting import ForgetContract  # noqa: E402 - after the asserts were announced
 from .forks import ForkContract  # noqa: E402 - after the asserts were announced
 from .reads import ReadContract  # noqa: E402 - after the asserts were announced
 from .repeats import RepeatContract  # noqa: E402 - after the asserts were announced
@@ -42,6 +56,8 @@ class StoreContract(
     FactContract,
     SearchContract,
     ScavengeContract,
+    ForgetContract,
+    ChainContract,
     FaultContract,
 ):
     """Every sentence of `EventStore`'s docstrings as a test. Subclasses override `make_store`."""

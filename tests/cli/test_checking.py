@@ -64,5 +64,47 @@ def test_a_flipped_byte_is_found_and_the_exit_code_tells(
 def test_every_count_of_the_report_is_explained() -> None:
     """An invariant that is added to the report needs a line for people, too."""
     figures = {"conversation", "ok", "events", "blocks", "renders", "compactions", "unverifiable", "problems"}
-    figures |= {"scavenged", "calls"}
+    figures |= {"scavenged", "calls", "head", "proved", "unproved", "rewritten", "proved_until"}
     assert set(VerifyReport.model_fields) - figures == set(INVARIANTS)
+
+
+def test_a_head_that_was_kept_proves_a_conversation(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """The report prints it; another one is no event's link, and what is no link is refused."""
+    head = run("verify", simulated["id"], "--json").json["head"]
+    assert f"head {head}" in run("verify", simulated["id"]).out
+    done = run("verify", simulated["id"], "--head", head, "--json")
+    assert (done.code, done.json["proved_until"]) == (Exit.OK, done.json["events"])
+    assert run("verify", simulated["id"], "--head", "01" * 33).code == Exit.NOT_SO
+    assert run("verify", simulated["id"], "--head", "01").code == Exit.USAGE
+    assert run("verify", "--head", head).code == Exit.USAGE
+    assert run("verify", simulated["id"], "--deep").code == Exit.USAGE
+
+
+def test_what_is_derived_is_compared_and_made_anew(
+    run: Callable[..., Done], simulated: dict[str, Any], db: Path
+) -> None:
+    """A deep verification names it, a dry run of the repair changes nothing, and the repair mends it."""
+    assert run("search", "part").code == Exit.OK
+    assert run("verify", "--deep").code == Exit.OK
+    with closing(sqlite3.connect(db)) as connection, connection:
+        assert connection.execute("DELETE FROM compactions").rowcount > 0
+    done = run("verify", "--deep", "--json")
+    assert (done.code, done.json["ok"]) == (Exit.NOT_SO, False)
+    assert {each["what"] for each in done.json["differences"]} == {"digests"}
+    assert [each["conversation"] for each in done.json["conversations"]] == [simulated["id"]]
+    planned = run("repair", "--json").json
+    assert (planned["done"], planned["left"]) == (False, [])
+    assert "timeline repair --yes" in run("repair").out
+    assert run("repair", "--yes", "--json").json["mended"] == planned["mended"]
+    assert run("verify", "--deep", "--json").json["differences"] == []
+    assert "Nothing that is derived" in run("repair", "--yes").out
+
+
+def test_what_no_log_gives_is_left_to_a_backup(run: Callable[..., Done], simulated: dict[str, Any], db: Path) -> None:
+    """The repair says so, and its exit code too."""
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute("UPDATE stored_values SET text = text || ' '")
+    done = run("repair", "--yes")
+    assert done.code == Exit.NOT_SO
+    assert "restore a backup" in done.out
+    assert simulated["id"]

@@ -43,6 +43,9 @@ COMMANDS += [
     "unpin",
     "retention",
     "scavenge",
+    "find-subject",
+    "redact",
+    "erase",
 ]
 COMMANDS += ["read", "digests", "facts", "search", "verify", "export", "mcp", "policies"]
 

@@ -166,6 +166,44 @@ async def test_each_line_can_be_checked_without_the_library() -> None:
                 assert sha256_hex("\n".join(map(str, [*parts, payload]))) == told["checksum"]
 
 
+async def test_an_imported_log_has_the_head_that_it_had() -> None:
+    """Salts, commitments and links come along: a head that was kept of the one proves the other."""
+    store, other = MemoryStore(), MemoryStore()
+    timeline = await talk(store)
+    await timeline.fork(conversation="f", at=8)
+    assert not counts(await take(other, await export(store, "f")))
+    assert not counts(await take(other, await export(store)))
+    for conversation in ("c", "f"):
+        head = await store.chain_head(conversation)
+        assert await other.chain_head(conversation) == head
+        report = await verify(other, conversation, head=head)
+        assert (report.ok, report.proved_until) == (True, (await store.info(conversation)).version)
+
+
+async def test_a_log_whose_links_are_missing_gets_a_chain_of_its_own_and_says_so() -> None:
+    """A file of an earlier release has none, and what was taken out of one is not proved by the rest."""
+    store, other = MemoryStore(), MemoryStore()
+    await talk(store)
+    lines = []
+    for line in await export(store):
+        told = json.loads(line)
+        bare = {name: value for name, value in told.items() if name not in {"salt", "c", "link"}}
+        lines.append(json.dumps(bare, separators=(",", ":"), ensure_ascii=False))
+    assert counts(await take(other, lines)) == {"chain": 1}
+    report = await verify(other, "c", head=await store.chain_head("c"))
+    assert (report.chain, report.proved) == (1, report.events)
+
+
+async def test_a_line_with_another_salt_is_put_aside() -> None:
+    """It proves nothing."""
+    store, other = MemoryStore(), MemoryStore()
+    await talk(store)
+    lines = await export(store)
+    told = json.loads(lines[-1])
+    lines[-1] = json.dumps({**told, "salt": "00" * 16}, separators=(",", ":"), ensure_ascii=False)
+    assert counts(await take(other, lines))["quarantined"] == 1
+
+
 async def test_an_imported_conversation_goes_on_and_opens_from_a_snapshot() -> None:
     """What is imported is a conversation like any other."""
     store, other = MemoryStore(), MemoryStore()
@@ -324,7 +362,7 @@ async def test_what_is_redacted_is_nowhere_in_an_export() -> None:
     assert SECRET not in text
     assert not [v for v in (1, 2, 3, 4) if whole[v].checksum in text]
     assert whole[5].checksum in text
-    assert not counts(await take(other, lines))
+    assert counts(await take(other, lines)) == {"chain": 1}
     report = await verify(other, "c")
     assert report.ok
     assert report.unverifiable == {"redacted": report.renders}, "all were before it, or show a summary of it"

@@ -34,16 +34,19 @@ PICTURE = {
     "retention": "vocabulary fold checks log",
     "lifecycle": "vocabulary fold policy planning.account projection.context checks log",
     "audit": f"{PURE_PARTS} tokens log",
+    "forgetting": f"{PURE_PARTS} tokens checks log retention audit re-exports",
     "engine": f"{ENGINE} re-exports",
     "agent": "vocabulary facts importers fold wire planning projection checks log engine.conversation",
     "view": "vocabulary facts fold policy projection checks log engine",
-    "timeline": f"{PURE_PARTS} checks log retention lifecycle audit engine agent view",
+    "timeline": f"{PURE_PARTS} checks log retention lifecycle audit forgetting engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",
     "sync": "vocabulary retention fold policy projection agent view timeline message_lists re-exports",
     "portable": "vocabulary facts importers fold planning log audit timeline",
     "integrations": f"{ENGINE} importers agent timeline sync portable re-exports",
     "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",
-    "cli": f"{ENGINE} retention importers audit timeline portable integrations lab store summarizers re-exports",
+    "cli": (
+        f"{ENGINE} retention importers audit forgetting timeline portable integrations lab store summarizers re-exports"
+    ),
     "checkout": "",
     "re-exports": "vocabulary policy policies projection timeline message_lists store summarizers checkout",
 }

@@ -123,10 +123,11 @@ def test_a_number_beyond_64_bits_is_refused() -> None:
         encode("a", [event(huge)], Expected.ANY, {}, None)
 
 
-@pytest.mark.parametrize("column", range(1, 8))
+@pytest.mark.parametrize("column", range(1, 11))
 def test_damage_in_any_column_is_noticed(column: int) -> None:
-    """The checksum covers version, id, type, schema version, time and payload, and itself."""
-    row = list(_row(event(BlockAppended(block=UserPrompt(text="x"), tokens=1, counter="c"))))
+    """The checksum covers all up to itself; path, turn and tokens are compared with the payload."""
+    block = UserPrompt(text="x", path="ar:turn_1.user.prompt", turn_id="turn_1")
+    row = list(_row(event(BlockAppended(block=block, tokens=1, counter="c"))))
     row[column] = row[column] + 1 if isinstance(row[column], int) else row[column][:-1] + "~"
     with pytest.raises(StoreCorrupt, match=r"conversation 'a' \(position 9\)") as damage:
         decode("a", tuple(row), "agent.db")
@@ -143,10 +144,11 @@ def test_an_event_of_another_conversation_is_noticed() -> None:
 @pytest.mark.parametrize("payload", ["", "[]", "{", '{"block":{"type":"user.prompt"}}'])
 def test_a_payload_that_is_not_what_its_type_says_is_corrupt(payload: str) -> None:
     """Even with a right checksum, what cannot be read is reported with its place."""
-    _, version, id_, type_, schema, at, _, _ = _row(
+    _, version, id_, type_, schema, at, _, _, *columns = _row(
         event(BlockAppended(block=UserPrompt(text="x"), tokens=1, counter="c"))
     )
-    row = (9, version, id_, type_, schema, at, payload, checksum("a", version, id_, type_, schema, at, payload))
+    hashed = checksum("a", version, id_, type_, schema, at, payload)
+    row = (9, version, id_, type_, schema, at, payload, hashed, *columns)
     with pytest.raises(StoreCorrupt, match=r"event 3 of conversation 'a' \(position 9\) is damaged"):
         decode("a", row, "agent.db")
 
@@ -165,4 +167,4 @@ def test_a_damaged_snapshot_or_value_is_noticed() -> None:
 
 def _row(written: NewEvent) -> Row:
     (draft,) = encode("a", [written], Expected.ANY, {}, None).drafts
-    return (9, 3, *draft[:4], draft.payload, draft.checksum("a", 3))
+    return (9, 3, *draft[:4], draft.payload, draft.checksum("a", 3), *draft[4:7])

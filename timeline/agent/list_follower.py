@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from timeline.agent.deduplication import content_key, from_where_a_log_begins
+from timeline.agent.deduplication import from_where_a_log_begins
 from timeline.agent.divergence import Given, divergence
-from timeline.agent.log_blocks import FRAMEWORK_ID, LogBlocks
+from timeline.agent.log_blocks import LogBlocks
 from timeline.agent.messages import placed_in_turns
 from timeline.agent.recording import append_in_turns
 from timeline.checks import given
 from timeline.errors import InvalidArgument
+from timeline.fold.window import FRAMEWORK_ID
 from timeline.log.protocol import Departure
 from timeline.ports import Home
 from timeline.wire.neutral import INTERRUPTED
@@ -79,6 +80,7 @@ class ListFollower:
         at = given(now)
         if ids is not None and len(ids) != len(messages):
             raise InvalidArgument("ids", f"there are {len(ids)} for {len(messages)} messages")
+        messages = [self._conversation.equipment.let_in(own) for own in messages]  # as the log has them
         async with self._lock:  # two calls of the model at a time must not both append what they share
             await self._learn()
             found = self._compared(messages, ids, whole=whole)
@@ -147,7 +149,8 @@ class ListFollower:
         if not self._is_whole:
             news = from_where_a_log_begins(news, [block.key for block in known])
         names = ids if ids is not None else [""] * len(messages)
-        given_ = [Given(content_key(block), id_) for own, id_ in zip(news, names, strict=True) for block in own]
+        keys = iter(self._log.keys_of(block for own in news for block in own))
+        given_ = [Given(next(keys), id_) for own, id_ in zip(news, names, strict=True) for _ in own]
         found = divergence(given_, known, whole=whole)
         wanted = set(found.new)
         numbers = iter(range(len(given_)))

@@ -16,6 +16,8 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.events import DISOWNED, BlocksHidden, BlocksRevealed, appended_block
+from timeline.fold.window import FRAMEWORK_ID, TOMBSTONE
+from timeline.frozen import sha256_hex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,10 +25,6 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Event
 
-FRAMEWORK_ID: Final = "framework_id"
-"""The key in a block's ``meta`` of the id that a framework gave its message; empty where it gave none that lasts.
-
-A block that a framework's list brought has the key in any case."""
 _IN_LISTS: Final = (UserPrompt, AssistantCompletion, Reasoning, ToolCall, ToolResult, Attachment)
 """The kinds of blocks that the lists of earlier releases brought, which did not mark them."""
 
@@ -45,6 +43,9 @@ class LogBlocks:
         self._group = 0
         self._calls: dict[str, int] = {}
         self._is_marked = False
+        self._keys: set[str] = set()
+        self._tombstones: dict[tuple[str, str | None], str] = {}
+        """The key of each redacted block, by its type and what its place is known by."""
 
     def add(self, events: Iterable[Event]) -> None:
         """Read the next events."""
@@ -61,6 +62,22 @@ class LogBlocks:
         """Return the blocks."""
         return [*self._blocks, *self._cut]
 
+    def keys_of(self, blocks: Iterable[Block]) -> list[str]:
+        """Return the content keys of a list's blocks; of one that was redacted here that of its tombstone.
+
+        A framework may still have what was redacted, and would bring it back. A call or result is known by its id,
+        another block by its type and the block before it.
+        """
+        keys: list[str] = []
+        before: str | None = None
+        for block in blocks:
+            key = content_key(block)
+            if key not in self._keys:
+                key = self._tombstones.get((block.type, block.call_id or before), key)
+            keys.append(key)
+            before = key
+        return keys
+
     def _add(self, version: int, block: Block) -> None:
         if block.response_id != self._response or block.response_id is None:
             self._blocks += self._cut
@@ -69,9 +86,12 @@ class LogBlocks:
         id_ = block.meta.get(FRAMEWORK_ID)
         self._is_marked = self._is_marked or id_ is not None
         owned = id_ is not None or (not self._is_marked and isinstance(block, _IN_LISTS))
-        known = Known(
-            version, content_key(block), str(id_ or ""), owned=owned, group=self._group_of(block, self._group)
-        )
+        key = content_key(block)
+        if block.text == TOMBSTONE and "redacted" in block.meta:
+            key = sha256_hex(f"{key} {version}")  # tombstones look alike
+            self._tombstones[block.type, block.call_id or (self._blocks[-1].key if self._blocks else None)] = key
+        self._keys.add(key)
+        known = Known(version, key, str(id_ or ""), owned=owned, group=self._group_of(block, self._group))
         self._places[version] = len(self._blocks)
         self._blocks.append(known)
         cut = (known._replace(key=content_key(call), owned=False) for call in cut_calls(block))

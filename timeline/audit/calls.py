@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from timeline.audit.decisions import DECISIONS, CallDecision, decision_of
 from timeline.audit.redacting import erased_events
-from timeline.audit.replay import RecordedContext, find_context, rebuilt, recorded_contexts, sound_values
+from timeline.audit.replay import (
+    RecordedContext,
+    find_context,
+    overwritten_blocks,
+    rebuilt,
+    recorded_contexts,
+    sound_values,
+    without_proof,
+)
 from timeline.blocks import instant_text
 from timeline.errors import CallNotFound, CallUnavailable, ContextUnavailable
 from timeline.events import CompactionReverted, ContextRendered, ModelCalled, appended_block
@@ -192,7 +200,7 @@ async def find_contexts(store: EventStore, conversation: str, names: Iterable[st
         CallNotFound: no call has one of the numbers.
         CallUnavailable: the context of one of the calls was not recorded, or is not there any more.
     """
-    recorded = await recorded_contexts(store, conversation)
+    recorded = await recorded_contexts(store, conversation, await erased_events(store, conversation))
     calls: list[RecordedCall] = []
     found: list[RecordedContext] = []
     for name in names:
@@ -333,9 +341,11 @@ class _Contexts:
             if call.called.answers is not None:
                 self._wanted[call.called.answers] = call.number
         events = await self._store.read_versions(self._conversation, self._wanted)
+        redacted = await overwritten_blocks(self._store, self._conversation)
         for event in [self._erased.get(event.version, event) for event in events]:
             if isinstance(event.payload, ContextRendered):
-                self._there[event.version] = RecordedContext(0, event.version, event.at, event.payload)
+                rendered = without_proof(event.payload, event.version, redacted)
+                self._there[event.version] = RecordedContext(0, event.version, event.at, rendered)
         self._pass = _rebuilding(self._store, self._conversation, list(self._there.values()))
 
     async def of(self, call: RecordedCall) -> RenderedContext | str:

@@ -84,7 +84,7 @@ def _in_words(payload: Payload) -> str:
             versions = [shown.version for shown in payload.blocks]
             return f"hidden ({payload.reason}): {'version' if len(versions) == 1 else 'versions'} {_listed(versions)}"
         case BlockRedacted():
-            return f"redacted: version {payload.version}"
+            return f"redacted: {f'version {payload.version}' if payload.version else 'words of other events'}"
         case PolicyChanged():
             return f"policy {'' if payload.origin is None else payload.origin.in_words()}".strip()
         case PrefixChanged():

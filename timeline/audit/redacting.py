@@ -1,7 +1,8 @@
 """Take redacted content out of a log when it leaves its store, runs again, or goes on in a fork.
 
-A store keeps the content of every block: a redaction is an event, and the fold shows a tombstone from then on. In an
-export the block's own event has the tombstone, and everything made from the block before its redaction is erased:
+`Timeline.redact` overwrites the content where it is stored. A log of an earlier release may hold a redaction that is an
+event alone: the fold shows a tombstone from then on, and the store still has the content. In an export of such a log
+the block's own event has the tombstone, and everything made from the block before its redaction is erased:
 replacement texts, summaries and their digests, a title. Hashes over erased content are erased too, because a short
 secret could be guessed from its hash. So a context that showed the block has no fingerprint, a call that was made from
 it no hash of its body, and neither can be verified.
@@ -49,6 +50,9 @@ class Erasures:
         self._infos: dict[str, ConversationInfo] = {}
         self._redacted: dict[str, dict[int, dict[int, str]]] = {}
         """By conversation: each redacted version, with the versions of the redacting events and their reasons."""
+        self._erased: set[tuple[str, int]] = set()
+        self._overwritten: set[tuple[str, int]] = set()
+        """Redacted versions, by the conversation that they belong to, whose content is gone from the store already."""
         self._owned: dict[str, dict[int, str]] = {}
         """By the conversation that they belong to: the redacted versions with their reasons."""
 
@@ -68,7 +72,10 @@ class Erasures:
                 next_ = info.parent.conversation if info.base and info.parent is not None else None
         for conversation in erasures._infos:
             for version, by in erasures._redacted[conversation].items():
-                owned = erasures._owned.setdefault(erasures._owner(conversation, version), {})
+                owner = erasures._owner(conversation, version)
+                owned = erasures._owned.setdefault(owner, {})
+                if (conversation, version) in erasures._erased:
+                    erasures._overwritten.add((owner, version))
                 owned.setdefault(version, next(iter(by.values())))
         return erasures
 
@@ -78,7 +85,7 @@ class Erasures:
         reasons: dict[int, str] = {}
         for owner, after, until in self._lineage(conversation):
             for version in self._owned.get(owner, ()):
-                if after < version <= until:
+                if after < version <= until and (owner, version) not in self._overwritten:
                     by = self._redacted[conversation].get(version, {})
                     versions[version] = min(by, default=inf)
                     reasons[version] = next(iter(by.values()), "")
@@ -89,7 +96,7 @@ class Erasures:
     def still_shown(self, conversation: str, version: int) -> list[BlockRedacted]:
         """Return the redactions, made behind a version, of blocks up to it: the log up to there shows them."""
         return [
-            BlockRedacted(version=block, reason=reason)
+            BlockRedacted(version=block, reason=reason, erased=(owner, block) in self._overwritten)
             for owner, after, until in self._lineage(conversation)
             for block, reason in self._owned.get(owner, {}).items()
             if after < block <= min(until, version)
@@ -102,6 +109,8 @@ class Erasures:
             # A redaction of what is not there yet redacts nothing, in the fold as well.
             if isinstance(event.payload, BlockRedacted) and event.payload.version < event.version:
                 found.setdefault(event.payload.version, {})[event.version] = event.payload.reason
+                if event.payload.erased:
+                    self._erased.add((conversation, event.payload.version))
 
     def _lineage(self, conversation: str) -> list[tuple[str, int, int]]:
         """Return the owners of a conversation's versions: each with the range ``(first, last]`` that it owns."""
@@ -152,6 +161,10 @@ class Eraser:
     def is_busy(self) -> bool:
         """Whether there is anything to erase."""
         return bool(self._versions)
+
+    def forget_context(self, version: int) -> None:
+        """Note that the recorded context of a version has no fingerprint any more, nor the bodies made from it."""
+        self._erased.add(version)
 
     def title(self, title: str) -> str:
         """Return a title, or the tombstone if a redacted block contains it."""
@@ -206,11 +219,12 @@ class Eraser:
     def _summary(self, version: int, payload: CompactionCompleted) -> Payload | None:
         """Erase a summary of erased blocks, or of a summary that is erased.
 
-        A summary made before the first prompt was redacted is erased too: each summarizer receives that prompt.
+        A summary made before the first prompt was redacted is erased too: each summarizer receives that prompt. So is
+        one that a model was asked for in the whole context.
         """
-        covers = payload.covers
+        covers, in_cache = payload.covers, payload.written_by.asked == "in_cache"
         made_of_it = any(
-            (target in covers or target == self._first_prompt) and target < version < redacted_at
+            (in_cache or target in covers or target == self._first_prompt) and target < version < redacted_at
             for target, redacted_at in self._versions.items()
         )
         if not made_of_it and self._tainted.isdisjoint(covers.summaries):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ContextNotFound, ContextUnavailable, HistoryUnavailable, InvalidPolicy
-from timeline.events import ContextRendered
+from timeline.events import BlockRedacted, ContextRendered
 from timeline.fold.counts import Recount, in_unit
 from timeline.fold.fold import HistoryNeeded
 from timeline.frozen import sha256_hex
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from timeline.events import Event
     from timeline.fold.window import Window
     from timeline.ports import EventStore
     from timeline.wire.neutral import NeutralContext
@@ -48,17 +49,45 @@ class RecordedContext:
     rendered: ContextRendered
 
 
-async def recorded_contexts(store: EventStore, conversation: str) -> list[RecordedContext]:
+async def recorded_contexts(
+    store: EventStore, conversation: str, erased: Mapping[int, Event] | None = None
+) -> list[RecordedContext]:
     """List the recorded contexts of a conversation, oldest first.
+
+    Args:
+        store: where it lives.
+        conversation: its id.
+        erased: events without what a redaction hides, by version, where they are to be read so.
 
     Raises:
         ConversationNotFound: there is no such conversation.
     """
+    redacted = await overwritten_blocks(store, conversation)
     found: list[RecordedContext] = []
-    async for event in store.read(conversation, types=["context.rendered"]):
+    async for stored in store.read(conversation, types=["context.rendered"]):
+        event = (erased or {}).get(stored.version, stored)
         if isinstance(event.payload, ContextRendered):
-            found.append(RecordedContext(len(found) + 1, event.version, event.at, event.payload))
+            rendered = without_proof(event.payload, event.version, redacted)
+            found.append(RecordedContext(len(found) + 1, event.version, event.at, rendered))
     return found
+
+
+async def overwritten_blocks(store: EventStore, conversation: str) -> dict[int, int]:
+    """Return the versions whose content was overwritten, each with the version of the redaction."""
+    return {
+        event.payload.version: event.version
+        async for event in store.read(conversation, types=["block.redacted"])
+        if isinstance(event.payload, BlockRedacted) and event.payload.erased
+    }
+
+
+def without_proof(rendered: ContextRendered, recorded: int, redacted: Mapping[int, int]) -> ContextRendered:
+    """Return a context without its fingerprint if it was rendered before a redaction and recorded behind it.
+
+    Those that were recorded before have none any more.
+    """
+    late = any(block <= rendered.version < by < recorded for block, by in redacted.items())
+    return rendered.model_copy(update={"fingerprint": ""}) if late else rendered
 
 
 def find_context(recorded: Sequence[RecordedContext], name: str) -> RecordedContext:

@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from timeline.audit.calls import proved_body, recorded_calls
-from timeline.audit.replay import RecordedContext, rebuild, recorded_values
+from timeline.audit.proof import Proof, prove
+from timeline.audit.replay import RecordedContext, overwritten_blocks, rebuild, recorded_values, without_proof
 from timeline.blocks import ToolResult
 from timeline.errors import CallUnavailable, ContextUnavailable, StoreCorrupt
 from timeline.events import (
@@ -53,6 +54,10 @@ class VerifyReport(Frozen):
     ``unverifiable`` counts the contexts, and the requests of calls, that cannot be built again, by reason; they break
     no invariant. ``calls`` is the number of calls whose request was recorded. ``scavenged`` is the number of events
     that `timeline scavenge` removed; ``blocks``, ``compactions`` and ``calls`` are those that are left.
+
+    ``head`` is the link of the newest event in hexadecimal: kept elsewhere, it proves the log up to there later.
+    ``proved``, ``unproved`` and ``rewritten`` are those of `timeline.audit.proof.Proof`; ``proved_until`` is the
+    version of the event that has the head which was given.
     """
 
     ok: bool
@@ -73,10 +78,18 @@ class VerifyReport(Frozen):
     problems: tuple[str, ...]
     scavenged: int = 0
     calls: int = 0
+    chain: int = 0
+    head: str = ""
+    proved: int = 0
+    unproved: int = 0
+    rewritten: int = 0
+    proved_until: int | None = None
 
 
-async def verify(store: EventStore, conversation: str) -> VerifyReport:
+async def verify(store: EventStore, conversation: str, *, head: bytes | None = None) -> VerifyReport:
     """Check a conversation against all invariants, and report what is broken.
+
+    ``head`` is one that was kept elsewhere: an event of the log must have it.
 
     Where history was scavenged, the check goes on from the snapshot that was kept then. Contexts recorded before it,
     removed or not, are unverifiable for the reason ``retention``.
@@ -87,6 +100,7 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
     info = await store.info(conversation)
     check = _Check(conversation)
     try:
+        check.chain(await prove(store, conversation, kept_head=head))
         await check.policies(store)
         await check.go_on_from_base(store, info)
         renders, values = await check.recorded(store)
@@ -111,8 +125,9 @@ class _Check:
     def __init__(self, conversation: str) -> None:
         self.fold = Fold(conversation)
         self.counts = dict.fromkeys(
-            ("checksum", "coverage", "pairing", "progress", "replay", "recall", "order", "prefix"), 0
+            ("checksum", "chain", "coverage", "pairing", "progress", "replay", "recall", "order", "prefix"), 0
         )
+        self.proof = Proof()
         self.problems: list[str] = []
         self.unverifiable: dict[str, int] = {}
         self.blocks: dict[int, str] = {}
@@ -127,6 +142,12 @@ class _Check:
         self.first_version = 1
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
+
+    def chain(self, proof: Proof) -> None:
+        """Take the outcome of proving the log."""
+        self.proof = proof
+        for problem in proof.problems:
+            self.problem("chain", problem)
 
     def values(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return the content-addressed values that still match their hashes; the others are problems."""
@@ -151,13 +172,15 @@ class _Check:
     async def recorded(self, store: EventStore) -> tuple[dict[int, list[RecordedContext]], dict[str, str]]:
         """Return the recorded contexts to rebuild, by the version that they show, and the values that they refer to."""
         renders: dict[int, list[RecordedContext]] = {}
+        redacted = await overwritten_blocks(store, self.fold.conversation)
         async for event in store.read(self.fold.conversation, types=["context.rendered"]):
             if not isinstance(event.payload, ContextRendered):
                 continue
             if event.payload.version < self.fold.version:
                 self.too_old(1)
             else:
-                context = RecordedContext(0, event.version, event.at, event.payload)
+                rendered = without_proof(event.payload, event.version, redacted)
+                context = RecordedContext(0, event.version, event.at, rendered)
                 renders.setdefault(event.payload.version, []).append(context)
         contexts = [context.rendered for some in renders.values() for context in some]
         return renders, self.values(await recorded_values(store, contexts))
@@ -381,6 +404,11 @@ class _Check:
             renders=self.renders,
             calls=self.calls,
             scavenged=self.scavenged,
+            head=self.proof.head.hex(),
+            proved=self.proof.proved,
+            unproved=self.proof.unproved,
+            rewritten=self.proof.rewritten,
+            proved_until=self.proof.found,
             compactions=len(self.compacted_at),
             unverifiable=self.unverifiable,
             problems=tuple(self.problems),

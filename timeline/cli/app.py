@@ -530,16 +530,47 @@ def verify(
         ),
     ] = None,
     *,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="HEX", help="A head that was kept elsewhere: an event must have this link."),
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also compare everything that is derived from the log with it.")
+    ] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> int:
     """Check every invariant and every recorded context.
 
-    Rebuilds each recorded context byte for byte. The exit code is 1 if anything does not hold.
+    Computes the chain of each log again, and rebuilds each recorded context byte for byte. Keep the head that it
+    prints: whoever changes the log, however well, cannot make one that has it. The exit code is 1 if anything does not
+    hold.
     """
     from timeline.cli import checking
 
-    return _run(checking.verify(id_, db, as_json=as_json))
+    if deep:
+        if id_ is not None or head is not None:
+            raise typer.BadParameter("--deep is for the whole database: give neither an id nor --head with it.")
+        return _run(checking.verify_deep(db, as_json=as_json))
+    if head is not None and id_ is None:
+        raise typer.BadParameter("--head is that of one conversation: give its id.")
+    return _run(checking.verify(id_, db, head, as_json=as_json))
+
+
+@app.command()
+def repair(
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, only print what would be made anew.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> int:
+    """Make anew what is derived from the log and damaged: indexes, digests, facts, search, snapshots.
+
+    Changes no event. What an event says can only come from a backup. The exit code is 1 if such damage is left.
+    """
+    from timeline.cli import checking
+
+    return _run(checking.repair(db, yes=yes, as_json=as_json))
 
 
 @app.command()

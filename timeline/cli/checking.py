@@ -1,4 +1,4 @@
-"""`timeline verify`: check every invariant of every conversation, and rebuild every recorded context."""
+"""`timeline verify` and `timeline repair`: prove the log, compare what is derived from it, and make that anew."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from timeline.audit import deep
 from timeline.audit.verify import verify as verify_conversation
 from timeline.cli import output
-from timeline.cli.database import reading
-from timeline.cli.exits import Exit
+from timeline.cli.database import changing, db_option, reading
+from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.output import paint, progress, say, write
+from timeline.events.chain import SIZE
+from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 INVARIANTS: Final = {
     "checksum": "every event is as it was written",
+    "chain": "every event follows from the one before it",
     "coverage": "every block is in exactly one state",
     "pairing": "no result is shown without its call, no call without its result",
     "progress": "every compaction made the context smaller",
@@ -30,18 +34,20 @@ INVARIANTS: Final = {
 """The counts of a `VerifyReport`, and the invariant that holds where the count is 0."""
 
 
-async def verify(conversation: str | None, db: str, *, as_json: bool) -> int:
+async def verify(conversation: str | None, db: str, head: str | None, *, as_json: bool) -> int:
     """Verify one conversation or all, and print the report; return exit code 1 if anything does not hold.
 
     Raises:
         ConversationNotFound: there is no such conversation.
+        UsageProblem: the head is no link.
     """
+    kept = None if head is None else _link(head)
     async with reading(db) as store:
         ids = [conversation] if conversation is not None else [info.id async for info in store.conversations()]
         reports: list[VerifyReport] = []
         with progress("verifying", len(ids)) as advance:
             for id_ in ids:
-                reports.append(await verify_conversation(store, id_))
+                reports.append(await verify_conversation(store, id_, head=kept))
                 advance(len(reports))
     ok = all(report.ok for report in reports)
     if as_json and conversation is not None:
@@ -53,6 +59,71 @@ async def verify(conversation: str | None, db: str, *, as_json: bool) -> int:
     else:
         _print_reports(reports, db)
     return Exit.OK if ok else Exit.NOT_SO
+
+
+async def verify_deep(db: str, *, as_json: bool) -> int:
+    """Verify the whole store in depth, and print what differs; return exit code 1 if anything does.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    async with reading(db) as store:
+        count = len([info async for info in store.conversations()])
+        with progress("verifying", count) as advance:
+            report = await deep.verify_deep(store, on_progress=advance)
+    if as_json:
+        output.write_json(report.model_dump(mode="json"))
+        return Exit.OK if report.ok else Exit.NOT_SO
+    _print_reports(report.conversations, db)
+    write()
+    if not report.differences:
+        write("All that is derived from the log is what the log gives.")
+    _print_differences(report.differences)
+    if any(each.derivable for each in report.differences):
+        say(f"What is marked `repair` is made anew by: timeline repair --yes{db_option(db)}")
+    return Exit.OK if report.ok else Exit.NOT_SO
+
+
+async def repair(db: str, *, yes: bool, as_json: bool) -> int:
+    """Print what is made anew, or would be; with ``yes``, do it; return exit code 1 if other damage is left.
+
+    Raises:
+        StoreError: the store cannot be read, or not written.
+    """
+    async with changing(db) if yes else reading(db) as store:
+        report = await deep.repair(store, dry_run=not yes)
+    if as_json:
+        output.write_json(report.model_dump(mode="json"))
+        return Exit.NOT_SO if report.left else Exit.OK
+    _print_differences((*report.mended, *report.left))
+    if not report.mended:
+        write("Nothing that is derived from the log has to be made anew.")
+    elif yes:
+        say(f"made anew: {counted(len(report.mended), 'difference', 'differences')}; no event was changed")
+    else:
+        say(f"This was a dry run. To make it anew: timeline repair --yes{db_option(db)}")
+    if report.left:
+        say("What is marked `backup` is nowhere else: restore a backup, or export what still reads.")
+    return Exit.NOT_SO if report.left else Exit.OK
+
+
+def _print_differences(differences: Sequence[deep.Difference]) -> None:
+    if differences:
+        output.table(
+            ("what", "cure", "problem"),
+            [(each.what, "repair" if each.derivable else "backup", each.problem) for each in differences],
+            colours=[typer.colors.YELLOW if each.derivable else typer.colors.RED for each in differences],
+        )
+
+
+def _link(head: str) -> bytes:
+    try:
+        kept = bytes.fromhex(head)
+    except ValueError:
+        kept = b""
+    if len(kept) != SIZE:
+        raise UsageProblem(f"{head!r} is no head: `timeline verify ID` prints one, {2 * SIZE} hexadecimal digits.")
+    return kept
 
 
 def print_report(report: VerifyReport) -> None:
@@ -71,6 +142,11 @@ def print_report(report: VerifyReport) -> None:
         write(f"  {count} cannot be rebuilt: {reason.replace('_', ' ')}")
     if report.scavenged:
         write(f"  {report.scavenged:,} events were scavenged; the check begins at the snapshot that was kept then")
+    if report.unproved:
+        write(f"  {report.unproved:,} events are not proved: some were scavenged before the database kept a chain")
+    if report.proved_until is not None:
+        write(f"  all up to version {report.proved_until} is what the given head was the head of")
+    write(f"  head {report.head}")
     for problem in report.problems:
         write(paint(f"  {problem}", typer.colors.RED))
 

@@ -192,7 +192,86 @@ def scavenge(
     run(command.scavenge(ids or [], db, command.Bounds(events, seconds), yes=yes, as_json=as_json))
 
 
-COMMANDS = (undo, fork, hide, reveal, pin, unpin, retention, scavenge)
+def redact(
+    id_: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="A conversation's id, as `ls` prints it.", autocompletion=complete_conversation
+        ),
+    ] = None,
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PATH_OR_ADDRESS", help="Blocks by path or address, or places of `find-subject`."),
+    ] = None,
+    *,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept with the tombstone.")] = "",
+    text: Annotated[
+        str, typer.Option("--text", metavar="TEXT", help="Words to take out of places that hold no block.")
+    ] = "",
+    found: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Redact the places that `find-subject --json` printed; - reads them."
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; it cannot be undone.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Erase the content of blocks for good, with all that was made of it.
+
+    Without --yes this is a dry run: it prints what would be erased and written anew, and what no command reaches. Forks
+    that share a block lose it too. Summaries and digests are written anew from what is left; the file is rewritten.
+    """
+    from timeline.cli import forgetting
+
+    run(forgetting.redact(forgetting.Wish(id_, tuple(places or ()), found, reason, text), db, yes=yes, as_json=as_json))
+
+
+def erase(
+    id_: ConversationId,
+    *,
+    forks: Annotated[
+        str, typer.Option("--forks", metavar="refuse|erase|copy", help="What becomes of forks that share its past.")
+    ] = "refuse",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept beside the id.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; it cannot be undone.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a conversation for good; its id is never given again.
+
+    Without --yes this is a dry run. While it has forks, --forks says whether they are erased too, or keep a copy of
+    what they share.
+    """
+    from timeline.cli import forgetting
+
+    run(forgetting.erase(id_, db, forks=forks, reason=reason, yes=yes, as_json=as_json))
+
+
+def find_subject(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, also in other case.")],
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ID", help="Conversations to look at; all unless given.", autocompletion=complete_conversation
+        ),
+    ] = None,
+    *,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """List every place at which a text is said, before it is erased.
+
+    It reads the whole log: blocks with their arguments, summaries, titles, system prompts and a framework's data. What
+    it prints with --json, `timeline redact --from` takes.
+    """
+    from timeline.cli import forgetting
+
+    run(forgetting.find(text, ids or [], db, as_json=as_json))
+
+
+COMMANDS = (undo, fork, hide, reveal, pin, unpin, retention, scavenge, find_subject, redact, erase)
 """The order of these commands in `timeline --help`."""
 
 

@@ -15,10 +15,13 @@ from timeline.errors import (
     CallNotFound,
     CompactionError,
     ContextNotFound,
+    ConversationErased,
     ConversationNotFound,
+    ForksRemain,
     HistoryUnavailable,
     StoreError,
     TimelineError,
+    UnderLegalHold,
 )
 
 
@@ -70,7 +73,11 @@ def exit_code(error: BaseException) -> Exit:
 
 
 _CODES: Final[tuple[tuple[tuple[type[BaseException], ...], Exit], ...]] = (
-    ((ConversationNotFound, BlockNotFound, CallNotFound, ContextNotFound, HistoryUnavailable), Exit.NOT_FOUND),
+    (
+        (ConversationNotFound, ConversationErased, BlockNotFound, CallNotFound, ContextNotFound, HistoryUnavailable),
+        Exit.NOT_FOUND,
+    ),
+    ((ForksRemain, UnderLegalHold), Exit.REFUSED),
     ((StoreError,), Exit.DATABASE),
     ((CompactionError, BudgetError, BlockProtected), Exit.REFUSED),
     ((TimelineError, UsageProblem, USAGE_ERRORS, OSError), Exit.USAGE),

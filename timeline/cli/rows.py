@@ -216,7 +216,7 @@ def about_event(payload: Payload) -> str:  # noqa: C901, PLR0912 - one case an e
         case BlocksRevealed() | BlocksPinned() | BlocksUnpinned() | CompactionReverted():
             return ", ".join(map(str, payload.versions))
         case BlockRedacted():
-            return f"{payload.version} {payload.reason}"
+            return f"{payload.version or 'words'} {payload.reason}"
         case StageEntered():
             return brief(payload.label or payload.stage, _ABOUT)
         case StageApproved():

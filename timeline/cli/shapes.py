@@ -19,11 +19,15 @@
 | `hide --json`, `reveal`, `pin`, `unpin` | one `DecidedRow` |
 | `retention ID --json` | one `RetentionRow`; without an id, `{"store", "conversations"}` with one each |
 | `scavenge --json` | one `ScavengeRow` |
+| `find-subject --json` | one `SubjectRow` |
+| `redact --json`, `erase` | one `ErasureRow` |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `DigestRow` |
 | `facts --json` | a list of `FactRow`; with `--record` of `FactRecordRow`, with `--reach` one `ReachRow` |
 | `search --json` | a list of `FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
+| `verify --deep --json` | a `DeepReport` |
+| `repair --json` | a `RepairReport` |
 | `policies --json` | a list of policies, every field of each |
 | `policies show A --json` | the policy, every field; of two policies one `ComparedRow` |
 
@@ -55,6 +59,39 @@ class RetentionRow(TypedDict):
     own: str | None
     legal_hold: bool
     first_version: int
+
+
+class PlaceRow(TypedDict):
+    """A place at which a text is said; ``kind`` is one of `timeline.forgetting.subjects.PlaceKind`."""
+
+    conversation: str
+    place: str
+    kind: str
+    path: str | None
+    exact: bool
+    times: int
+
+
+class SubjectRow(TypedDict):
+    """Every place at which ``text`` is said; `redact --from` takes it."""
+
+    text: str
+    places: list[PlaceRow]
+
+
+class ErasureRow(TypedDict):
+    """What was erased or, in a dry run, would be; the places are those of `timeline.ports.ErasureReport`.
+
+    ``physical`` is whether the bytes are gone from the store's files too; False in a dry run.
+    """
+
+    dry_run: bool
+    conversations: list[str]
+    reached: dict[str, int]
+    rewritten: list[str]
+    left: dict[str, str]
+    physical: bool
+    not_reached: dict[str, str]
 
 
 class ScavengedRow(TypedDict):

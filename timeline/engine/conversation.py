@@ -166,7 +166,11 @@ class Conversation(ConversationView):
         return event_ids(at or self.clock.now(), count)
 
     async def drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime | None) -> list[Draft]:
-        """Count blocks and return them as drafts to append, under these ids; a block's own time comes before ``at``."""
+        """Count blocks and return them as drafts to append, under these ids; a block's own time comes before ``at``.
+
+        They are what the application's hook leaves of them, which sees each block before anything is made of it.
+        """
+        blocks = self.equipment.let_in(blocks)
         sizes = await self.count(blocks)
         return [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, blocks, sizes, strict=True)]
 

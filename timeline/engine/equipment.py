@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.engine.compactor import Compactor
-from timeline.errors import InvalidPolicy
+from timeline.errors import InvalidBlock, InvalidPolicy
 from timeline.lifecycle.observer import Observer
 from timeline.planning.summary_block import unheaded
 from timeline.policy.model import Policy
@@ -18,6 +18,9 @@ from timeline.ports import SUMMARY_TIMEOUT, Hooks, SystemClock
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from timeline.blocks import Block
     from timeline.fold.window import Window
     from timeline.policy.steps import SummaryForm
     from timeline.ports import Clock, EventStore, Summarizer, SummaryRequest, TokenCounter
@@ -43,6 +46,15 @@ class Equipment:
     summary_timeout: float = SUMMARY_TIMEOUT
     clock: Clock = field(default_factory=SystemClock)
 
+    def let_in(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        """Return what the application's hook leaves of blocks that are to be stored.
+
+        Raises:
+            InvalidBlock: the hook returned something else than a block of the same type.
+        """
+        hook = self.hooks.on_append
+        return blocks if hook is None else [_let_in(hook, block) for block in blocks]
+
     def compactor(self, policy: Policy) -> Compactor:
         """Return the compactor for a policy."""
         counter = self.counter or get_counter(policy.counter)
@@ -60,6 +72,14 @@ class Equipment:
         return summarizers.FallbackSummarizer(
             *asked, seconds=self.summary_timeout, edit=partial(_unheaded, policy.form)
         )
+
+
+def _let_in(hook: Callable[[Block], Block], block: Block) -> Block:
+    left = hook(block)
+    if type(left) is not type(block):
+        problem = f"the hook on_append returned {type(left).__name__} for {type(block).__name__}"
+        raise InvalidBlock("on_append", f"{problem}; return the block, changed with model_copy")
+    return left
 
 
 def _unheaded(form: SummaryForm, request: SummaryRequest, text: str) -> str:

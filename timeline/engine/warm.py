@@ -136,6 +136,8 @@ def _is_still_shown(item: Item, current: Mapping[int, Item]) -> bool:
     now = current.get(item.version)
     if now is None or now.redacted != item.redacted or now.omitted != item.omitted:
         return False
+    if item.is_summary and now.block.text != item.block.text:  # written anew after a redaction
+        return False
     return now.replacement == item.replacement or now.replacement is None or is_seen_through(now)
 
 

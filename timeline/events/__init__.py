@@ -185,12 +185,29 @@ class BlocksUnpinned(Payload):
     versions: tuple[int, ...]
 
 
+class Rewritten(Frozen):
+    """An event whose stored payload was replaced: its version, and its checksum now."""
+
+    version: int
+    checksum: str
+
+
 class BlockRedacted(Payload):
-    """A block's content was erased; a tombstone stays."""
+    """A block's content was erased; a tombstone stays.
+
+    ``version`` is the block's. It is 0 where no block went: words were taken out of other events, or of texts that
+    events name by their hash.
+    """
 
     type: Literal["block.redacted"] = "block.redacted"
     version: int
     reason: str = ""
+    erased: bool = False
+    """Whether the content was overwritten where it was stored. False in logs of earlier releases, and for a fork of a
+    past in which only the fold hides the block."""
+    rewritten: tuple[Rewritten, ...] = ()
+    """Of this conversation's own events those that the redaction wrote anew: the one place where a stored payload is
+    not the appended one. Several redactions of one append share one list, at the first of them."""
 
 
 class Covers(Frozen):

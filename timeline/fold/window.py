@@ -33,6 +33,12 @@ TOMBSTONE_TOKENS: Final = 5
 """The tokens that a redacted block still costs."""
 
 
+FRAMEWORK_ID: Final = "framework_id"
+"""The key in a block's ``meta`` of the id that a framework gave its message; empty where it gave none that lasts.
+
+A block that a framework's list brought has the key in any case."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hide:
     """The decision that hid blocks: the version of its event, its reason, its figures and its counter's name."""
@@ -151,17 +157,24 @@ class Item(NamedTuple):
 def tombstone(block: Block, reason: str = "") -> Block:
     """Return a block with its content erased. It keeps its address, type, author and time."""
     erased: dict[str, Any] = {"text": TOMBSTONE, "data": None, "meta": {"redacted": reason}}
-    if IN_TAIL in block.meta:
-        erased["meta"][IN_TAIL] = block.meta[IN_TAIL]
+    for kept in (IN_TAIL, FRAMEWORK_ID):
+        if kept in block.meta:
+            erased["meta"][kept] = block.meta[kept]
     if isinstance(block, ToolCall):
         erased["arguments"] = {}
     return block.model_copy(update=erased)
 
 
+def _reason(block: Block) -> str:
+    """Return the reason that a block which was overwritten by a tombstone has already."""
+    reason = block.meta.get("redacted") if block.text == TOMBSTONE else None
+    return reason if isinstance(reason, str) else ""
+
+
 def redacted(item: Item, at: int) -> Item:
     """Return an item with its content erased by the event of version ``at``."""
     return item._replace(
-        block=tombstone(item.block),
+        block=tombstone(item.block, _reason(item.block)),
         tokens=TOMBSTONE_TOKENS,
         replacement=None,
         hide=None,

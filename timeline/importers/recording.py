@@ -31,6 +31,7 @@ FindingKind: TypeAlias = Literal[
     "aborted_turn",  # the user or an error ended it before its end
     "rolled_back",  # turns that the client stopped sending; they stay in the log
     "gap",  # an event of an exported log is missing; the events after it are not imported
+    "chain",  # the links of an exported log do not go on here; the events got a chain of this database
     "lost_parent",  # a record whose parent is not in the file; it follows the record before it
 ]
 

@@ -65,8 +65,8 @@ class TimelineConversationStore(ConversationStore):
     history as the framework has it. A `fork` of the framework's is a fork of the log, so that its summaries and paths
     stay valid; a `Timeline.fork` is a conversation that loads.
 
-    A deleted conversation no longer loads or lists. Its events stay in the log, as all events do: delete the database,
-    or keep no secrets in it. A `redact` of a block does not reach the framework's own message.
+    A deleted conversation no longer loads or lists. Its events stay in the log, as all events do, until the store's
+    ``erase`` takes them. A `Timeline.redact` of a block takes its words out of the framework's own messages, too.
 
     Args:
         store: open, from `timeline.open_store`; its conversations are loaded and saved in its event loop.

@@ -14,7 +14,7 @@ import anyio
 
 from timeline.blocks import stem
 from timeline.errors import ConversationNotFound, HistoryUnavailable, PathTaken, StoreLocked, VersionConflict
-from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
+from timeline.events import BlockRedacted, CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import BlockRedacted, ConversationOpened, Covers, Event, Payload, PolicyChanged
+    from timeline.events import ConversationOpened, Covers, Event, Payload, PolicyChanged
     from timeline.fold.fold import Fold
     from timeline.fold.turns import Turns
     from timeline.log.protocol import Decision, Departure, Draft, Log
@@ -127,6 +127,12 @@ class StoredLog:
             conversation, events, expected=Expected.NO_STREAM, values=values, snapshot=take_snapshot(twin)
         )
         return cls(store, twin, clock)
+
+    async def redact_late(self, redacted: Sequence[BlockRedacted]) -> None:
+        """Append what its parent redacted while this fork was begun, with a snapshot that knows nothing of it."""
+        async with self._lock:
+            self._replace_fold(await fold_history(self._store, self._fold.conversation))
+            await self._write(_dated(redacted, self._time(None)), {}, snapshot=True)
 
     @property
     def fold(self) -> Fold:
@@ -430,7 +436,8 @@ class StoredLog:
         fold = self._fold
         try:
             async for event in self._store.read(fold.conversation, after=fold.version):
-                if event.version != fold.version + 1:  # what came next was compacted, and scavenged since
+                # What came next was compacted, and scavenged since; or what was folded before is written anew.
+                if event.version != fold.version + 1 or type(event.payload) is BlockRedacted:
                     self._replace_fold(await load_fold(self._store, fold.conversation))
                     return
                 fold.apply(event.version, event.at, event.payload)

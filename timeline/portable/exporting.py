@@ -1,4 +1,4 @@
-"""Write a store's conversations as lines: each event as stored, with its checksum, after the texts it refers to."""
+"""Write a store's conversations as lines: each event as stored, with its place in the chain, after its texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from timeline.audit.redacting import Eraser
     from timeline.events import Event
-    from timeline.ports import ConversationInfo, EventStore
+    from timeline.ports import ChainedEvent, ConversationInfo, EventStore
 
 _MOST_DAMAGED: Final = 1_000
 
@@ -68,18 +68,22 @@ async def export_log(
         if info.base and eraser.is_busy:  # the parent's lines are written; the eraser still needs to see their events
             async for event in _undamaged(store, info, 0, info.base, Exported()):
                 eraser.erase(event.version, event.payload)
+        links = store.chained(info.id, after=info.base)
+        chained: ChainedEvent | None = None
         async for event in _undamaged(store, info, info.base, until, done):
+            while chained is None or chained.version < event.version:
+                chained = await anext(links)
             async for line in _values(store, values_of(event.payload) - given, done):
                 yield line
             given |= values_of(event.payload)
-            yield _line(event, eraser, done)
+            yield _line(event, eraser, chained, done)
 
 
-def _line(event: Event, eraser: Eraser, done: Exported) -> str:
+def _line(event: Event, eraser: Eraser, chained: ChainedEvent, done: Exported) -> str:
     erased = eraser.erase(event.version, event.payload)
     done.events += 1
     done.redacted += erased is not None
-    return event_line(event, erased)
+    return event_line(event, erased, chained)
 
 
 async def _in_order(store: EventStore, wanted: Iterable[str]) -> list[tuple[ConversationInfo, int]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from timeline.events import Event, Payload
+    from timeline.events.chain import Seal
     from timeline.portable.lines import CopiedEvent, LogCopy
     from timeline.ports import EventStore
 
@@ -60,6 +61,7 @@ async def import_copy(
             await _check_parent(store, copy, opened, base)
         fold = await _fold(store, copy, events, base if not version else 0)
         await _append(store, copy, events, fold, on_progress)
+        await _check_chain(store, copy, events)
     return Imported(copy.conversation, len(events), known, copy.report.dump())
 
 
@@ -143,6 +145,7 @@ async def _append(
     store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent], fold: Fold, on_progress: Callable[[int], None]
 ) -> None:
     """Append in batches, the last one with a snapshot, so that the next opening reads the window alone."""
+    seals = _seals(events)
     for start in range(0, len(events), _BATCH):
         batch = events[start : start + _BATCH]
         for found in batch:
@@ -156,8 +159,24 @@ async def _append(
             expected=Expected.NO_STREAM if opens else batch[0].version - 1,
             values={hash_: copy.values[hash_] for hash_ in sorted(hashes & copy.values.keys())},
             snapshot=take_snapshot(fold) if is_last and fold.window.window_start > 1 else None,
+            seals=seals[start : start + _BATCH],
         )
         on_progress(start + len(batch))
+
+
+def _seals(events: Sequence[CopiedEvent]) -> list[Seal]:
+    """Return the seals that the events had, so that their links come out the same; none where one of them lacks its."""
+    seals = [found.seal for found in events if found.seal is not None and not found.redacted]
+    return seals if len(seals) == len(events) else []
+
+
+async def _check_chain(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent]) -> None:
+    """Report where the links are not those of the file: a head that was kept of it does not prove the log here."""
+    head, newest = await store.chain_head(copy.conversation), events[-1].link
+    if head != newest:
+        told = "the file has no links" if newest is None else "its links do not go on from those of the database"
+        told = "content was taken out of it" if any(found.redacted for found in events) else told
+        copy.report.note("chain", 0, f"{copy.conversation}: {told}; here it has a chain of its own, with another head")
 
 
 async def _fold(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent], base: int) -> Fold:

@@ -11,6 +11,8 @@ value      a content-addressed text that events refer to: ``hash``, its sha256, 
 event      ``conversation``, ``version``, ``id``, ``type``, ``schema_version``, ``at``, ``payload`` and ``checksum``,
            which is the store's own: sha256 of the seven joined by line feeds, the payload as compact JSON last.
            ``redacted``: something was taken out of the payload, and the checksum is of what is left
+           ``salt``, ``c`` and ``link``, in hexadecimal, are those of the store's chain (`timeline.events.chain`);
+           without a salt, the payload is not the one that was committed to. Events that no chain covers have none
 =========  ============================================================================================================
 
 Parents come before their forks, values before the events that name them, events by version.
@@ -26,6 +28,7 @@ from timeline.blocks import instant_text, parse_instant
 from timeline.databases import read_file
 from timeline.errors import ImportFailed, StoreCorrupt
 from timeline.events import ContextRendered, ConversationOpened, Event, NewEvent, PolicyChanged
+from timeline.events.chain import Seal, commitment
 from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.events.other_payloads import PolicyOverridden
 from timeline.frozen import compact_json, sha256_hex
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Payload
     from timeline.importers.lines import Record
-    from timeline.ports import ConversationInfo
+    from timeline.ports import ChainedEvent, ConversationInfo
 
 KEY: Final = "timeline"
 OPENING: Final = '{"timeline":"'
@@ -71,8 +74,8 @@ def value_line(hash_: str, text: str) -> str:
     return compact_json({KEY: "value", "hash": hash_, "text": text})
 
 
-def event_line(event: Event, erased: Payload | None) -> str:
-    """Return the line of an event, with its erased payload if something was redacted."""
+def event_line(event: Event, erased: Payload | None, chained: ChainedEvent | None = None) -> str:
+    """Return the line of an event, with its erased payload if something was redacted, and with what chains it."""
     payload = (erased or event.payload).dump()
     at = instant_text(event.at)
     sum_ = event.checksum
@@ -80,7 +83,7 @@ def event_line(event: Event, erased: Payload | None) -> str:
         sum_ = checksum(
             event.conversation, event.version, event.id, event.type, event.schema_version, at, compact_json(payload)
         )
-    fields = {
+    fields: dict[str, Any] = {
         KEY: "event",
         "conversation": event.conversation,
         "version": event.version,
@@ -90,6 +93,10 @@ def event_line(event: Event, erased: Payload | None) -> str:
         "at": at,
         "checksum": sum_,
     }
+    if chained is not None and chained.c is not None and chained.link is not None:
+        if erased is None and chained.salt is not None:
+            fields["salt"] = chained.salt.hex()
+        fields |= {"c": chained.c.hex(), "link": chained.link.hex()}
     return compact_json({**fields, **({} if erased is None else {"redacted": True}), "payload": payload})
 
 
@@ -107,12 +114,17 @@ def values_of(payload: Payload) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class CopiedEvent:
-    """An event of a file, with its line checked and its payload read; ``redacted`` if content was taken out."""
+    """An event of a file, with its line checked and its payload read; ``redacted`` if content was taken out.
+
+    ``seal`` and ``link`` are those of the chain that it had; None where no chain covered it.
+    """
 
     version: int
     event: NewEvent
     checksum: str
     redacted: bool
+    seal: Seal | None = None
+    link: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -253,7 +265,11 @@ def _event(value: dict[str, Any]) -> CopiedEvent:
     if encode_payload(payload) != text or instant_text(at) != value["at"] or value["version"] < 1:
         raise ValueError("this version of timeline would write it otherwise")
     event = NewEvent(id=UUID(value["id"]), at=at, payload=payload)
-    return CopiedEvent(value["version"], event, value["checksum"], value.get("redacted") is True)
+    salt, c, link = (bytes.fromhex(value[name]) if name in value else None for name in ("salt", "c", "link"))
+    if salt is not None and (c is None or commitment(salt, value["checksum"]) != c):
+        raise ValueError("it does not match its commitment")
+    seal = None if c is None else Seal(salt, c)
+    return CopiedEvent(value["version"], event, value["checksum"], value.get("redacted") is True, seal, link)
 
 
 def _problem(error: Exception) -> str:

@@ -146,6 +146,14 @@ class Store(Twin):
     take_lease = blocking(EventStore.take_lease)
     scavenged = blocking(EventStore.scavenged)
     load_base = blocking(EventStore.load_base)
+    forks = blocking(EventStore.forks)
+    rewrite = blocking(EventStore.rewrite)
+    erase = blocking(EventStore.erase)
+    chain_head = blocking(EventStore.chain_head)
+    chained = iterating(EventStore.chained)
+    examine = blocking(EventStore.examine)
+    mend = blocking(EventStore.mend)
+    replace_snapshot = blocking(EventStore.replace_snapshot)
 
     def __getattr__(self, name: str) -> Any:
         """Return the twin of a method that only this kind of store has."""
@@ -315,6 +323,7 @@ class Timeline(TimelineView):
     reveal = blocking(AsyncTimeline.reveal)
     pin = blocking(AsyncTimeline.pin)
     unpin = blocking(AsyncTimeline.unpin)
+    redact = blocking(AsyncTimeline.redact)
     enter_stage = blocking(AsyncTimeline.enter_stage)
     approve_stage = blocking(AsyncTimeline.approve_stage)
     rewind_stage = blocking(AsyncTimeline.rewind_stage)

@@ -1,0 +1,38 @@
+"""What every store says of an erasure, and which answers to forks it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, get_args
+
+from timeline.errors import InvalidArgument
+from timeline.ports import ErasureReport, ForksOnErase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Erasing(NamedTuple):
+    """What an erasure did: the erased conversations, the forks that keep a copy, and the counts by place."""
+
+    erased: Sequence[str]
+    copied: Sequence[str]
+    counts: Mapping[str, int]
+
+
+def check_forks_choice(forks: str) -> None:
+    """Check what is to become of forks.
+
+    Raises:
+        InvalidArgument: it is none of the choices.
+    """
+    if forks not in get_args(ForksOnErase):
+        raise InvalidArgument("forks", f"is 'refuse', 'erase' or 'copy', not {forks!r}")
+
+
+def erasure_report(done: Erasing, *, physical: bool, why_not: str = "") -> ErasureReport:
+    """Return the report of an erasure, and whether its bytes are gone from the files too, or else why not."""
+    left = {"files": why_not} if why_not else {}
+    if done.copied:
+        left["forks"] = f"keep what they shared as their own: {', '.join(done.copied)}"
+    reached = {place: number for place, number in done.counts.items() if number}
+    return ErasureReport(tuple(done.erased), reached, left=left, physical=physical)

@@ -1,0 +1,97 @@
+"""Chain what earlier releases wrote, a slice at a time: once, when the store is opened for writing.
+
+Each slice is a transaction, and notes how far it came, so that after a kill the next opening goes on. A fork comes
+after its parent, whose link it begins with. What was scavenged before there was a chain cannot be proved any more: the
+chain begins behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from timeline.events.chain import SALT, START, commitment, link, random_salts
+
+from . import statements
+
+if TYPE_CHECKING:
+    import sqlite3
+
+SLICE: Final = 2_000
+"""Events of a slice. Their payloads are not read: the checksum that each was written with is what is sealed."""
+_PROGRESS: Final = "chained"
+"""The setting that holds key and version of the newest event that a slice has linked."""
+
+
+def is_unchained(connection: sqlite3.Connection) -> bool:
+    """Return whether a conversation is not chained."""
+    return connection.execute(statements.UNCHAINED).fetchone() is not None
+
+
+def chain_slice(connection: sqlite3.Connection) -> None:
+    """Chain a slice of the oldest conversation that is not chained, in one transaction.
+
+    Raises:
+        sqlite3.Error: the database failed; nothing was chained.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        found = connection.execute(statements.UNCHAINED).fetchone()
+        if found is not None:
+            _next_slice(connection, *found)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _next_slice(connection: sqlite3.Connection, key: int) -> None:
+    stored = connection.execute(statements.SETTING, (_PROGRESS,)).fetchone()
+    of, reached = (0, 0) if stored is None else json.loads(stored[0])
+    reached = _chain(connection, key, reached if of == key else 0)
+    if reached is None:
+        connection.execute(statements.UNSET, (_PROGRESS,))
+    else:
+        connection.execute(statements.SET, (_PROGRESS, json.dumps([key, reached])))
+
+
+def chain_whole(connection: sqlite3.Connection, key: int) -> bytes:
+    """Chain all of a conversation in the open transaction, after those that it was forked from; return its head.
+
+    That is left to do where a process of an earlier release appended while this one had the file open, and where this
+    one appends before another one has chained the whole store.
+    """
+    parent, head = connection.execute(statements.PARENT_AND_HEAD, (key,)).fetchone()
+    if parent is not None and head is None:
+        chain_whole(connection, parent)
+    (reached,) = connection.execute(statements.LAST_LINKED, (key,)).fetchone()
+    while reached is not None:
+        reached = _chain(connection, key, reached)
+    (head,) = connection.execute(statements.PARENT_AND_HEAD, (key,)).fetchone()[1:]
+    return bytes(head)
+
+
+def link_at(connection: sqlite3.Connection, key: int, version: int) -> bytes:
+    """Return the link of a conversation at a version, shared ones included; `START` where that event has none."""
+    found = connection.execute(statements.LINK_AT, (version, key, json.dumps([version]))).fetchone()
+    return found[0] if found and found[0] else START
+
+
+def _chain(connection: sqlite3.Connection, key: int, reached: int) -> int | None:
+    """Chain a slice of a conversation behind a version; return how far it came, None at the end, with the head set."""
+    conversation, base, gone = connection.execute(statements.TO_CHAIN_FROM, (key,)).fetchone()
+    after = max(base, gone, reached)
+    previous = START if gone == after else link_at(connection, key, after)
+    rows = connection.execute(statements.TO_CHAIN, (key, after, SLICE)).fetchall()
+    salts = random_salts(len(rows))
+    sealed = []
+    for number, (position, version, id_, type_, schema_version, at, checksum) in enumerate(rows):
+        salt = salts[number * SALT : (number + 1) * SALT]
+        c = commitment(salt, checksum)
+        previous = link(previous, conversation, version, id_, type_, schema_version, at, c)
+        sealed.append((salt, c, previous, position))
+    connection.executemany(statements.CHAIN, sealed)
+    if len(rows) == SLICE:
+        return int(rows[-1][1])
+    connection.execute(statements.SET_HEAD, (previous, key))
+    return None

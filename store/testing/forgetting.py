@@ -1,0 +1,255 @@
+"""The contract of forgetting: payloads that are overwritten, and conversations that are erased."""
+
+# ruff: noqa: S101 - asserts are what tests are made of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from timeline.digest import Digest
+from timeline.errors import (
+    ConversationErased,
+    ConversationNotFound,
+    ForksRemain,
+    HistoryUnavailable,
+    InvalidArgument,
+    UnderLegalHold,
+    VersionConflict,
+)
+from timeline.events import BlockAppended, BlockRedacted, ContextRendered, block_appended
+from timeline.events.encoding import encode_payload
+from timeline.events.other_payloads import RetentionSet
+from timeline.frozen import sha256_hex
+from timeline.ports import Expected, Rewriting, Snapshot
+
+from .base import ContractBase
+from .samples import block_event, compaction, event, events, fork, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from timeline.events import Payload
+    from timeline.ports import EventStore
+
+WORD = "aardvark"
+
+
+def same(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot as it is."""
+    return snapshot
+
+
+async def rewriting(
+    store: EventStore, conversation: str, version: int, change: Callable[[Snapshot], Snapshot] = same
+) -> Rewriting:
+    """Return what overwrites the block at a version, with the redaction behind it."""
+    [found] = await store.read_versions(conversation, [version])
+    assert isinstance(found.payload, BlockAppended)
+    blank = found.payload.block.model_copy(update={"text": "[gone]"})
+    new: Payload = block_appended(blank, found.payload.tokens, found.payload.counter)
+    at = (await store.info(conversation)).version
+    redacted = event(BlockRedacted(version=version, erased=True))
+    return Rewriting(conversation, at, [redacted], {version: new}, [version], change)
+
+
+class ForgetContract(ContractBase):
+    """`Forgetting` as tests."""
+
+    async def test_an_overwritten_event_is_read_anew_everywhere(self, store: EventStore) -> None:
+        """By version, by path, in pages and in the window; all but its payload and its checksum is as it was."""
+        await store.append("a", [block_event("a.1", f"one {WORD}"), block_event("a.2", "two")])
+        [before] = await store.read_versions("a", [1])
+        await store.rewrite([await rewriting(store, "a", 1)])
+        [after] = await store.read_versions("a", [1])
+        assert WORD not in encode_payload(after.payload)
+        assert after.checksum != before.checksum
+        assert (after.id, after.version, after.at, after.position) == (before.id, before.version, before.at, 1)
+        assert await store.find("a", "a.1") == after
+        assert await anext(aiter(store.read_all())) == after
+        assert (await store.load_window("a")).events[0] == after
+        assert await versions(store, "a") == [1, 2, 3]
+
+    async def test_no_search_finds_its_words(self, store: EventStore) -> None:
+        """Whether the index was made before or is made afterwards."""
+        await store.append("a", [block_event("a.1", f"one {WORD}"), block_event("a.2", f"two {WORD}")])
+        assert len([hit async for hit in store.search(WORD)]) == 2
+        await store.rewrite([await rewriting(store, "a", 1)])
+        assert [hit.version async for hit in store.search(WORD)] == [2]
+        await store.rewrite([await rewriting(store, "a", 2)])
+        assert [hit async for hit in store.search(WORD)] == []
+        assert [hit async for hit in store.search("gone")] == []
+
+    async def test_the_digest_of_an_overwritten_compaction_is_the_new_one(self, store: EventStore) -> None:
+        """With its undo, which another event made."""
+        await store.append("a", [*events(3), compaction(1, 3)])
+        [old] = [e async for e in store.read("a", types=["compaction.completed"])]
+        new = compaction(1, 3, digest=Digest(stages=("written anew",))).payload
+        part = Rewriting("a", 4, [event(BlockRedacted(version=1, erased=True))], {old.version: new}, [1], same)
+        await store.rewrite([part])
+        [digest] = [digest async for digest in store.digests()]
+        assert digest.digest.stages == ("written anew",)
+        [stored] = await store.read_versions("a", [4])
+        assert stored.payload == new
+
+    async def test_snapshots_are_given_to_be_changed(self, store: EventStore) -> None:
+        """The conversation's own newest one; what is returned is stored."""
+        snapshot = Snapshot(version=2, window_start=1, state={"said": WORD})
+        await store.append("a", [block_event("a.1", WORD), block_event("a.2", "two")], snapshot=snapshot)
+        part = await rewriting(store, "a", 1, lambda old: old.model_copy(update={"state": {"said": "gone"}}))
+        done = await store.rewrite([part])
+        assert done["snapshots"] == 1
+        found = (await store.load_window("a")).snapshot
+        assert found is not None
+        assert found.state == {"said": "gone"}
+
+    async def test_a_conversation_that_moved_on_is_a_conflict_and_nothing_is_written(self, store: EventStore) -> None:
+        """Of several conversations none is written then."""
+        for id_ in ("a", "b"):
+            await store.append(id_, [block_event(f"{id_}.1", WORD)])
+        parts = [await rewriting(store, id_, 1) for id_ in ("a", "b")]
+        await store.append("b", [block_event()])
+        before = [e async for e in store.read_all()]
+        with pytest.raises(VersionConflict):
+            await store.rewrite(parts)
+        assert [e async for e in store.read_all()] == before
+
+    async def test_a_fork_that_shares_the_block_must_be_part_of_the_call(self, store: EventStore) -> None:
+        """One that began in the meantime is a conflict; one that shares less is none."""
+        await store.append("a", [block_event("a.1", "one"), block_event("a.2", WORD)])
+        part = await rewriting(store, "a", 2)
+        await store.append("early", [fork("a", 1)])
+        assert await store.forks("a") == {"early": 1}
+        await store.append("late", [fork("a", 2)])
+        with pytest.raises(VersionConflict):
+            await store.rewrite([part])
+        other = Rewriting("late", 3, [event(BlockRedacted(version=2, erased=True))], {}, [2], same)
+        await store.rewrite([part, other])
+        assert WORD not in str(await store.read_versions("late", [2]))
+
+    async def test_a_dropped_text_stays_as_long_as_something_names_it(self, store: EventStore) -> None:
+        """Another conversation's event, say."""
+        hash_ = sha256_hex(WORD)
+        context = ContextRendered(version=1, projection=3, fingerprint="f", policy=hash_)
+        await store.append("a", [block_event("a.1", WORD), event(context)], values={hash_: WORD})
+        part = await rewriting(store, "a", 1)
+        await store.rewrite([part], dropped=[hash_])
+        assert await store.values([hash_]) == {hash_: WORD}
+        new = {2: context.model_copy(update={"policy": sha256_hex("gone")})}
+        again = Rewriting("a", 3, [event(BlockRedacted(version=0, erased=True))], new, [], same)
+        done = await store.rewrite([again], values={sha256_hex("gone"): "gone"}, dropped=[hash_])
+        assert done["values"] == 1
+        assert await store.values([hash_, sha256_hex("gone")]) == {sha256_hex("gone"): "gone"}
+
+    async def test_an_erased_conversation_is_gone_and_its_id_stays_taken(self, store: EventStore) -> None:
+        """Its events, its texts, its facts and words; each call with its id says when and why."""
+        hash_ = sha256_hex(WORD)
+        context = ContextRendered(version=1, projection=3, fingerprint="f", policy=hash_)
+        await store.append("a", [block_event("a.1", WORD), event(context), compaction(1, 1)], values={hash_: WORD})
+        await store.append("b", [block_event("b.1", "stays")])
+        assert len([hit async for hit in store.search(WORD)]) == 1
+        report = await store.erase("a", reason="asked for")
+        assert (report.conversations, report.reached["payloads"], report.reached["values"]) == (("a",), 3, 1)
+        assert report.physical
+        assert [e.conversation async for e in store.read_all()] == ["b"]
+        assert [info.id async for info in store.conversations()] == ["b"]
+        assert [hit async for hit in store.search(WORD)] == []
+        assert [digest async for digest in store.digests()] == []
+        assert await store.values([hash_]) == {}
+        for call in (store.info("a"), store.load_window("a"), store.forks("a")):
+            with pytest.raises(ConversationErased, match="asked for"):
+                await call
+        with pytest.raises(ConversationErased):
+            await store.append("a", [block_event("a.1", "again")], expected=Expected.NO_STREAM)
+        with pytest.raises(ConversationErased):
+            [e async for e in store.read("a")]
+        await store.append("b", [block_event("b.2", "goes on")])
+
+    async def test_erasing_again_is_harmless(self, store: EventStore) -> None:
+        """The files are rewritten once more, and the reason stays the first one."""
+        await store.append("a", [block_event("a.1", WORD)])
+        await store.erase("a", reason="first")
+        report = await store.erase("a", reason="second")
+        assert (report.reached, report.physical) == ({}, True)
+        with pytest.raises(ConversationErased, match="first"):
+            await store.info("a")
+        with pytest.raises(ConversationNotFound):
+            await store.erase("never there")
+
+    async def test_forks_refuse_an_erasure_unless_it_says_what_becomes_of_them(self, store: EventStore) -> None:
+        """Nothing is erased then."""
+        await store.append("a", [block_event("a.1", WORD)])
+        await store.append("f", [fork("a", 1)])
+        with pytest.raises(ForksRemain) as refused:
+            await store.erase("a")
+        assert refused.value.forks == ["f"]
+        with pytest.raises(InvalidArgument):
+            await store.erase("a", forks="keep")  # type: ignore[arg-type] # what an application may do
+        assert await versions(store, "f") == [1, 2]
+
+    async def test_a_legal_hold_keeps_a_conversation(self, store: EventStore) -> None:
+        """Its own, or that of the past that a fork shares; once it is off, the conversation goes."""
+        await store.append("a", [block_event("a.1", WORD), event(RetentionSet(legal_hold=True))])
+        await store.append("f", [fork("a", 2)])
+        for id_ in ("f", "a"):
+            with pytest.raises(UnderLegalHold):
+                await store.erase(id_, forks="erase")
+        await store.append("f", [event(RetentionSet())])
+        await store.erase("f")
+        with pytest.raises(UnderLegalHold):
+            await store.erase("a")
+
+    async def test_forks_are_erased_with_it(self, store: EventStore) -> None:
+        """Theirs too; a fork of another conversation stays."""
+        await store.append("a", [block_event("a.1", WORD)])
+        await store.append("f", [fork("a", 1), block_event("f.1", WORD)])
+        await store.append("g", [fork("f", 3)])
+        await store.append("other", [block_event()])
+        report = await store.erase("a", forks="erase")
+        assert set(report.conversations) == {"a", "f", "g"}
+        assert [info.id async for info in store.conversations()] == ["other"]
+        for id_ in ("a", "f", "g"):
+            with pytest.raises(ConversationErased):
+                await store.info(id_)
+
+    async def test_forks_keep_a_copy_of_what_they_share(self, store: EventStore) -> None:
+        """As events of their own: same versions, ids, paths and contents, one positions behind another."""
+        await store.append("a", [block_event("a.1", "shared"), compaction(1, 1), block_event("a.3", WORD)])
+        await store.append("f", [fork("a", 2), block_event("f.4", "own")], snapshot=Snapshot(version=4, window_start=2))
+        await store.append("g", [fork("f", 4), block_event("g.6", "further")])
+        before = {id_: [e async for e in store.read(id_)] for id_ in ("f", "g")}
+        digests = [digest.digest async for digest in store.digests(conversation="a")]
+        report = await store.erase("a", forks="copy")
+        assert report.conversations == ("a",)
+        assert "f" in report.left["forks"]
+        for id_, old in before.items():
+            now = [e async for e in store.read(id_)]
+            assert [(e.id, e.version, e.at, e.payload) for e in now] == [
+                (e.id, e.version, e.at, e.payload) for e in old
+            ]
+        assert {e.conversation for e in [e async for e in store.read("f")]} == {"f"}
+        positions = [e.position async for e in store.read("f")]
+        assert positions == sorted(positions)
+        assert ((await store.info("f")).base, (await store.info("g")).base) == (0, 4)
+        assert (await store.load_window("f")).events[0].version == 2
+        assert [digest.digest async for digest in store.digests(conversation="f")] == digests
+        assert [hit.conversation async for hit in store.search("shared")] == ["f"]
+        assert await store.find("g", "a.1") is not None
+        assert WORD not in "".join([encode_payload(e.payload) async for e in store.read_all()])
+        await store.append("f", [block_event("f.5", "goes on")])
+        with pytest.raises(ConversationErased):
+            await store.append("late", [fork("a", 1)])
+
+    async def test_a_fork_of_scavenged_history_keeps_what_is_left(self, store: EventStore) -> None:
+        """Removed versions stay removed, and taken."""
+        await store.append("a", [block_event(f"a.{n}", f"text {n}") for n in range(1, 6)])
+        await store.append("a", [compaction(1, 4)], snapshot=Snapshot(version=6, window_start=5))
+        await store.remove("a")
+        await store.append("f", [fork("a", 6)], snapshot=Snapshot(version=7, window_start=5))
+        left = await versions(store, "f")
+        await store.erase("a", forks="copy")
+        assert await versions(store, "f") == left
+        assert sum((await store.scavenged("f")).values()) == 4
+        with pytest.raises(HistoryUnavailable):
+            await store.find("f", "a.1")
+        assert await store.load_base("f") is not None

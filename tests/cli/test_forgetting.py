@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.forgetting.planted import PLAIN, UNICODE, left_in, places_left, plant
+from timeline import open_store
+from timeline.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Done
+
+
+@pytest.fixture
+def planted(run: Callable[..., Done], db: Path) -> Path:
+    """Make the database of a session that handled secrets."""
+    del run  # it looks at a database that is not there yet
+
+    async def fill() -> None:
+        async with await open_store(db) as store:
+            await plant(store)
+
+    asyncio.run(fill())
+    return db
+
+
+def test_find_subject_lists_every_place_as_redact_takes_it(run: Callable[..., Done], planted: Path) -> None:
+    """With conversation, kind and how often; in other case too."""
+    before = planted.read_bytes()
+    found = run("find-subject", PLAIN.upper(), "--json").json
+    assert found["text"] == PLAIN.upper()
+    assert set(found["places"][0]) == {"conversation", "place", "kind", "path", "exact", "times"}
+    assert {place["kind"] for place in found["places"]} == {"block", "summary", "title", "event", "value"}
+    shown = run("find-subject", PLAIN).out
+    assert "value:" in shown
+    assert "ar:turn_1.user.prompt" in shown
+    assert "anywhere" in run("find-subject", "nothing of the kind").out
+    assert {p["conversation"] for p in run("find-subject", PLAIN, "cards.late", "--json").json["places"]} <= {
+        "cards.late"
+    }
+    assert planted.read_bytes() == before
+
+
+def test_redact_is_a_dry_run_until_it_is_confirmed(run: Callable[..., Done], planted: Path) -> None:
+    """Its figures are those of the run with --yes, and the file stays as it is."""
+    before = planted.read_bytes()
+    words = ("redact", "cards", "@2", "@3", "--reason", "a password")
+    dry = run(*words, "--json").json
+    told = run(*words).out
+    assert planted.read_bytes() == before
+    assert f"timeline redact … --yes --db {planted}" in told
+    assert "backups" in told
+    done = run(*words, "--yes", "--json").json
+    assert (dry["dry_run"], dry["physical"], done["dry_run"], done["physical"]) == (True, False, False, True)
+    assert set(done) == {"dry_run", "conversations", "reached", "rewritten", "left", "physical", "not_reached"}
+    assert (done["conversations"], done["rewritten"]) == (dry["conversations"], dry["rewritten"])
+    assert run("read", "cards", "@2").out.strip().endswith("[redacted]")
+
+
+def test_what_is_found_goes_into_redact(run: Callable[..., Done], planted: Path, tmp_path: Path) -> None:
+    """As a file; afterwards nothing is found, and no byte is left."""
+    for text in (PLAIN, UNICODE):
+        list_ = tmp_path / "found.json"
+        list_.write_text(run("find-subject", text, "--json").out, encoding="utf-8")
+        done = run("redact", "--from", list_, "--reason", "asked for", "--yes", "--json")
+        assert done.code == 0, done.err
+        assert run("find-subject", text, "--json").json["places"] == []
+    assert places_left(planted) == {}
+    for id_ in ("cards", "cards.early", "cards.late"):
+        assert run("verify", id_).code == 0
+        assert left_in(run("export", id_).out.encode()) == 0
+
+
+def test_a_redacted_call_says_so(run: Callable[..., Done], planted: Path) -> None:
+    """`call --body` has an exit code and a line, not a traceback; `diff` too."""
+    run("redact", "cards", "@2", "--reason", "a password", "--yes")
+    run("call", "cards", 1, "--body").fails(Exit.USAGE, "redacted")
+    run("diff", "cards", "#1", "#2").fails(Exit.USAGE, "redacted")
+    assert run("calls", "cards").code == 0
+    assert planted.exists()
+
+
+def test_erase_is_a_dry_run_and_refuses_while_forks_share_the_past(run: Callable[..., Done], planted: Path) -> None:
+    """Until --forks says what becomes of them; then the id is refused for ever."""
+    before = planted.read_bytes()
+    run("erase", "cards").fails(Exit.REFUSED, "cards.early", "forks")
+    dry = run("erase", "cards", "--forks", "erase", "--json").json
+    assert set(dry["conversations"]) == {"cards", "cards.early", "cards.late"}
+    assert "dry run" in run("erase", "cards", "--forks", "copy").out
+    assert planted.read_bytes() == before
+    done = run("erase", "cards", "--forks", "erase", "--reason", "asked for", "--yes", "--json").json
+    assert done["reached"]["payloads"] == dry["reached"]["payloads"]
+    assert places_left(planted) == {}
+    run("show", "cards").fails(Exit.NOT_FOUND, "erased", "asked for")
+    run("erase", "none", "--yes").fails(Exit.NOT_FOUND, "none")
+    assert run("erase", "cards", "--yes").code == 0
+
+
+def test_what_cannot_be_redacted_is_said_in_a_line(run: Callable[..., Done], planted: Path, tmp_path: Path) -> None:
+    """Missing places, unknown ones, a file that is something else, a choice that there is not."""
+    run("redact", "cards").fails(Exit.USAGE, "redact ID")
+    run("redact", "cards", "@999", "--yes").fails(Exit.NOT_FOUND, "@999")
+    run("redact", "cards", "@1", "--yes").fails(Exit.USAGE, "no block")
+    (tmp_path / "no.json").write_text(json.dumps([1]), encoding="utf-8")
+    run("redact", "--from", tmp_path / "no.json").fails(Exit.USAGE, "find-subject --json")
+    run("redact", "--from", tmp_path / "missing.json").fails(Exit.USAGE, "missing.json")
+    run("redact", "cards", "@2", "--from", tmp_path / "no.json").fails(Exit.USAGE, "not both")
+    run("erase", "cards", "--forks", "keep").fails(Exit.USAGE, "refuse, erase or copy")
+    run("find-subject", " ").fails(Exit.USAGE, "not blank")
+    assert planted.exists()

@@ -1,0 +1,381 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.forgetting.planted import LEAK, PLAIN, SECRETS, UNICODE, left_in, places_left, plant
+from tests.portable.test_portable import copies
+from timeline import Timeline, open_store, policies
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
+from timeline.events import BlockRedacted, CompactionCompleted, ContextRendered
+from timeline.events.encoding import encode_payload
+from timeline.events.other_payloads import FrameworkEntry
+from timeline.forgetting import find_subject
+from timeline.portable import export_log, import_copy
+from timeline.retention import scavenge
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from timeline.blocks import Block
+    from timeline.ports import EventStore
+
+WHY = "a password"
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventStore]:
+    """Each of the two stores."""
+    async with await open_store("memory://" if request.param == "memory" else tmp_path / "agent.db") as opened:
+        yield opened
+
+
+async def contexts_of(*timelines: Timeline) -> str:
+    """Return what models are sent from now on."""
+    return "".join([str((await one.render()).to_anthropic()) for one in timelines])
+
+
+async def everything_of(store: EventStore) -> bytes:
+    """Return all that can be read of a store by its methods."""
+    ids = [info.id async for info in store.conversations()]
+    said = [str(await store.info(id_)) for id_ in ids]
+    said += [str(await store.load_window(id_)) for id_ in ids]
+    said += [encode_payload(event.payload) async for event in store.read_all()]
+    said += [str(fact) async for fact in store.facts()] + [str(digest) async for digest in store.digests()]
+    return "".join(said).encode()
+
+
+async def test_no_byte_is_left_in_the_file_its_log_or_its_search_index(tmp_path: Path) -> None:
+    """What was planted in 40 payloads, values, titles, facts and digests is in no column, packed or not, nor page."""
+    file = tmp_path / "agent.db"
+    async with await open_store(file) as store:
+        world = await plant(store)
+        assert len(places_left(file)) > 6
+        report = await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+        assert report.physical
+        assert places_left(file) == {}
+        assert [hit async for hit in store.search("kestrel")] == []
+        assert places_left(file) == {}
+    assert places_left(file) == {}
+
+
+async def test_nothing_that_is_read_or_sent_has_it_any_more(store: EventStore) -> None:
+    """In forks neither, whether they began before the compaction or behind it, and in handles that were open."""
+    world = await plant(store)
+    assert left_in(await everything_of(store)) > 20
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    handles = [world[name] for name in ("timeline", "fork", "late")]
+    assert left_in((await contexts_of(*handles)).encode()) == 0
+    assert left_in(await everything_of(store)) == 0
+    for path in (*world["paths"], world["echo"]):
+        assert (await world["late"].read(path)).text == "[redacted]"
+    assert left_in(str([(await world["timeline"].at(v)).window for v in range(1, 12)]).encode()) == 0
+
+
+async def test_exports_made_afterwards_do_not_have_it(store: EventStore) -> None:
+    """They are whole otherwise: as many events, and the summaries that were written anew."""
+    world = await plant(store)
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    for id_ in ("cards", "cards.early", "cards.late"):
+        lines = [line async for line in export_log(store, [id_])]
+        assert left_in("".join(lines).encode()) == 0
+        assert len(lines) > (await store.info(id_)).version
+
+
+async def test_every_invariant_holds_and_contexts_of_before_are_unverifiable(store: EventStore) -> None:
+    """Never a mismatch; what is rendered afterwards is proved as before."""
+    world = await plant(store)
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    for name in ("timeline", "fork", "late"):
+        await world[name].append(UserPrompt(text="And now?"))
+        await world[name].render(system="Be brief.")
+        report = await world[name].verify()
+        assert report.ok, report.problems
+        assert report.renders + report.calls - sum(report.unverifiable.values()) == 1
+        assert set(report.unverifiable) == {"redacted"}
+
+
+async def test_contexts_and_calls_of_before_say_that_they_were_redacted(store: EventStore) -> None:
+    """`diff` and `call` raise, or give no body, for that reason."""
+    world = await plant(store)
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    with pytest.raises(ContextUnavailable) as unavailable:
+        await world["timeline"].diff("#1", "#2")
+    assert unavailable.value.reason == "redacted"
+    call = await world["timeline"].call(1)
+    assert (call.request, call.unproved, call.sha256) == (None, "redacted", "")
+    with pytest.raises(CallUnavailable, match="redacted"):
+        call.proved()
+
+
+async def test_a_context_that_was_rendered_before_and_recorded_behind_a_redaction_is_no_mismatch(
+    store: EventStore,
+) -> None:
+    """Two handles race: the record comes behind the redaction, its version before it."""
+    timeline = await Timeline.open(store, "cards")
+    [prompt] = await timeline.append(UserPrompt(text=f"Say {PLAIN} twice."))
+    context = await timeline.render(record=False)
+    await timeline.redact(prompt.path, WHY)
+    late = ContextRendered(
+        version=context.version, projection=3, fingerprint=context.fingerprint, policy=timeline.policy.hash()
+    )
+    await timeline._log.commit([late], at=None)
+    report = await timeline.verify()
+    assert (report.ok, report.unverifiable) == (True, {"redacted": 1})
+
+
+async def test_the_summary_is_written_anew_from_what_is_left(store: EventStore) -> None:
+    """By extraction; it says who wrote it, keeps what it covers, and its digest is of what is left."""
+    world = await plant(store)
+    [before] = [e async for e in store.read("cards", types=["compaction.completed"])]
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    [after] = [e async for e in store.read("cards", types=["compaction.completed"])]
+    assert isinstance(before.payload, CompactionCompleted)
+    assert isinstance(after.payload, CompactionCompleted)
+    assert (after.id, after.version, after.at) == (before.id, before.version, before.at)
+    assert (after.payload.covers, after.payload.carried) == (before.payload.covers, before.payload.carried)
+    assert after.payload.written_by.summarizer == "extractive"
+    assert "redaction" in (after.payload.written_by.fallback_reason or "")
+    assert "Write card 0." in after.payload.block.text
+    assert LEAK not in after.payload.block.text
+    assert [d.digest async for d in store.digests(conversation="cards")] == [after.payload.digest]
+
+
+async def test_the_event_names_each_rewritten_event_with_its_new_checksum(store: EventStore) -> None:
+    """Each conversation's own event names its own rows, and no other row of the log changed."""
+    world = await plant(store)
+    before = {(e.conversation, e.version): e async for e in store.read_all()}
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    after = {(e.conversation, e.version): e async for e in store.read_all()}
+    named = {
+        (id_, one.version): one.checksum
+        for (id_, _), event in after.items()
+        if isinstance(event.payload, BlockRedacted)
+        for one in event.payload.rewritten
+    }
+    changed = {place for place, event in before.items() if after[place] != event}
+    assert named.keys() == changed
+    assert all(after[place].checksum == checksum for place, checksum in named.items())
+
+
+async def test_a_block_of_the_shared_past_is_erased_from_the_fork_too(store: EventStore) -> None:
+    """Asked of the fork, it goes in the parent, and in the other forks."""
+    world = await plant(store)
+    report = await world["late"].redact(world["paths"][0], WHY)
+    assert set(report.conversations) == {"cards", "cards.early", "cards.late"}
+    for name in ("timeline", "fork", "late"):
+        assert (await world[name].read(world["paths"][0])).text == "[redacted]"
+
+
+async def test_what_a_fork_appended_itself_concerns_nobody_else(store: EventStore) -> None:
+    """A version of the fork's own may be another event in the parent, which stays."""
+    timeline = await Timeline.open(store, "cards")
+    await timeline.append(UserPrompt(text="Build a flashcard app."))
+    fork = await timeline.fork(conversation="fork")
+    [kept] = await timeline.append(UserPrompt(text="What the parent says stays as it is."))
+    await fork.append(UserPrompt(text="First of the fork, which stays as well."))
+    [gone] = await fork.append(UserPrompt(text=f"The fork says {PLAIN}."))
+    report = await fork.redact(gone.path, WHY)
+    assert report.conversations == ("fork",)
+    assert (await timeline.read(kept.path)).text == kept.text
+    assert (await fork.read(gone.path)).text == "[redacted]"
+
+
+async def test_a_fork_of_before_has_it_redacted_as_well(store: EventStore) -> None:
+    """It begins at a version before the redaction, and shows the tombstone."""
+    world = await plant(store)
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    again = await world["timeline"].fork(at=6, conversation="again")
+    assert left_in((await contexts_of(again)).encode()) == 0
+    assert again.window.items[0].redacted
+    assert (await again.verify()).ok
+
+
+async def test_a_fork_that_is_begun_while_its_parent_is_redacted_does_not_keep_it(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The redaction comes between the fork's look at its parent and its first append, and cannot know the fork."""
+    timeline = await Timeline.open(store, "cards")
+    [call, result] = await timeline.append(
+        ToolCall(call_id="1", name="bash", arguments={"command": "make"}),
+        ToolResult(call_id="1", text=f"{LEAK}. " * 40),
+    )
+    await timeline.hide(result.path, text=f"[it printed {PLAIN}]")
+    await timeline.append(UserPrompt(text="Go on."))
+    append, redacted = type(store).append, False
+
+    async def late(self: Any, conversation: str, *args: Any, **options: Any) -> Any:
+        nonlocal redacted
+        if conversation == "fork" and not redacted:
+            redacted = True
+            await timeline.redact(result.path, WHY)
+        return await append(self, conversation, *args, **options)
+
+    monkeypatch.setattr(type(store), "append", late)
+    fork = await timeline.fork(conversation="fork")
+    assert (await fork.read(call.path)).path == call.path
+    assert left_in((await contexts_of(fork)).encode()) == 0
+    assert left_in(await everything_of(store)) == 0
+    again = await Timeline.open(store, "fork")
+    assert [item.redacted for item in again.window.items] == [False, True, False]
+    assert (await again.verify()).ok
+
+
+async def test_redacting_again_changes_nothing(store: EventStore) -> None:
+    """Not one event comes; a run that was killed in between is repeated like this."""
+    world = await plant(store)
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    before = [event async for event in store.read_all()]
+    report = await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    assert [event async for event in store.read_all()] == before
+    assert (report.rewritten, report.physical) == ((), True)
+
+
+async def test_a_handle_that_is_open_elsewhere_is_written_anew_at_its_next_look(tmp_path: Path) -> None:
+    """Two stores of one file stand for two processes."""
+    async with await open_store(tmp_path / "a.db") as here, await open_store(tmp_path / "a.db") as there:
+        world = await plant(here)
+        other = await Timeline.open(there, "cards")
+        assert left_in(str(other.window.items).encode()) > 0
+        await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+        assert left_in((await contexts_of(other)).encode()) == 0
+        assert left_in(str(other.window.items).encode()) == 0
+
+
+async def test_a_compaction_under_way_does_not_bring_it_back(store: EventStore) -> None:
+    """A summary that was asked for before the redaction is not committed behind it."""
+    timeline = await Timeline.open(store, "cards")
+    [prompt] = await timeline.append(UserPrompt(text=f"Say {PLAIN} twice."))
+    await timeline.append(*(UserPrompt(text=f"Write card {n}. " * 150) for n in range(6)))
+    other = await Timeline.open(store, "cards", summarizer=_Redacting(timeline, prompt.path))
+    await other.compact()
+    assert left_in(await everything_of(store)) == 0
+
+
+class _Redacting:
+    """A summarizer in whose time another handle redacts, once."""
+
+    name = "slow"
+
+    def __init__(self, timeline: Timeline, path: str) -> None:
+        self._timeline = timeline
+        self._path = path
+
+    async def summarize(self, request: Any) -> Any:
+        """Redact, and answer with what it was shown."""
+        from timeline.ports import Summary  # noqa: PLC0415 - as an application would
+
+        shown = request.blocks[0].text[:40]
+        await self._timeline.redact(self._path, WHY)
+        return Summary(text=shown, summarizer=self.name)
+
+
+async def test_a_place_that_holds_no_block_loses_the_words_alone(store: EventStore) -> None:
+    """A framework's entry stays as it is otherwise, so that the framework reads it."""
+    world = await plant(store)
+    [event] = [e async for e in store.read("cards", types=["framework.entry"])]
+    with pytest.raises(InvalidArgument, match="words"):
+        await world["timeline"].redact(f"@{event.version}", WHY)
+    await world["timeline"].redact(f"@{event.version}", WHY, text=UNICODE)
+    [now] = [e async for e in store.read("cards", types=["framework.entry"])]
+    assert isinstance(now.payload, FrameworkEntry)
+    assert f"Deploy with token={PLAIN} and [redacted]" in str(now.payload.data)
+
+
+async def test_facts_that_outlived_a_scavenge_are_found_and_go(store: EventStore) -> None:
+    """The block is gone already; its version says whose they are."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    call = ToolCall(call_id="1", name="Read", arguments={"file_path": f"/srv/{PLAIN}.txt"})
+    await timeline.append(call, ToolResult(call_id="1", text="ok"))
+    for number in range(8):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
+        await timeline.render()
+    await timeline.set_retention("window")
+    assert (await scavenge(store)).events
+    places = [found async for found in find_subject(store, PLAIN)]
+    assert "fact" in {found.kind for found in places}
+    await timeline.redact([found.place for found in places], WHY, text=PLAIN)
+    assert [found async for found in find_subject(store, PLAIN)] == []
+    assert left_in(await everything_of(store)) == 0
+    assert (await timeline.verify()).ok
+
+
+async def test_an_export_of_what_is_left_is_imported_and_verified(store: EventStore) -> None:
+    """The redactions of before are no gaps of it."""
+    world = await plant(store)
+    await world["timeline"].redact(world["paths"], WHY, text=PLAIN)
+    lines = [line async for line in export_log(store, ["cards", "cards.late"])]
+    async with await open_store("memory://") as other:
+        for copy in copies(lines):
+            await import_copy(other, copy)
+        for id_ in ("cards", "cards.late"):
+            copied = await Timeline.open(other, id_, create=False)
+            assert (await copied.verify()).ok
+            assert copied.window.items == (await Timeline.open(store, id_)).window.items
+
+
+async def test_a_summary_that_is_named_loses_the_words_and_stays(store: EventStore) -> None:
+    """It is no block whose content goes: the model is shown the rest of it."""
+    world = await plant(store)
+    [summary] = [e async for e in store.read("cards", types=["compaction.completed"])]
+    await world["timeline"].redact(f"@{summary.version}", WHY, text=PLAIN)
+    [shown] = [item.block.text for item in world["timeline"].window.items if item.is_summary]
+    assert PLAIN not in shown
+    assert "Write card 0." in shown
+    assert PLAIN in (await world["timeline"].read("@2")).text
+
+
+async def test_what_is_not_there_cannot_be_redacted(store: EventStore) -> None:
+    """Nothing is written, and a reason must be a text."""
+    timeline = await Timeline.open(store, "cards")
+    await timeline.append(UserPrompt(text="Build a flashcard app."))
+    with pytest.raises(BlockNotFound):
+        await timeline.redact("ar:turn_9.user.prompt", WHY)
+    with pytest.raises(InvalidArgument):
+        await timeline.redact("@2", 7)  # type: ignore[arg-type] # what an application may do
+    assert (await store.info("cards")).version == 2
+
+
+async def test_nothing_is_redacted_under_a_legal_hold(store: EventStore) -> None:
+    """Neither where the hold is on a fork that shares the block."""
+    world = await plant(store)
+    await world["late"].set_legal_hold(on=True)
+    before = [event async for event in store.read_all()]
+    with pytest.raises(UnderLegalHold, match="late"):
+        await world["timeline"].redact(world["paths"], WHY)
+    assert [event async for event in store.read_all()] == before
+
+
+async def test_a_framework_that_still_has_it_does_not_bring_it_back(store: EventStore) -> None:
+    """Its list is known by the tombstones' places, in a process that never saw the content too."""
+    timeline = await Timeline.open(store, "cards")
+    call = ToolCall(call_id="1", name="bash", arguments={"command": PLAIN})
+    history: list[list[Block]] = [[UserPrompt(text=f"Use {PLAIN}.")], [call], [ToolResult(call_id="1", text=UNICODE)]]
+    await timeline.list_follower().take(history, ids=["a", "", ""])
+    await timeline.redact([f"@{item.version}" for item in timeline.window.items], WHY)
+    again = await Timeline.open(store, "cards")
+    assert await again.list_follower().take(history, ids=["a", "", ""]) == []
+    further: list[list[Block]] = [*history, [UserPrompt(text="And now?")]]
+    [appended] = await again.list_follower().take(further, ids=["a", "", "", ""])
+    assert appended.text == "And now?"
+    assert left_in(await everything_of(store)) == 0
+
+
+async def test_a_prompt_is_redacted_with_its_title_and_a_call_keeps_its_result(store: EventStore) -> None:
+    """A result of a redacted call is still its answer, in another block's words."""
+    world = await plant(store)
+    await world["timeline"].redact(world["paths"][1], WHY)
+    call, result = [await world["fork"].read(path) for path in world["paths"][1:3]]
+    assert (call.arguments, call.text) == ({}, "[redacted]")
+    assert isinstance(result, ToolResult)
+    assert result.text.startswith("fatal:")
+    assert (await store.info("cards")).title.startswith("Deploy with")
+
+
+def test_secrets_are_looked_for_in_all_forms() -> None:
+    """The helper of these tests finds what it should."""
+    data = f"{SECRETS[1]} {SECRETS[2].lower()}".encode() + SECRETS[0].encode("utf-16-le")
+    assert left_in(data) >= 3

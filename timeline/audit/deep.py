@@ -1,0 +1,141 @@
+"""Verify a whole store in depth: every conversation, and everything that is derived from the log; and mend the latter.
+
+What is derived is compared with what the log gives: indexes, digests, facts, the full-text index and the rows of
+conversations by the store itself, snapshots here, by folding. Mending makes it anew and never changes an event.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.audit.verify import VerifyReport, verify
+from timeline.errors import HistoryUnavailable, StoreCorrupt
+from timeline.fold.fold import HistoryNeeded
+from timeline.fold.snapshot import take_snapshot
+from timeline.frozen import Frozen
+from timeline.log.history import fold_history
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from timeline.ports import EventStore, Finding, Snapshot
+
+
+class Difference(Frozen):
+    """Something of a store that is not as the log has it.
+
+    Attributes:
+        what: ``file``, ``schema``, ``settings``, ``conversations``, ``snapshots``, ``bases``, ``values``, ``digests``,
+            ``facts`` or ``search``.
+        problem: what is wrong.
+        derivable: whether `repair` makes it anew; everything else has to come from a backup.
+    """
+
+    what: str
+    problem: str
+    derivable: bool
+
+
+class DeepReport(Frozen):
+    """The result of verifying a store in depth: what differs, and a report for each conversation; ``ok`` if none."""
+
+    ok: bool
+    differences: tuple[Difference, ...]
+    conversations: tuple[VerifyReport, ...]
+
+
+class RepairReport(Frozen):
+    """The result of a repair.
+
+    Attributes:
+        done: False for a dry run, which changed nothing.
+        mended: what was made anew, or would be.
+        left: what cannot be made anew from the log: it has to come from a backup.
+    """
+
+    done: bool
+    mended: tuple[Difference, ...]
+    left: tuple[Difference, ...]
+
+
+async def verify_deep(store: EventStore, *, on_progress: Callable[[int], None] = lambda _: None) -> DeepReport:
+    """Verify every conversation of a store, and compare everything that is derived with the log.
+
+    It reads all of the store, on a private copy of it where that takes writing, and changes nothing.
+
+    Args:
+        store: the store.
+        on_progress: called with the number of conversations that were verified.
+
+    Raises:
+        StoreError: the store cannot be read at all.
+    """
+    differences = _differences(await store.examine())
+    reports = []
+    for id_ in [info.id async for info in store.conversations()]:
+        reports.append(await verify(store, id_))
+        _, problem = await _snapshot(store, id_)
+        if problem:
+            differences.append(Difference(what="snapshots", problem=problem, derivable=True))
+        on_progress(len(reports))
+    ok = not differences and all(report.ok for report in reports)
+    return DeepReport(ok=ok, differences=tuple(differences), conversations=tuple(reports))
+
+
+async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
+    """Make anew what is derived from the log and differs from it; no event is changed.
+
+    What was derived from events that are gone stays as it is.
+
+    Args:
+        store: the store.
+        dry_run: only find out what would be made anew.
+
+    Raises:
+        StoreReadOnly: the store may not be written to.
+        StoreError: the store cannot be read at all.
+    """
+    found = _differences(await (store.examine() if dry_run else store.mend()))
+    for id_ in [info.id async for info in store.conversations()]:
+        made, problem = await _snapshot(store, id_)
+        if not problem:
+            continue
+        known = [each for each in found if each.what == "snapshots" and repr(id_) in each.problem]
+        if not known:
+            found.append(Difference(what="snapshots", problem=problem, derivable=True))
+        if not dry_run:
+            await store.replace_snapshot(id_, made)
+    mended = tuple(each for each in found if each.derivable)
+    return RepairReport(done=not dry_run, mended=mended, left=tuple(each for each in found if not each.derivable))
+
+
+def _differences(findings: Iterable[Finding]) -> list[Difference]:
+    return [Difference(what=f.what, problem=f.problem, derivable=f.derivable) for f in findings]
+
+
+async def _snapshot(store: EventStore, id_: str) -> tuple[Snapshot | None, str]:
+    """Return the snapshot that the log gives at the version of the stored one, and how that differs; empty if not.
+
+    A snapshot of an earlier release says less; what it says is compared.
+    """
+    try:
+        stored = (await store.load_window(id_)).snapshot
+        if stored is None:
+            return None, ""
+        made = take_snapshot(await fold_history(store, id_, until=stored.version))
+    except StoreCorrupt as damage:
+        return await _newest(store, id_), f"that of {id_!r} cannot be used: {damage}"
+    except HistoryUnavailable:
+        return None, ""  # what it was made of was scavenged
+    same = (made.version, made.window_start, made.blocks) == (stored.version, stored.window_start, stored.blocks)
+    if same and all(made.state.get(name) == value for name, value in stored.state.items()):
+        return stored, ""
+    return made, f"that of {id_!r} is not what the log gives at version {stored.version}"
+
+
+async def _newest(store: EventStore, id_: str) -> Snapshot | None:
+    """Return a snapshot of the end of the log; None where the log itself cannot be folded."""
+    try:
+        return take_snapshot(await fold_history(store, id_))
+    except (StoreCorrupt, HistoryUnavailable, HistoryNeeded):
+        return None

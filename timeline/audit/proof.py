@@ -1,0 +1,154 @@
+"""Prove a conversation by its chain: compute every link again, and compare the last one with the head that is stored.
+
+It reads no payload: that a payload is the one of its checksum, every read of it checks. Whoever can write to the store
+can also compute a whole chain anew; a head that is kept elsewhere finds that out, and what was cut off at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from timeline.events import BlockRedacted
+from timeline.events.chain import START, commitment, link, remains
+
+if TYPE_CHECKING:
+    from timeline.ports import ChainedEvent, EventStore
+
+_CURE: Final = "restore a backup, or export what still reads"
+
+
+@dataclass(slots=True)
+class Proof:
+    """The outcome of proving a conversation.
+
+    Attributes:
+        head: the link of its newest event, which proves all before it.
+        proved: number of events whose links were computed again, scavenged ones included.
+        unproved: number of events up to what was scavenged before the store kept a chain: nothing proves them.
+        rewritten: number of events whose content a redaction replaced.
+        found: version of the event that has the head which was looked for; None without one.
+        problems: what does not hold, each with its version.
+    """
+
+    head: bytes = START
+    proved: int = 0
+    unproved: int = 0
+    rewritten: int = 0
+    found: int | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None = None) -> Proof:
+    """Compute the chain of a conversation again, the shared part of its parents first.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        kept_head: a head that was kept elsewhere: an event must have it, and then all up to that event is proved.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        StoreError: the store failed.
+    """
+    check, last = _Links(store, kept_head), (await store.info(conversation)).version
+    async for event in store.chained(conversation):
+        await check.event(event)
+    proof = check.proof
+    # The head before the version: another writer may append meanwhile, and then the head is not compared.
+    stored, version = await store.chain_head(conversation), (await store.info(conversation)).version
+    if check.version < last:
+        proof.problems.append(f"the log ends at version {check.version}, and its row says {last}; {_CURE}")
+    elif check.version == version and stored != check.previous:
+        proof.problems.append(f"the head of its row is not the link of version {version}; {_CURE}")
+    if kept_head is not None and proof.found is None:
+        proof.problems.append(
+            f"no event has the link {kept_head.hex()}: what it proved was changed or cut off; {_CURE}"
+        )
+    proof.head = check.previous
+    return proof
+
+
+class _Links:
+    """A chain under way."""
+
+    def __init__(self, store: EventStore, kept_head: bytes | None) -> None:
+        self.proof = Proof()
+        self.previous = START
+        self.version = 0
+        self._store = store
+        self._kept_head = kept_head
+        self._of = ""
+        self._position = 0
+        self._linked = False
+        """Whether an event of this log has a link already."""
+        self._unlinked: ChainedEvent | None = None
+        self._rewritten: dict[int, str] = {}
+
+    async def event(self, event: ChainedEvent) -> None:
+        """Check the next event."""
+        if event.conversation != self._of:
+            self._of, self._position, self._linked, self._unlinked = event.conversation, 0, False, None
+            self._rewritten = await _rewritten(self._store, event.conversation)
+        if event.version != self.version + 1:
+            self._problem(f"version {event.version} follows {self.version}")
+        if event.position <= self._position:
+            self._problem(f"version {event.version} is at position {event.position}, before the one in front of it")
+        self.version, self._position = event.version, event.position
+        if event.link is None or event.c is None:
+            self._without_link(event)
+        else:
+            self._with_link(event, event.link, event.c)
+
+    def _without_link(self, event: ChainedEvent) -> None:
+        self.proof.unproved += 1
+        self.previous, self._unlinked = START, event
+        if self._linked or event.link is not None or event.c is not None or event.salt is not None:
+            self._problem(f"version {event.version} has lost its link")
+
+    def _with_link(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:
+        if self._unlinked is not None and self._unlinked.checksum:
+            self._problem(f"version {self._unlinked.version} has no link, and nothing was scavenged there")
+        self._linked, self._unlinked = True, None
+        self.proof.proved += 1
+        expected = link(
+            self.previous,
+            event.conversation,
+            event.version,
+            event.id,
+            event.type,
+            event.schema_version,
+            event.at,
+            c,
+        )
+        if expected != stored:
+            self._problem(f"version {event.version} is not what followed version {event.version - 1}")
+        self._content(event, stored, c)
+        self.previous = stored
+        if stored == self._kept_head:
+            self.proof.found = event.version
+
+    def _content(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:
+        """Check that the checksum, which the payload has to match, is the one that was committed to."""
+        if not event.checksum:
+            if event.salt != remains(stored, event.type, event.path):
+                self._problem(f"version {event.version} was scavenged, and its path or type was changed since")
+        elif event.salt is not None:
+            if commitment(event.salt, event.checksum) != c:
+                self._problem(f"version {event.version} has another content than the chain")
+        elif self._rewritten.get(event.version) == event.checksum:
+            self.proof.rewritten += 1
+        else:
+            self._problem(f"version {event.version} was rewritten, and no redaction says so")
+
+    def _problem(self, text: str) -> None:
+        self.proof.problems.append(f"{self._of}: {text}; {_CURE}")
+
+
+async def _rewritten(store: EventStore, conversation: str) -> dict[int, str]:
+    """Return the versions whose content redactions replaced, each with the checksum of the new one."""
+    versions: dict[int, str] = {}
+    async for event in store.read(conversation, types=["block.redacted"]):
+        if isinstance(event.payload, BlockRedacted):
+            versions |= {one.version: one.checksum for one in event.payload.rewritten}
+    return versions

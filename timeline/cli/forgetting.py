@@ -1,0 +1,199 @@
+"""`timeline find-subject`, `redact` and `erase`: find what is to be forgotten, and erase it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+
+from timeline.cli import output
+from timeline.cli.database import changing, db_option, reading
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import say, write
+from timeline.databases import IsDatabase, read_text
+from timeline.errors import ForksRemain
+from timeline.forgetting import find_subject
+from timeline.forgetting import redact as redact_places
+from timeline.ports import ErasureReport, ForksOnErase
+from timeline.projection.explain import counted
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from timeline.cli.shapes import ErasureRow, PlaceRow
+    from timeline.forgetting import FoundPlace
+    from timeline.ports import EventStore
+
+_FORKS: Final[tuple[str, ...]] = get_args(ForksOnErase)
+_FOR_EVER: Final = {"path", "conversation"}
+"""Kinds of places that cannot be rewritten."""
+_NOTHING: Final = ErasureReport((), {})
+
+
+class Wish(NamedTuple):
+    """What `redact` is asked for: a conversation and its places, or a file of them; why, and which words."""
+
+    conversation: str | None
+    places: tuple[str, ...]
+    found: str | None
+    reason: str
+    text: str
+
+
+async def find(text: str, ids: list[str], db: str, *, as_json: bool) -> None:
+    """Print every place at which a text is said.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    async with reading(db) as store:
+        found = [place async for place in find_subject(store, text, ids or None)]
+    if as_json:
+        output.write_json({"text": text, "places": [_place_row(place) for place in found]})
+        return
+    if not found:
+        say(f"{db} does not say it anywhere.")
+        return
+    rows = [
+        (p.conversation, p.place, p.kind, p.times, "" if p.exact else "in other case or form", p.path) for p in found
+    ]
+    output.table(("conversation", "place", "kind", "times", "", "path"), rows)
+    fixed = sum(place.kind in _FOR_EVER for place in found)
+    if fixed:
+        kinds = counted(fixed, "place is a name", "places are names")
+        say(f"{kinds} that cannot be rewritten: erase the conversation.")
+
+
+def _place_row(place: FoundPlace) -> PlaceRow:
+    return {
+        "conversation": place.conversation,
+        "place": place.place,
+        "kind": place.kind,
+        "path": place.path or None,
+        "exact": place.exact,
+        "times": place.times,
+    }
+
+
+async def redact(wish: Wish, db: str, *, yes: bool, as_json: bool) -> None:
+    """Print what is erased or would be; with ``yes``, erase it.
+
+    Raises:
+        ConversationNotFound, BlockNotFound: there is no such conversation or place.
+        UsageProblem: no place is named, or the file with places cannot be used.
+    """
+    wanted, text = _wanted(wish)
+    report = _NOTHING
+    if yes:
+        async with changing(db) as store:
+            for id_, places in wanted.items():
+                timeline = await Timeline.open(store, id_, create=False)
+                report = _together(report, await timeline.redact(places, wish.reason, text=text))
+    else:
+        async with reading(db) as store:
+            for id_, places in wanted.items():
+                done = await redact_places(store, id_, places, wish.reason, text=text, dry_run=True)
+                report = _together(report, done)
+    _print(report, db, "redact", yes=yes, as_json=as_json)
+
+
+def _wanted(wish: Wish) -> tuple[dict[str, list[str]], str]:
+    if wish.found is None:
+        if wish.conversation is None or not wish.places:
+            raise UsageProblem("Name a conversation and what of it goes: timeline redact ID PATH_OR_ADDRESS")
+        return {wish.conversation: list(wish.places)}, wish.text
+    if wish.places:
+        raise UsageProblem("Give places or a file of them, not both.")
+    try:
+        subject: Any = json.loads(sys.stdin.read() if wish.found == "-" else read_text(wish.found))
+        rows = [row for row in subject["places"] if row["kind"] not in _FOR_EVER]
+        text = wish.text or str(subject["text"])
+        wanted: dict[str, list[str]] = {}
+        for row in rows:
+            if wish.conversation in {None, row["conversation"]}:
+                wanted.setdefault(row["conversation"], []).append(row["place"])
+    except (IsDatabase, ValueError, KeyError, TypeError):
+        raise UsageProblem(f"{wish.found} is not what `timeline find-subject --json` prints.") from None
+    return wanted, text
+
+
+async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_json: bool) -> None:
+    """Print what is erased or would be; with ``yes``, erase it.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        ForksRemain: it has forks, and nothing says what becomes of them.
+        UsageProblem: ``forks`` is none of the choices.
+    """
+    choice: ForksOnErase | None = next((c for c in get_args(ForksOnErase) if c == forks), None)
+    if choice is None:
+        raise UsageProblem(f"--forks is {', '.join(_FORKS[:-1])} or {_FORKS[-1]}, not {forks!r}.")
+    if yes:
+        async with changing(db) as store:
+            report = await store.erase(id_, forks=choice, reason=reason)
+    else:
+        async with reading(db) as store:
+            report = await _would_erase(store, id_, choice)
+    _print(report, db, "erase", yes=yes, as_json=as_json)
+
+
+async def _would_erase(store: EventStore, id_: str, forks: ForksOnErase) -> ErasureReport:
+    own = await store.forks(id_)
+    if own and forks == "refuse":
+        raise ForksRemain(id_, list(own))
+    family = [id_]
+    if forks == "erase":
+        for one in family:
+            family += await store.forks(one)
+    reached: Counter[str] = Counter(conversations=len(family))
+    for one in family:
+        info = await store.info(one)
+        reached["payloads"] += info.version - info.base
+    left = {"forks": f"keep what they shared as their own: {', '.join(own)}"} if own and forks == "copy" else {}
+    return ErasureReport(tuple(family), dict(reached), left=left)
+
+
+def _together(before: ErasureReport, after: ErasureReport) -> ErasureReport:
+    """Return one report of two."""
+    return ErasureReport(
+        tuple(dict.fromkeys((*before.conversations, *after.conversations))),
+        dict(Counter(before.reached) + Counter(after.reached)),
+        tuple(dict.fromkeys((*before.rewritten, *after.rewritten))),
+        {**before.left, **after.left},
+        after.physical,
+    )
+
+
+def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: bool) -> None:
+    if as_json:
+        output.write_json(_row(report, dry_run=not yes))
+        return
+    output.table(("place", "erased or written anew" if yes else "would go"), sorted(report.reached.items()))
+    write()
+    say(f"{'erased in' if yes else 'in'}: {', '.join(report.conversations) or 'no conversation'}")
+    _list("not reached", report.left.items())
+    if yes and not report.physical:
+        say("The bytes are still in the file's free pages or in its log: run it again.")
+    _list("beyond this database", report.not_reached.items())
+    if not yes:
+        say(f"This was a dry run. What goes cannot be brought back: timeline {command} … --yes{db_option(db)}")
+
+
+def _list(label: str, entries: Iterable[tuple[str, str]]) -> None:
+    for place, why in entries:
+        say(f"{label}: {place}: {why}")
+
+
+def _row(report: ErasureReport, *, dry_run: bool) -> ErasureRow:
+    left: Mapping[str, str] = report.left
+    return {
+        "dry_run": dry_run,
+        "conversations": list(report.conversations),
+        "reached": dict(report.reached),
+        "rewritten": list(report.rewritten),
+        "left": dict(left),
+        "physical": report.physical,
+        "not_reached": dict(report.not_reached),
+    }

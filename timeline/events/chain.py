@@ -1,0 +1,70 @@
+"""The chain of a conversation: a link covers what an event says, a salted hash of its payload, and the link before.
+
+Whoever holds the newest link, the conversation's *head*, can prove every event before it: none was changed, left out,
+put in or moved. A link covers the payload by its commitment alone. So a payload may be erased, with its salt, and the
+chain still holds; and since the salt is random, nobody can find out by trying whether an erased payload was this text.
+
+Both hashes begin with the byte of their form. The positions of a store, and the keys of its tables, stay out: a
+conversation that is copied to another store keeps its chain.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+FORM: Final = b"\x01"
+"""The form of commitments and links that is written: sha256, over the bytes that this module puts together."""
+SIZE: Final = 33
+"""Bytes of a commitment, and of a link: the form, and the hash."""
+SALT: Final = 16
+"""Bytes of a salt."""
+START: Final = bytes(SIZE)
+"""Stands for the link before the first event of a chain."""
+
+
+class Seal(NamedTuple):
+    """The commitment of an event, and the salt that proves its payload; None once the payload was erased."""
+
+    salt: bytes | None
+    c: bytes
+
+
+def random_salts(events: int) -> bytes:
+    """Return the salts of that many events, one behind the other: asking for each would take longer than hashing it."""
+    return os.urandom(SALT * events)
+
+
+def commitment(salt: bytes, checksum: str) -> bytes:
+    """Return the commitment to an event's payload, by the checksum that covers it: so a payload is hashed once."""
+    return FORM + sha256(b"c" + salt + checksum.encode()).digest()
+
+
+def link(  # noqa: PLR0917 - the order of the parts is the format
+    previous: bytes,
+    conversation: str,
+    version: int,
+    id_: UUID | str,
+    type_: str,
+    schema_version: int,
+    at: str,
+    c: bytes,
+) -> bytes:
+    """Return the link of an event behind the link before it, or behind `START`.
+
+    The lengths keep two events apart whose texts are the same when they are joined.
+    """
+    parts = f"{version}\n{schema_version}\n{at}\n{id_}\n{len(type_)}\n{type_}\n{conversation}"
+    return FORM + sha256(b"l" + previous + c + parts.encode()).digest()
+
+
+def remains(link_: bytes, type_: str, path: str | None) -> bytes:
+    """Return what vouches for the type and the path of an event whose payload is gone: its commitment covered them.
+
+    It takes the place of the salt. It is no secret: it finds damage, and edits by those who do not compute it anew.
+    """
+    return sha256(b"r" + link_ + f"{type_}\n{'' if path is None else f'={path}'}".encode()).digest()[:SALT]

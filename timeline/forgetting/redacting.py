@@ -1,0 +1,343 @@
+"""Redact: overwrite content where it is stored, write anew what was made of it, and leave no copy in the store's files.
+
+What is decided is pure (`rewriting`); this module reads the conversations that share the content, gives the store all
+its new payloads at once, and begins again where another writer came in between.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from timeline.audit.replay import overwritten_blocks
+from timeline.errors import (
+    HistoryUnavailable,
+    InvalidArgument,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    UnderLegalHold,
+    VersionConflict,
+)
+from timeline.events import (
+    BlockRedacted,
+    BlocksHidden,
+    CompactionCompleted,
+    ContextRendered,
+    ConversationOpened,
+    ModelCalled,
+    Rewritten,
+    appended_block,
+    event_ids,
+    new_event,
+)
+from timeline.events.addresses import parse_address
+from timeline.fold.window import TOMBSTONE
+from timeline.forgetting.quotes import Quotes
+from timeline.forgetting.rewriting import Rewriter, recalled
+from timeline.forgetting.snapshots import snapshot_anew
+from timeline.frozen import compact_json, sha256_hex
+from timeline.log.blocks_by_name import find_block
+from timeline.log.history import base_fold, reverted_versions
+from timeline.log.stored import busy
+from timeline.log.times import time_of_append
+from timeline.log.wakeups import notify
+from timeline.ports import ErasureReport, Rewriting, SystemClock
+from timeline.retention.setting import kept
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.events import Payload
+    from timeline.ports import Clock, ConversationInfo, EventStore
+
+VALUE: Final = "value:"
+"""What the name of a content-addressed text begins with; its sha256 follows."""
+_TRIES: Final = 20
+_PLACES: Final[tuple[tuple[type[Payload], str], ...]] = (
+    (CompactionCompleted, "summaries"),
+    (BlocksHidden, "replacements"),
+    (ContextRendered, "contexts"),
+    (ModelCalled, "calls"),
+    (ConversationOpened, "titles"),
+)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What is to go, as it was found in the conversation that was asked about."""
+
+    blocks: dict[int, Block] = field(default_factory=dict)
+    events: set[int] = field(default_factory=set)
+    """Versions of events that hold no block, but words to take out."""
+    scavenged: set[int] = field(default_factory=set)
+    """Versions of blocks that are gone already, and of which facts are left."""
+    values: dict[str, str] = field(default_factory=dict)
+    """Content-addressed texts by hash."""
+
+    @property
+    def versions(self) -> list[int]:
+        return sorted({*self.blocks, *self.events, *self.scavenged})
+
+
+async def redact(
+    store: EventStore,
+    conversation: str,
+    places: str | Sequence[str],
+    reason: str,
+    *,
+    text: str = "",
+    now: datetime | None = None,
+    clock: Clock | None = None,
+    dry_run: bool = False,
+) -> ErasureReport:
+    """Erase the content of blocks, and everything made of it, for good; see `Timeline.redact`.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        places: a path or an address, or several: of a block, or the address of any other event, or ``value:`` and the
+            sha256 of a stored text, as `find_subject` lists them.
+        reason: kept with the tombstone, and shown to the model in place of the content.
+        text: words to take out of places that hold no block, and of all that quotes them.
+        now: time of the event.
+        clock: gives that time otherwise.
+        dry_run: report what would be done, and leave the store as it is.
+
+    Raises:
+        BlockNotFound: there is no such place.
+        InvalidArgument: a place holds no block, and no ``text`` says what is to go.
+        UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
+        StoreError: the store refused; nothing was erased.
+    """
+    named = [places] if isinstance(places, str) else list(places)
+    for _ in range(_TRIES):
+        wanted = await _wanted(store, conversation, named, text)
+        plan = await _Plan(store, wanted, reason, text).made(conversation)
+        if dry_run:
+            return plan.report()
+        try:
+            counts = await plan.carry_out(now, clock or SystemClock())
+        except VersionConflict:
+            continue
+        return await _scrubbed(store, await plan.left(plan.report(counts)))
+    raise busy(conversation)
+
+
+async def _wanted(store: EventStore, conversation: str, places: Sequence[str], text: str) -> _Wanted:
+    found = _Wanted()
+    for place in places:
+        if place.startswith(VALUE):
+            hash_ = place.removeprefix(VALUE)
+            values = await store.values([hash_])
+            found.values |= values
+            continue
+        address = parse_address(place)
+        plain = [] if address is None else await store.read_versions(conversation, [address.version])
+        if plain and appended_block(plain[0].payload) is None:
+            if not text:
+                raise InvalidArgument("path", f"{place!r} is no block: give the words to take out of it as `text`")
+            found.events.add(plain[0].version)
+            continue
+        try:
+            block = await find_block(store, conversation, place)
+        except HistoryUnavailable as gone:
+            if not gone.scavenged:
+                raise
+            found.scavenged.add(gone.version)
+            continue
+        if isinstance(block.event.payload, CompactionCompleted):
+            if not text:
+                raise InvalidArgument("path", f"{place!r} is a summary: redact what it was made of, or give `text`")
+            found.events.add(block.event.version)
+        else:
+            found.blocks[block.event.version] = block.block
+    return found
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is written where, for all conversations that share what goes."""
+
+    store: EventStore
+    wanted: _Wanted
+    reason: str
+    text: str
+    owners: dict[int, str] = field(default_factory=dict)
+    """The conversation that holds each version which goes."""
+    parts: list[Rewriting] = field(default_factory=list)
+    targets: dict[str, dict[int, str]] = field(default_factory=dict)
+    checksums: dict[str, dict[int, str]] = field(default_factory=dict)
+    newest: dict[str, datetime] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+    """New texts by hash."""
+    replaced: dict[str, str] = field(default_factory=dict)
+    """The new hash by the old one."""
+    shared: dict[str, dict[int, Payload]] = field(default_factory=dict)
+
+    async def made(self, conversation: str) -> _Plan:
+        """Read every conversation that shares what goes, parents first, and decide what it is to hold."""
+        texts = [self.text] if self.text else []
+        quotes = Quotes.of_blocks(self.wanted.blocks.values())
+        quotes = Quotes(tuple(dict.fromkeys((*texts, *quotes.texts))))
+        own = await self.store.info(conversation)
+        versions = self.wanted.versions
+        self.owners = {version: await owner_of(self.store, own, version) for version in versions}
+        first = min(versions, default=own.version)
+        oldest = await self.store.info(self.owners.get(first, conversation))
+        for info in await _family(self.store, oldest, first):
+            if (await kept(self.store, info.id)).legal_hold:
+                raise UnderLegalHold(info.id)
+            await self._rewrite(info, quotes)
+        return self
+
+    async def _rewrite(self, info: ConversationInfo, quotes: Quotes) -> None:
+        done = await overwritten_blocks(self.store, info.id)
+        shown = {
+            v for v, owner in self.owners.items() if v not in done and await owner_of(self.store, info, v) == owner
+        }
+        visible = {v: self.reason for v in self.wanted.blocks if v in shown}
+        values = await self._values_of(info.id, quotes)
+        gone = {v: self.reason for v in self.wanted.scavenged if v in shown}
+        targets = visible | await recalled(self.store, info.id, self.wanted.blocks, visible)
+        known = self._inherited(info)
+        fold = await base_fold(self.store, info.id, without=await reverted_versions(self.store, info.id))
+        rewriter = Rewriter(
+            fold,
+            targets,
+            quotes,
+            texts=[block.text for block in self.wanted.blocks.values()],
+            values=values,
+            shared=known,
+            base=info.base,
+        )
+        async for event in self.store.read(info.id, until=info.version):
+            rewriter.take(event)
+            self.newest[info.id] = event.at
+        payloads = known | rewriter.payloads
+        self.shared[info.id], self.checksums[info.id] = payloads, rewriter.checksums
+        new = targets | gone
+        if not new and rewriter.payloads:  # words of events that hold no block, or of a summary, which stays
+            new = {0: self.reason}
+        self.targets[info.id] = new
+        opened = next((p for v, p in rewriter.payloads.items() if isinstance(p, ConversationOpened)), None)
+        self.parts.append(
+            Rewriting(
+                info.id,
+                info.version,
+                [],
+                rewriter.payloads,
+                [*targets, *gone],
+                partial(snapshot_anew, payloads=payloads, values=values),
+                None if opened is None else opened.title,
+            )
+        )
+
+    def _inherited(self, info: ConversationInfo) -> dict[int, Payload]:
+        """Return the new payloads of the past that a conversation shares."""
+        parent = "" if info.parent is None or not info.base else info.parent.conversation
+        return {v: payload for v, payload in self.shared.get(parent, {}).items() if v <= info.base}
+
+    async def _values_of(self, conversation: str, quotes: Quotes) -> dict[str, str]:
+        """Return the new hash of each stored text that a conversation names and that quotes what goes, by its own."""
+        named: set[str] = set()
+        async for event in self.store.read(conversation, types=["context.rendered"]):
+            if isinstance(event.payload, ContextRendered):
+                context = event.payload
+                named |= {hash_ for hash_ in (context.system, context.tools, context.ephemeral) if hash_ is not None}
+        held = await self.store.values(named)
+        for hash_, old in held.items():
+            new = quotes.out_of_value(old)
+            if new == old and hash_ in self.wanted.values:
+                new = compact_json(TOMBSTONE)
+            if new != old:
+                self.replaced[hash_] = sha256_hex(new)
+                self.values[sha256_hex(new)] = new
+        return {hash_: self.replaced[hash_] for hash_ in held if hash_ in self.replaced}
+
+    async def carry_out(self, now: datetime | None, clock: Clock) -> dict[str, int]:
+        """Write everything in one transaction of the store, and wake those who follow the conversations."""
+        parts = [self._with_events(part, now, clock) for part in self.parts]
+        if not any(part.events for part in parts):
+            return {}
+        counts = await self.store.rewrite(parts, values=self.values, dropped=list(self.replaced))
+        for part in parts:
+            notify(self.store, part.conversation, part.events)
+        return counts
+
+    def _with_events(self, part: Rewriting, now: datetime | None, clock: Clock) -> Rewriting:
+        versions = self.targets[part.conversation]
+        at = time_of_append(clock, now, self.newest[part.conversation])
+        checksums = self.checksums[part.conversation]
+        rewritten = tuple(Rewritten(version=v, checksum=checksums[v]) for v in sorted(part.payloads))
+        payloads = [
+            BlockRedacted(version=v, reason=reason, erased=True, rewritten=() if number else rewritten)
+            for number, (v, reason) in enumerate(sorted(versions.items()))
+        ]
+        ids = event_ids(at, len(payloads))
+        return replace(part, events=[new_event(id_, at, p) for id_, p in zip(ids, payloads, strict=True)])
+
+    def report(self, counts: Mapping[str, int] | None = None) -> ErasureReport:
+        """Return what is written, by place."""
+        reached: Counter[str] = Counter(counts or {"values": len(self.replaced)})
+        del reached["titles"]  # counted with the event that has the title
+        for part in self.parts:
+            for version, payload in part.payloads.items():
+                reached[_place(payload, version, part.blocks)] += 1
+        touched = [part for part in self.parts if part.payloads or self.targets[part.conversation]]
+        return ErasureReport(
+            conversations=tuple(part.conversation for part in touched),
+            reached={place: number for place, number in reached.items() if number},
+            rewritten=tuple(f"{part.conversation}@{v}" for part in touched for v in sorted(part.payloads)),
+            left=self._kept_names(),
+        )
+
+    def _kept_names(self) -> dict[str, str]:
+        """Return why a path keeps what it is made of."""
+        quotes = Quotes(tuple(filter(None, (self.text,))))
+        paths = [block.path for block in self.wanted.blocks.values() if quotes.texts and quotes.are_in(block.path)]
+        why = f"a path names its block for ever: {', '.join(paths)}; erase the conversation"
+        return {"paths": why} if paths else {}
+
+    async def left(self, report: ErasureReport) -> ErasureReport:
+        """Add to a report the texts that others still name."""
+        held = await self.store.values(self.replaced)
+        if not held:
+            return report
+        why = f"{len(held)} stored texts stay, since other conversations name them; redact them there too"
+        return replace(report, left={**report.left, "values": why})
+
+
+def _place(payload: Payload, version: int, blocks: Collection[int]) -> str:
+    if version in blocks:
+        return "payloads"
+    return next((place for kind, place in _PLACES if isinstance(payload, kind)), "entries")
+
+
+async def owner_of(store: EventStore, info: ConversationInfo, version: int) -> str:
+    """Return the conversation that holds a version of another one: itself, or one that it was forked from."""
+    while info.base >= version and info.parent is not None:
+        info = await store.info(info.parent.conversation)
+    return info.id if version <= info.version else ""
+
+
+async def _family(store: EventStore, owner: ConversationInfo, first: int) -> list[ConversationInfo]:
+    """Return a conversation and the forks that share a version of it, and theirs, parents first."""
+    found = [owner]
+    for info in found:
+        forks = await store.forks(info.id)
+        found += [await store.info(fork) for fork, base in forks.items() if base >= first]
+    return found
+
+
+async def _scrubbed(store: EventStore, report: ErasureReport) -> ErasureReport:
+    """Rewrite the store's files without what was overwritten, and say whether that was possible."""
+    try:
+        await store.shrink()
+    except (StoreLocked, StoreFull, StoreReadOnly) as refusal:
+        return replace(report, left={**report.left, "files": str(refusal)})
+    return replace(report, physical=True)

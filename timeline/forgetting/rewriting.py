@@ -1,0 +1,199 @@
+"""Decide what becomes of each event of a conversation when content of it is redacted. Pure: events in, payloads out.
+
+What was redacted goes, and so does everything made of it: the replacement shown in its place, summaries that covered it
+and the summaries of those, their digests, hashes of contexts and bodies that it was in. Summaries are written anew from
+what is left. Other events lose the words that they quote.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from timeline.audit.redacting import Eraser
+from timeline.blocks import ToolCall, instant_text
+from timeline.events import (
+    BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
+    CompactionCompleted,
+    ContextRendered,
+    ModelCalled,
+    appended_block,
+)
+from timeline.events.addresses import SIGN
+from timeline.events.encoding import checksum, decode_payload, encode_payload
+from timeline.events.other_payloads import CompactionFailed, HookFailed
+from timeline.facts.of_items import WindowFacts
+from timeline.fold.fold import HistoryNeeded
+from timeline.fold.window import TOMBSTONE, Window
+from timeline.forgetting.summaries import summary_anew
+from timeline.frozen import compact_json
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from timeline.blocks import Block
+    from timeline.events import Event, Payload
+    from timeline.fold.fold import Fold
+    from timeline.forgetting.quotes import Quotes
+    from timeline.ports import EventStore
+
+RECALL: Final = "recall"
+"""Name of the tool that reads a block back: its result repeats the block."""
+_ERRORS: Final = {CompactionFailed: "detail", HookFailed: "error", ModelCalled: "error"}
+_SHOWN: Final = (CompactionCompleted, BlocksHidden)
+"""Payloads, besides blocks, of which a context shows text."""
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Goes through the events of one conversation, shared ones first, and collects what is written anew.
+
+    Args:
+        fold: the fold that the readable log begins with; it goes along.
+        targets: versions of the blocks whose content goes, each with the reason.
+        quotes: their texts, or the words to take out.
+        texts: their words, for titles, which begin as they do.
+        values: content-addressed texts that are replaced: the new hash by the old one.
+        shared: new payloads of events that the conversation shares with its parents.
+        base: the last version that it shares.
+    """
+
+    fold: Fold
+    targets: Mapping[int, str]
+    quotes: Quotes
+    texts: Collection[str] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[int, Payload] = field(default_factory=dict)
+    base: int = 0
+    payloads: dict[int, Payload] = field(default_factory=dict)
+    checksums: dict[int, str] = field(default_factory=dict)
+    """The checksum of each event that is written anew."""
+    _eraser: Eraser = field(init=False)
+    _known: WindowFacts = field(default_factory=WindowFacts)
+    _partners: set[int] = field(default_factory=set)
+    _calls: dict[str, int] = field(default_factory=dict)
+    _changed_since: float = inf
+    """The first version at which something that a context may show was written anew."""
+    _blind: bool = False
+    """Whether the fold could not go on, so that summaries are not written anew but emptied."""
+
+    def __post_init__(self) -> None:
+        """Make the eraser, which knows what was made of what."""
+        self._eraser = Eraser(dict.fromkeys(self.targets, inf), self.targets, self.texts)
+
+    def take(self, event: Event) -> None:
+        """Take the next event."""
+        old = event.payload
+        self._pair(event.version, appended_block(old))
+        new = self.shared.get(event.version) or self._rewritten(event)
+        if new is not None and new != old:
+            if isinstance(new, _SHOWN):
+                self._changed_since = min(self._changed_since, event.version)
+            if event.version > self.base:
+                self.payloads[event.version] = new
+                self.checksums[event.version] = _checksum(event, new)
+        self._fold(event, new or old)
+
+    def _pair(self, version: int, block: Block | None) -> None:
+        """Note which block is the other half of a redacted call or result: its replacement quotes it."""
+        if block is None or block.call_id is None:
+            return
+        other = self._calls.setdefault(block.call_id, version)
+        if other != version and (other in self.targets or version in self.targets):
+            self._partners.update({other, version})
+
+    def _fold(self, event: Event, payload: Payload) -> None:
+        if self._blind or event.version <= self.fold.version:
+            return
+        if isinstance(payload, CompactionCompleted):
+            self._known.cover(payload, self.fold.window.items)
+        try:
+            self.fold.apply(event.version, event.at, payload)
+        except HistoryNeeded:
+            self._blind = True
+            return
+        if event.version in self.targets and self.fold.live(event.version) is not None:
+            self.fold.apply(event.version, event.at, BlockRedacted(version=event.version))
+
+    def _rewritten(self, event: Event) -> Payload | None:
+        """Return the payload of an event without what goes; None where nothing changes."""
+        old = event.payload
+        new = self._eraser.erase(event.version, old) or old
+        if isinstance(old, CompactionCompleted):
+            if new is not old:
+                empty = Window(self.fold.conversation)
+                window = empty if self._blind or event.version <= self.fold.version else self.fold.window
+                new = summary_anew(window, old, self._known)
+        elif isinstance(new, BlocksHidden):
+            new = self._hidden(new)
+        elif isinstance(new, ContextRendered) and new.fingerprint and self._is_changed(new):
+            self._eraser.forget_context(event.version)
+            new = new.model_copy(update={"fingerprint": ""})
+        new = self._unquoted(event, new)
+        return None if new is old else new
+
+    def _is_changed(self, rendered: ContextRendered) -> bool:
+        """Return whether a context showed something that is written anew, or was sent with a text that is replaced."""
+        named = {rendered.system, rendered.tools, rendered.ephemeral}
+        return rendered.version >= self._changed_since or not self.values.keys().isdisjoint(named)
+
+    def _hidden(self, payload: BlocksHidden) -> BlocksHidden:
+        if not any(block.version in self._partners for block in payload.blocks):
+            return payload
+        blocks = tuple(
+            b.model_copy(update={"text": TOMBSTONE if b.text else "", "arguments": None if b.arguments is None else {}})
+            if b.version in self._partners
+            else b
+            for b in payload.blocks
+        )
+        return payload.model_copy(update={"blocks": blocks})
+
+    def _unquoted(self, event: Event, payload: Payload) -> Payload:
+        """Return a payload without the words that it quotes, and with the hashes of texts that are replaced."""
+        if isinstance(payload, BlockAppended | BlockRedacted):
+            return payload  # another block is another block, to be redacted for itself
+        name = _ERRORS.get(type(payload))
+        if name is not None and getattr(payload, name) and self.quotes.hold(getattr(payload, name)):
+            payload = payload.model_copy(update={name: TOMBSTONE})
+        text = encode_payload(payload)
+        clean = text
+        for old, new in self.values.items():
+            clean = clean.replace(old, new)
+        if self.quotes.are_in(clean):
+            clean = compact_json(self.quotes.out_of_json(json.loads(clean)))
+        return payload if clean == text else decode_payload(event.type, event.schema_version, clean)
+
+
+def _checksum(event: Event, payload: Payload) -> str:
+    at, text = instant_text(event.at), encode_payload(payload)
+    return checksum(event.conversation, event.version, event.id, event.type, event.schema_version, at, text)
+
+
+def repeats(block: Block, target: Block, version: int) -> bool:
+    """Return whether a call asks the recall tool for a block, so that its result repeats the block."""
+    if not isinstance(block, ToolCall) or block.name != RECALL:
+        return False
+    asked = block.arguments.get("path") if isinstance(block.arguments, dict) else None
+    return asked in {target.path, f"{SIGN}{version}"}
+
+
+async def recalled(
+    store: EventStore, conversation: str, blocks: Mapping[int, Block], targets: Mapping[int, str]
+) -> dict[int, str]:
+    """Return the results of the recall tool that repeat blocks which go, each with the reason."""
+    calls: dict[str, str] = {}
+    found: dict[int, str] = {}
+    async for event in store.read(conversation, types=["block.appended"]):
+        block = appended_block(event.payload)
+        if block is None or block.call_id is None:
+            continue
+        reasons = [reason for version, reason in targets.items() if repeats(block, blocks[version], version)]
+        if reasons:
+            calls[block.call_id] = reasons[0]
+        elif block.call_id in calls and not isinstance(block, ToolCall):
+            found[event.version] = calls[block.call_id]
+    return found

@@ -1,0 +1,192 @@
+"""Find every place of a store at which a text is said, before it is erased.
+
+Texts are compared as they are, and folded: without case, and with the forms of a letter that look alike as one.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from timeline.errors import InvalidArgument
+from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered, ConversationOpened, appended_block
+from timeline.events.addresses import SIGN
+from timeline.events.encoding import encode_payload
+from timeline.forgetting.redacting import VALUE
+from timeline.frozen import strings_in
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+
+    from timeline.events import Event
+    from timeline.ports import EventStore
+
+PlaceKind: TypeAlias = Literal[
+    "block", "summary", "replacement", "title", "event", "value", "fact", "path", "conversation"
+]
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlace:
+    """A place at which a text is said.
+
+    Attributes:
+        conversation: the conversation that holds it; of a shared past, the one that it was forked from.
+        place: what `Timeline.redact` takes for it: an address, or ``value:`` and a sha256. A path, and the id of a
+            conversation, cannot be rewritten: erase the conversation.
+        kind: what it is. A summary and a replacement are made of blocks, and go with these. A fact is left of a block
+            that was scavenged.
+        path: path of the block; empty without one.
+        exact: whether it is said exactly so at least once; False where it is only the same when both are folded.
+        times: how often it is said there.
+    """
+
+    conversation: str
+    place: str
+    kind: PlaceKind
+    path: str
+    exact: bool
+    times: int
+
+
+async def find_subject(
+    store: EventStore, text: str, conversations: Sequence[str] | None = None
+) -> AsyncIterator[FoundPlace]:
+    """Iterate over all places at which a text is said, by position; then the stored texts of each conversation.
+
+    It reads the whole log, so it finds parts of words and what no index has, such as arguments and a framework's data.
+
+    Args:
+        store: the store.
+        text: what to look for.
+        conversations: ids to look at; all unless given.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        InvalidArgument: the text is blank.
+        StoreError: the store cannot be read.
+
+    Example:
+        ```python
+        from timeline import Timeline, open_store
+        from timeline.forgetting import find_subject
+
+        store = await open_store("memory://")
+        timeline = await Timeline.open(store, "cards")
+        await timeline.append({"type": "user.prompt", "text": "Write to JANE@example.org."})
+        [found] = [place async for place in find_subject(store, "jane@example.org")]
+        assert (found.place, found.kind, found.exact) == ("@2", "block", False)
+        await timeline.redact(found.place, "a person's address", text="jane@example.org")
+        ```
+    """
+    if not text.strip():
+        raise InvalidArgument("text", "is what to look for, and not blank")
+    infos = [info async for info in store.conversations()]
+    if conversations is not None:
+        infos = [await store.info(id_) for id_ in dict.fromkeys(conversations)]
+    for info in infos:
+        if (said := _said(text, [info.id])) is not None:
+            yield FoundPlace(info.id, info.id, "conversation", "", *said)
+    wanted = {info.id for info in infos}
+    async for place in _said_in(store, wanted, text):
+        yield place
+
+
+async def _said_in(store: EventStore, wanted: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
+    """Yield the events, the facts of scavenged events and the stored texts that say a text."""
+    named: dict[str, set[str]] = {}
+    async for event in store.read_all():
+        if event.conversation in wanted:
+            _note_hashes(event, named)
+            for place in _places(event, text):
+                yield place
+    async for place in _facts(store, wanted, text):
+        yield place
+    for conversation, hashes in named.items():
+        async for place in _values(store, conversation, sorted(hashes), text):
+            yield place
+
+
+def _note_hashes(event: Event, named: dict[str, set[str]]) -> None:
+    """Note the stored texts that a recorded context names."""
+    if isinstance(event.payload, ContextRendered):
+        context = event.payload
+        hashes = {hash_ for hash_ in (context.system, context.tools, context.ephemeral) if hash_ is not None}
+        named.setdefault(event.conversation, set()).update(hashes)
+
+
+async def _facts(store: EventStore, wanted: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
+    """Yield the facts that are left of scavenged blocks."""
+    async for fact in store.facts():
+        said = _said(text, (fact.subject, fact.detail)) if fact.conversation in wanted else None
+        if said is not None and not await store.read_versions(fact.conversation, [fact.version]):
+            yield FoundPlace(fact.conversation, f"{SIGN}{fact.version}", "fact", fact.path, *said)
+
+
+def _places(event: Event, text: str) -> Iterator[FoundPlace]:
+    block = appended_block(event.payload)
+    path = "" if block is None else block.path
+    address = f"{SIGN}{event.version}"
+    if (said := _said(text, [path])) is not None:
+        yield FoundPlace(event.conversation, path, "path", path, *said)
+    data = json.loads(encode_payload(event.payload))
+    if block is not None and isinstance(data.get("block"), dict):
+        data["block"].pop("path", None)
+    if (said := _said(text, _strings(data))) is not None:
+        yield FoundPlace(event.conversation, address, _kind(event), path, *said)
+
+
+def _kind(event: Event) -> PlaceKind:
+    match event.payload:
+        case CompactionCompleted():
+            return "summary"
+        case BlocksHidden():
+            return "replacement"
+        case ConversationOpened():
+            return "title"
+    return "event" if appended_block(event.payload) is None else "block"
+
+
+async def _values(store: EventStore, conversation: str, hashes: Sequence[str], text: str) -> AsyncIterator[FoundPlace]:
+    for start in range(0, len(hashes), _AT_ONCE):
+        for hash_, value in (await store.values(hashes[start : start + _AT_ONCE])).items():
+            try:
+                data = json.loads(value)
+            except ValueError:
+                data = value
+            if (said := _said(text, _strings(data))) is not None:
+                yield FoundPlace(conversation, f"{VALUE}{hash_}", "value", "", *said)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings of a JSON value, the keys of its objects too, and what strings of JSON say inside."""
+    yield from strings_in(value)
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield from value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _said(text: str, within: Iterable[str]) -> tuple[bool, int] | None:
+    """Return whether texts say one exactly, and how often they say it; None where they do not."""
+    counts: Counter[bool] = Counter()
+    wanted = folded(text)
+    forms = {text, json.dumps(text)[1:-1]}
+    for string in within:
+        times = folded(string).count(wanted)
+        if times or any(form in string for form in forms):
+            counts[any(form in string for form in forms)] += max(1, times)
+    return (counts[True] > 0, counts.total()) if counts else None
+
+
+def folded(text: str) -> str:
+    """Return a text without case, and with the compatible forms of its letters as one."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
