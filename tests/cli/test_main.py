@@ -44,7 +44,7 @@ COMMANDS += [
     "retention",
     "scavenge",
 ]
-COMMANDS += ["read", "digests", "facts", "search", "verify", "export", "mcp", "policies"]
+COMMANDS += ["read", "digests", "facts", "search", "verify", "repair", "export", "mcp", "policies"]
 
 
 def test_help_lists_the_commands_and_the_exit_codes(run: Callable[..., Done]) -> None:

@@ -146,6 +146,11 @@ class Store(Twin):
     take_lease = blocking(EventStore.take_lease)
     scavenged = blocking(EventStore.scavenged)
     load_base = blocking(EventStore.load_base)
+    chain_head = blocking(EventStore.chain_head)
+    chained = iterating(EventStore.chained)
+    examine = blocking(EventStore.examine)
+    mend = blocking(EventStore.mend)
+    replace_snapshot = blocking(EventStore.replace_snapshot)
 
     def __getattr__(self, name: str) -> Any:
         """Return the twin of a method that only this kind of store has."""
