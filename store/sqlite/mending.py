@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import contextmanager, suppress
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import StoreCorrupt
@@ -44,13 +44,12 @@ def mend(connection: sqlite3.Connection, where: str) -> list[Finding]:
     """
     found: list[Finding] = []
     with set_pragma(connection, "temp_store", "FILE"):
-        for part in (_file, _schema, _settings, conversation_rows.mend, _snapshots, _values, _digests, _facts, _search):
+        for name, part in _PARTS.items():
             try:
                 found += part(connection)
             except sqlite3.DatabaseError as damage:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-                name = part.__name__.strip("_") if part is not conversation_rows.mend else "conversations"
                 found.append(Finding(name, f"{where}: cannot be read: {damage}", derivable=False))
     return found
 
@@ -80,11 +79,11 @@ def _file(connection: sqlite3.Connection) -> list[Finding]:
     """Check the pages of the file, and make its indexes anew where these are what is damaged."""
     told = _integrity(connection)
     if not told:
-        return _orphans(connection)
+        return []
     with suppress(sqlite3.DatabaseError):
         connection.execute("REINDEX")
     left = set(_integrity(connection))
-    return [Finding("file", message, derivable=message not in left) for message in told] + _orphans(connection)
+    return [Finding("file", message, derivable=message not in left) for message in told]
 
 
 def _integrity(connection: sqlite3.Connection) -> list[str]:
@@ -100,7 +99,7 @@ def _orphans(connection: sqlite3.Connection) -> list[Finding]:
     problems = (
         f"row {rowid} of {table} refers to a row of {parent} that is not there" for table, rowid, parent, _ in rows
     )
-    return _capped("file", problems, derivable=False)
+    return _capped("references", problems, derivable=False)
 
 
 def _schema(connection: sqlite3.Connection) -> list[Finding]:
@@ -292,7 +291,8 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
     if sound and stored[0][0] != FACT_FORM:
         return []  # the next query drops them, and makes those of this release
     found = [] if sound else [Finding("facts", "the record of how far they reach is damaged", derivable=True)]
-    found += _capped("facts", chain(_homeless(connection), _changed(connection)), derivable=False)
+    found += _capped("facts", _homeless(connection), derivable=True)
+    found += _capped("facts", _changed(connection), derivable=False)
     reached = stored[0][1] if sound else 0
     with _shadows(connection, facts="position, number", facts_progress="form"):
         connection.execute("INSERT INTO temp.facts_progress (form, position) VALUES (?, 0)", (FACT_FORM,))
@@ -312,17 +312,22 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
         if any(each.derivable for each in found):
             with _transaction(connection):
                 connection.execute(f"DELETE FROM main.facts AS f WHERE {_MADE_FROM_THE_LOG}")  # noqa: S608
+                connection.execute(f"DELETE FROM main.facts AS f WHERE {_HOMELESS}")  # noqa: S608
                 connection.execute("INSERT OR REPLACE INTO main.facts SELECT * FROM temp.facts")
                 connection.execute("DELETE FROM main.facts_progress")
                 connection.execute("INSERT INTO main.facts_progress SELECT * FROM temp.facts_progress")
     return found
 
 
+_HOMELESS: Final = (
+    "NOT EXISTS (SELECT 1 FROM events AS e WHERE e.position = f.position AND e.conversation = f.conversation)"
+)
+"""The row of an event stays when it is scavenged: such a fact was never made."""
+
+
 def _homeless(connection: sqlite3.Connection) -> Iterator[str]:
-    for position, number in connection.execute(
-        "SELECT f.position, f.number FROM main.facts AS f WHERE NOT EXISTS"
-        " (SELECT 1 FROM events AS e WHERE e.position = f.position AND e.conversation = f.conversation)"
-    ):
+    facts = f"SELECT f.position, f.number FROM main.facts AS f WHERE {_HOMELESS}"  # noqa: S608 - own conditions
+    for position, number in connection.execute(facts):
         yield f"fact {number} at position {position} is of no event of its conversation"
 
 
@@ -417,3 +422,18 @@ def _index_anew(connection: sqlite3.Connection, head: int) -> None:
         connection.execute(statements.DROP_INDEX)
         connection.execute(statements.FORGET_PROGRESS)
         index_up_to(connection, head)
+
+
+_PARTS: Final[dict[str, Callable[[sqlite3.Connection], list[Finding]]]] = {
+    "file": _file,
+    "schema": _schema,
+    "settings": _settings,
+    "conversations": conversation_rows.mend,
+    "snapshots": _snapshots,
+    "values": _values,
+    "digests": _digests,
+    "facts": _facts,
+    "search": _search,
+    "references": _orphans,
+}
+"""In this order: what is derived is read by indexes that are sound by then, and refers to rows that are there again."""

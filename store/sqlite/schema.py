@@ -65,7 +65,8 @@ class EventRow(Stored, table=True):
     are those of `timeline.events.chain`; None in what was scavenged before there was a chain, and up to there.
 
     A scavenged event keeps its row, ``c`` and ``link``, with an empty payload and checksum and no tokens. Its salt is
-    that of `chain.remains`, and its turn the type that its link covers, where its own column has another one now.
+    that of `chain.remains`, ``packed`` vouches for its facts (`store.sqlite.facts.proof_of`), and its turn is the type
+    that its link covers, where its own column has another one now.
     """
 
     __tablename__: ClassVar[Any] = "events"

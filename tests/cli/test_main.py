@@ -47,7 +47,7 @@ COMMANDS += [
     "redact",
     "erase",
 ]
-COMMANDS += ["read", "digests", "facts", "search", "verify", "export", "mcp", "policies"]
+COMMANDS += ["read", "digests", "facts", "search", "verify", "repair", "export", "mcp", "policies"]
 
 
 def test_help_lists_the_commands_and_the_exit_codes(run: Callable[..., Done]) -> None:

@@ -50,6 +50,11 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "take_lease": lambda store: store.take_lease("runner", datetime.now(UTC), datetime.now(UTC)),
     "scavenged": lambda store: store.scavenged("a"),
     "load_base": lambda store: store.load_base("a"),
+    "chain_head": lambda store: store.chain_head("a"),
+    "chained": lambda store: _all(store.chained("a")),
+    "examine": lambda store: store.examine(),
+    "mend": lambda store: store.mend(),
+    "replace_snapshot": lambda store: store.replace_snapshot("a", None),
     "aclose": lambda store: store.aclose(),
 }
 """Every method of a store."""

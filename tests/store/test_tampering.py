@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.depth import examples
+from tests.depth import examples, sampled
 from tests.store.tampering import blocks_of, edit_row, flip_byte, make, reads
 from timeline import open_store
 from timeline.audit.deep import repair, verify_deep
@@ -75,6 +75,7 @@ async def test_a_sound_store_is_sound_in_depth(sound: Path) -> None:
     assert [each.proved for each in report.conversations] == [each.events for each in report.conversations]
 
 
+@sampled
 @pytest.mark.parametrize("seed", range(examples(25)))
 async def test_any_edit_of_a_row_is_found_or_changes_no_read(
     tmp_path: Path, sound: Path, before: dict[str, str], seed: int
@@ -87,6 +88,7 @@ async def test_any_edit_of_a_row_is_found_or_changes_no_read(
         await check_noticed(file, before, what)
 
 
+@sampled
 @pytest.mark.parametrize("seed", range(examples(25)))
 async def test_any_flipped_byte_is_found_or_changes_no_read(
     tmp_path: Path, sound: Path, before: dict[str, str], seed: int
@@ -144,6 +146,7 @@ async def test_newest_events_that_were_dropped_are_found(
     assert await problems(tmp_path / "agent.db")
 
 
+@sampled
 @pytest.mark.parametrize("seed", range(examples(10)))
 async def test_a_repair_restores_all_that_is_derived(
     tmp_path: Path, sound: Path, before: dict[str, str], seed: int

@@ -26,7 +26,7 @@ class Difference(Frozen):
 
     Attributes:
         what: ``file``, ``schema``, ``settings``, ``conversations``, ``snapshots``, ``bases``, ``values``, ``digests``,
-            ``facts`` or ``search``.
+            ``facts``, ``search`` or ``references``.
         problem: what is wrong.
         derivable: whether `repair` makes it anew; everything else has to come from a backup.
     """
@@ -116,17 +116,20 @@ def _differences(findings: Iterable[Finding]) -> list[Difference]:
 async def _snapshot(store: EventStore, id_: str) -> tuple[Snapshot | None, str]:
     """Return the snapshot that the log gives at the version of the stored one, and how that differs; empty if not.
 
-    A snapshot of an earlier release says less; what it says is compared.
+    A snapshot of an earlier release says less; what it says is compared. Where the log itself cannot be folded, nothing
+    is said of its snapshot: that must not be lost with what it was made of.
     """
     try:
         stored = (await store.load_window(id_)).snapshot
-        if stored is None:
-            return None, ""
-        made = take_snapshot(await fold_history(store, id_, until=stored.version))
     except StoreCorrupt as damage:
-        return await _newest(store, id_), f"that of {id_!r} cannot be used: {damage}"
-    except HistoryUnavailable:
-        return None, ""  # what it was made of was scavenged
+        newest = await _newest(store, id_)
+        return newest, "" if newest is None else f"that of {id_!r} cannot be used: {damage}"
+    if stored is None:
+        return None, ""
+    try:
+        made = take_snapshot(await fold_history(store, id_, until=stored.version))
+    except (StoreCorrupt, HistoryUnavailable):
+        return None, ""
     same = (made.version, made.window_start, made.blocks) == (stored.version, stored.window_start, stored.blocks)
     if same and all(made.state.get(name) == value for name, value in stored.state.items()):
         return stored, ""
