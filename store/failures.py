@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import (
+    AppendUncertain,
     SearchUnavailable,
     StoreClosed,
     StoreCorrupt,
@@ -17,6 +18,7 @@ from timeline.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from .sqlite.identity import Change
@@ -55,6 +57,14 @@ _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
 """By extended code, else by primary code (the low byte); see https://sqlite.org/rescode.html."""
 
 
+class CommitFailed(Exception):
+    """A COMMIT failed after its pages may have reached the write-ahead log; its cause is the driver's error.
+
+    SQLite has rolled the transaction back for every open connection. But where the last page of the transaction is in
+    the log, and only its flush failed, say, whichever connection next recovers the log finds the transaction whole.
+    """
+
+
 DRIVER_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 """The driver's exceptions; the second one comes when it quotes damaged text in a message of its own."""
 
@@ -75,6 +85,11 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
     if code is not None:
         kind, meaning = _BY_CODE.get(code) or _BY_CODE.get(code & 0xFF) or (kind, meaning)
     return kind(f"{file}: {meaning} (SQLite says: {error}).")
+
+
+def append_uncertain(failed: CommitFailed, file: Path, arguments: Mapping[str, Any]) -> AppendUncertain:
+    """Return the error for an append whose commit failed."""
+    return AppendUncertain(str(file), f"SQLite says: {failed.__cause__}", arguments)
 
 
 def read_only(file: Path) -> StoreReadOnly:
