@@ -29,7 +29,10 @@ _READ_ONLY: Final = (
     "it may not be written to. Make the file and its folder writable; nothing was written",
 )
 _FULL: Final = (StoreFull, "the disk or the database is full. What was stored is intact; free some space and try again")
-_CORRUPT: Final = (StoreCorrupt, "the database is damaged. Restore a backup, or export what still reads")
+_CORRUPT: Final = (
+    StoreCorrupt,
+    "the database is damaged. Restore a backup (`timeline restore FILE`), or export what still reads",
+)
 _IO: Final = (
     StoreError,
     "the disk or its file system failed. What was acknowledged is stored; check the disk, try again",
@@ -109,8 +112,17 @@ def moved(file: Path, change: Change) -> StoreMoved:
     """Return the error for a store whose file was swapped while it was open."""
     return StoreMoved(
         f"{file}: {change.value}. What was just appended may be in the old file only, and this store is of no use any "
-        "more. Put the right file in its place while no program has it open, open the store again, and append again "
-        "what was not acknowledged: what is there already is not written twice."
+        "more. Close every program that has it open; put the right file in its place with `timeline restore FILE` (a "
+        "plain copy would meet the old log beside it); open the store again, and append again what was not "
+        "acknowledged: what is there already is not written twice."
+    )
+
+
+def in_use(file: Path) -> StoreLocked:
+    """Return the error for a file that is to be replaced while a program has it open."""
+    return StoreLocked(
+        f"{file}: a program has it open, and would go on writing to what is replaced. Nothing was changed. Close it "
+        "(an agent, `timeline mcp`), and restore again."
     )
 
 
