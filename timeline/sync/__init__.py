@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.retention import ScavengeReport
+    from timeline.store import Backup, Restored
 
 __all__ = [
     "ListFollower",
@@ -60,9 +61,11 @@ __all__ = [
     "Store",
     "Timeline",
     "TimelineView",
+    "backup",
     "compact_messages",
     "open_store",
     "rehearse",
+    "restore",
     "scavenge",
 ]
 
@@ -168,6 +171,20 @@ open_store = _entering(timeline.open_store)
 def scavenge(store: Store, *conversations: Any, **options: Any) -> ScavengeReport:
     """See `timeline.retention.scavenge`."""
     return store.run(lambda inner: scavenge_async(inner, *conversations, **options))
+
+
+@like(timeline.store.backup)
+def backup(*database: Any, **options: Any) -> Backup:
+    """See `timeline.store.backup`."""
+    with start_blocking_portal("asyncio") as portal:
+        return portal.call(partial(timeline.store.backup, *database, **options))
+
+
+@like(timeline.store.restore)
+def restore(*source: Any, **options: Any) -> Restored:
+    """See `timeline.store.restore`."""
+    with start_blocking_portal("asyncio") as portal:
+        return portal.call(partial(timeline.store.restore, *source, **options))
 
 
 @like(rehearse_async)
