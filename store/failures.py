@@ -92,7 +92,8 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
 
 def append_uncertain(failed: CommitFailed, file: Path, arguments: Mapping[str, Any]) -> AppendUncertain:
     """Return the error for an append whose commit failed."""
-    return AppendUncertain(str(file), f"SQLite says: {failed.__cause__}", arguments)
+    ids = [event.id for event in arguments["events"]]
+    return AppendUncertain(str(file), f"SQLite says: {failed.__cause__}", ids, arguments)
 
 
 def read_only(file: Path) -> StoreReadOnly:

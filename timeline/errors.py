@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from timeline.events import NewEvent
     from timeline.usage import Usage
 
 
@@ -425,12 +424,11 @@ class AppendUncertain(StoreError):
         arguments: those of the append: ``await store.append(**error.arguments)`` is the same append again.
     """
 
-    def __init__(self, where: str, problem: str, arguments: Mapping[str, Any]) -> None:
-        events: Sequence[NewEvent] = arguments["events"]
+    def __init__(self, where: str, problem: str, ids: Sequence[UUID], arguments: Mapping[str, Any]) -> None:
         self.conversation: str = arguments["conversation"]
-        self.ids: list[UUID] = [event.id for event in events]
+        self.ids = list(ids)
         self.arguments = dict(arguments)
-        what = f"the commit of {len(events)} {'event' if len(events) == 1 else 'events'}"
+        what = f"the commit of {len(self.ids)} {'event' if len(self.ids) == 1 else 'events'}"
         super().__init__(
             f"{where}: {what} to conversation {self.conversation!r} failed ({problem}). They are not in the log now, "
             "but may be there after a crash. Check the disk, and append the same events again, under their ids "

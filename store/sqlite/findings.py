@@ -19,8 +19,26 @@ LARGE_LOG: Final = 64 * 1024 * 1024
 """Bytes to which a log is cut back once it was copied into the database; one that is larger is being held back."""
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _OVER_A_NETWORK: Final = frozenset(
-    "9p afs afpfs ceph cifs davfs fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs glusterfs lustre ncpfs nfs nfs4"
-    " smb3 smbfs virtiofs".split()
+    [
+        "9p",
+        "afs",
+        "afpfs",
+        "ceph",
+        "cifs",
+        "davfs",
+        "fuse.glusterfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "glusterfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "smb3",
+        "smbfs",
+        "virtiofs",
+    ]
 )
 
 

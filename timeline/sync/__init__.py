@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.retention import ScavengeReport
-    from timeline.store import Backup, Restored
 
 __all__ = [
     "ListFollower",
@@ -174,14 +173,14 @@ def scavenge(store: Store, *conversations: Any, **options: Any) -> ScavengeRepor
 
 
 @like(timeline.store.backup)
-def backup(*database: Any, **options: Any) -> Backup:
+def backup(*database: Any, **options: Any) -> timeline.store.Backup:
     """See `timeline.store.backup`."""
     with start_blocking_portal("asyncio") as portal:
         return portal.call(partial(timeline.store.backup, *database, **options))
 
 
 @like(timeline.store.restore)
-def restore(*source: Any, **options: Any) -> Restored:
+def restore(*source: Any, **options: Any) -> timeline.store.Restored:
     """See `timeline.store.restore`."""
     with start_blocking_portal("asyncio") as portal:
         return portal.call(partial(timeline.store.restore, *source, **options))
