@@ -43,6 +43,9 @@ COMMANDS += [
     "unpin",
     "retention",
     "scavenge",
+    "backup",
+    "restore",
+    "doctor",
 ]
 COMMANDS += ["read", "digests", "facts", "search", "verify", "export", "mcp", "policies"]
 
