@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if __name__ == "store":  # a checkout's folder imported by its own name: both names must be one module (ADR 0027)
     sys.modules[__name__] = import_module("timeline.store")
 
+from .copies import backup, restore
 from .opening import Opening, open_store
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from .search.ranking import Ranking as Ranking
     from .sqlite.backups import Backup as Backup
     from .sqlite.backups import Restored as Restored
-    from .sqlite.backups import backup as backup
-    from .sqlite.backups import restore as restore
     from .sqlite.store import SQLiteStore as SQLiteStore
 
 __all__ = [
@@ -49,6 +48,6 @@ def __getattr__(name: str) -> Any:
         from .search.ranking import Ranking  # noqa: PLC0415 - lazy on purpose, see above
 
         return Ranking
-    if name in {"Backup", "Restored", "backup", "restore"}:
+    if name in {"Backup", "Restored"}:
         return getattr(import_module("timeline.store.sqlite.backups"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""`backup` and `restore`: copy a store while programs use it, and put a copy in the place of a store's file.
+"""Copy a store while programs use it, and put a copy in the place of a store's file.
 
 A copy of the file alone misses what is in the write-ahead log, and one that is put beside an old log is taken for the
 database of that log and destroyed (https://sqlite.org/howtocorrupt.html). Both functions read through SQLite, write a
@@ -21,7 +21,6 @@ from timeline.databases import database_uri, is_database
 from timeline.errors import NotAStore, StoreCorrupt, StoreError
 
 from ..failures import DRIVER_ERRORS, hard_linked, in_use, read_only, store_error
-from ..opening import file_of
 from ..private_files import make_private, sync_file, take_over_mode
 from . import statements
 from .connection import Connection, check_not_inherited, is_open_here
@@ -38,7 +37,6 @@ except ImportError:  # pragma: no cover - Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from os import PathLike
 
 _SHARED: Final = (510, 0x4000_0002)
 """Length and start of the bytes of which every open connection of SQLite in WAL mode locks some."""
@@ -73,34 +71,10 @@ class Restored(NamedTuple):
     kept: list[Path]
 
 
-async def backup(
-    database: str | PathLike[str], to: str | PathLike[str] | None = None, *, force: bool = False
-) -> Backup:
-    """Copy a store into a file, while programs go on reading and appending.
-
-    The copy holds everything that was acknowledged before the call, is one file without a log, and is read to its end
-    before it gets its name. Only its owner may read it.
-
-    Args:
-        database: the store's path or URL.
-        to: the file to write; by default one beside the database, named by the time.
-        force: replace a file that is there.
-
-    Raises:
-        StoreCorrupt: the database is damaged; nothing was written.
-        StoreError: the store cannot be read, or the file exists or cannot be written.
-
-    Example:
-        ```python
-        from timeline.store import backup
-
-        copied = await backup("agent.db", "agent.backup.db", force=True)
-        print(copied.holds.events)
-        ```
-    """
-    source = file_of(database)
+async def back_up(source: Path, to: Path | None, *, force: bool) -> Backup:
+    """Copy a store into a file; see `timeline.store.backup`."""
     exists(source, readonly=True)
-    target = Path(to) if to is not None else _named_by_time(source, "backup")
+    target = to if to is not None else _named_by_time(source, "backup")
     _check_target(source, target, force=force)
     try:
         with draft_beside(target, "backup") as draft:
@@ -113,33 +87,9 @@ async def backup(
     return Backup(target, holds)
 
 
-async def restore(source: str | PathLike[str], database: str | PathLike[str], *, yes: bool = False) -> Restored:
-    """Put a backup in the place of a store's file, with whatever a crash left beside that.
-
-    Without ``yes`` it is a dry run: the backup is read to its end, and what the database would lose is counted. What is
-    replaced is kept beside, under another name. A process that is killed leaves either the old store or the new one.
-
-    Args:
-        source: the backup: a file of `backup`, or any copy of a store, with the log beside it if it has one.
-        database: the path or URL of the store to replace; it may be damaged or missing.
-        yes: do it.
-
-    Raises:
-        StoreLocked: a program has the database open; nothing was changed.
-        StoreCorrupt: the backup is damaged; nothing was changed.
-        NotAStore: the backup is no store, or the database is one of something else.
-        StoreError: the backup cannot be read, or the database cannot be written.
-
-    Example:
-        ```python
-        from timeline.store import restore
-
-        planned = await restore("agent.backup.db", "agent.db")
-        print(planned.loses)
-        await restore("agent.backup.db", "agent.db", yes=True)
-        ```
-    """
-    from_, file = file_of(source), _real(file_of(database))
+async def put_back(from_: Path, database: Path, *, yes: bool) -> Restored:
+    """Put a copy in the place of a store's file; see `timeline.store.restore`."""
+    file = _real(database)
     exists(from_, readonly=True)
     _check_replaceable(from_, file)
     try:
