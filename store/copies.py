@@ -32,10 +32,16 @@ async def backup(
 
     Example:
         ```python
+        from tempfile import TemporaryDirectory
+
+        from timeline import Timeline, open_store
         from timeline.store import backup
 
-        copied = await backup("agent.db", "agent.backup.db", force=True)
-        print(copied.holds.events)
+        with TemporaryDirectory() as folder:
+            async with open_store(f"{folder}/agent.db") as store:
+                await Timeline.open(store, "cards")
+                copied = await backup(f"{folder}/agent.db", f"{folder}/monday.db")
+        assert list(copied.holds.versions) == ["cards"]
         ```
     """
     from .sqlite.backups import back_up  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
@@ -62,11 +68,17 @@ async def restore(source: str | PathLike[str], database: str | PathLike[str], *,
 
     Example:
         ```python
-        from timeline.store import restore
+        from tempfile import TemporaryDirectory
 
-        planned = await restore("agent.backup.db", "agent.db")
-        print(planned.loses)
-        await restore("agent.backup.db", "agent.db", yes=True)
+        from timeline import open_store
+        from timeline.store import backup, restore
+
+        with TemporaryDirectory() as folder:
+            async with open_store(f"{folder}/agent.db"):
+                await backup(f"{folder}/agent.db", f"{folder}/monday.db")
+            planned = await restore(f"{folder}/monday.db", f"{folder}/agent.db")
+            assert planned.loses == {}
+            assert (await restore(f"{folder}/monday.db", f"{folder}/agent.db", yes=True)).done
         ```
     """
     from .sqlite.backups import put_back  # noqa: PLC0415 - as above

@@ -119,6 +119,15 @@ def moved(file: Path, change: Change) -> StoreMoved:
     )
 
 
+def foreign_log(file: Path, log: str) -> StoreCorrupt:
+    """Return the error for a database that lies beside the log of another one."""
+    return StoreCorrupt(
+        f"{file}: it was cut or replaced while {log} lay beside it, which belongs to another state of it; opened "
+        "together, both would be lost. Nothing was changed. Put a backup in its place with `timeline restore FILE`; to "
+        f"use the file as it is, move {log} away."
+    )
+
+
 def in_use(file: Path) -> StoreLocked:
     """Return the error for a file that is to be replaced while a program has it open."""
     return StoreLocked(

@@ -19,6 +19,7 @@ from ..failures import DRIVER_ERRORS, hard_linked, read_only, store_error
 from ..migrations import APPLICATION_ID, migrate, schema_version
 from ..private_files import make_private
 from .connection import Connection
+from .foreign_logs import check_log
 from .holding import Held
 from .identity import Identity
 from .lock_files import LOCKS_FILES
@@ -139,6 +140,7 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
         raise read_only(file) from error
     try:
         with turn:
+            check_log(file)
             _make_if_missing(file)
             return _opened_writer(file, durability, busy_timeout, turn)
     except BaseException:

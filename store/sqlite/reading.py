@@ -24,6 +24,7 @@ from ..migrations import check_version, schema_version
 from . import statements
 from .connection import Connection, keep_from_forks
 from .files import exists
+from .foreign_logs import check_log
 from .holding import log
 from .identity import Change
 from .turns import Turn
@@ -189,6 +190,7 @@ def _address(file: Path, turn: Turn | None, check: Check) -> str:
 
 
 def _probed(file: Path, check: Check) -> str:
+    check_log(file)
     real = file.resolve()  # SQLite's side files are beside the database, not beside a link to it.
     written = real.with_name(f"{real.name}-wal")
     unfinished = written.exists() and written.stat().st_size > 0

@@ -27,6 +27,7 @@ ALLOWED = {
     ("store.sqlite.backups", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.backups", "os.open"): NOT_OPEN_HERE,
     ("store.sqlite.backups", "shutil.copyfile"): NOT_OPEN_HERE,
+    ("store.sqlite.foreign_logs", "log.open"): "a write-ahead log, on which SQLite holds no lock",
     ("store.private_files", "os.open"): "a file that is made here, or that no connection has open yet",
     ("store.sqlite.findings", "mounts.read_text"): "the system's table of what is mounted",
     ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,

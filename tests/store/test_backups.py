@@ -60,7 +60,9 @@ def _mode(file: Path) -> int:
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    """Return the files of a folder, without those by which processes take turns."""
+    files = [file for file in folder.iterdir() if file.is_file() and not file.name.endswith(("-lock", "-queue"))]
+    return {file.name: file.read_bytes() for file in files}
 
 
 async def _crashed(folder: Path, first: int, more: int) -> Path:
@@ -319,6 +321,33 @@ async def test_a_restore_mends_whatever_is_left_of_a_database(tmp_path: Path, ho
     assert len(done.kept) == len(left)
     assert await _held(file) == held
     assert _is_sound(file)
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_a_copy_that_was_put_over_a_database_is_not_opened_with_the_old_log(
+    tmp_path: Path,
+    readonly: bool,  # noqa: FBT001
+) -> None:
+    """Opened together, both would be lost: neither is touched, and the error says how to put a backup there."""
+    file = tmp_path / "agent.db"
+    await _store_with(file, 30)
+    await backup(file, tmp_path / "backup.db")
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", events(300, text="y" * 900))
+    left = tmp_path / "left"
+    left.mkdir()
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", events(20, text="z" * 900))
+        shutil.copyfile(f"{file}-wal", left / "agent.db-wal")
+    shutil.copyfile(tmp_path / "backup.db", left / "agent.db")
+    before = _bytes(left)
+    for _ in range(2):
+        with pytest.raises(StoreCorrupt, match=r"agent\.db-wal lay beside it.* `timeline restore FILE`"):
+            await SQLiteStore.open(left / "agent.db", readonly=readonly)
+        assert _bytes(left) == before
+    done = await restore(tmp_path / "backup.db", left / "agent.db", yes=True)
+    assert "lay beside it" in done.problem
+    assert await _held(left / "agent.db") == await _held(tmp_path / "backup.db")
 
 
 async def test_what_is_no_store_is_neither_restored_nor_replaced(tmp_path: Path) -> None:
