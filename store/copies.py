@@ -75,10 +75,9 @@ async def restore(source: str | PathLike[str], database: str | PathLike[str], *,
 
         with TemporaryDirectory() as folder:
             async with open_store(f"{folder}/agent.db"):
-                await backup(f"{folder}/agent.db", f"{folder}/monday.db")
-            planned = await restore(f"{folder}/monday.db", f"{folder}/agent.db")
-            assert planned.loses == {}
-            assert (await restore(f"{folder}/monday.db", f"{folder}/agent.db", yes=True)).done
+                copied = await backup(f"{folder}/agent.db")
+            done = await restore(copied.file, f"{folder}/agent.db", yes=True)
+        assert done.loses == {}
         ```
     """
     from .sqlite.backups import put_back  # noqa: PLC0415 - as above
