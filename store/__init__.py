@@ -12,14 +12,27 @@ from typing import TYPE_CHECKING, Any
 if __name__ == "store":  # a checkout's folder imported by its own name: both names must be one module (ADR 0027)
     sys.modules[__name__] = import_module("timeline.store")
 
+from .copies import backup, restore
 from .opening import Opening, open_store
 
 if TYPE_CHECKING:
     from .memory import MemoryStore as MemoryStore
     from .search.ranking import Ranking as Ranking
+    from .sqlite.backups import Backup as Backup
+    from .sqlite.backups import Restored as Restored
     from .sqlite.store import SQLiteStore as SQLiteStore
 
-__all__ = ["MemoryStore", "Opening", "Ranking", "SQLiteStore", "open_store"]
+__all__ = [
+    "Backup",
+    "MemoryStore",
+    "Opening",
+    "Ranking",
+    "Restored",
+    "SQLiteStore",
+    "backup",
+    "open_store",
+    "restore",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -35,4 +48,6 @@ def __getattr__(name: str) -> Any:
         from .search.ranking import Ranking  # noqa: PLC0415 - lazy on purpose, see above
 
         return Ranking
+    if name in {"Backup", "Restored"}:
+        return getattr(import_module("timeline.store.sqlite.backups"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

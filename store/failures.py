@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import (
+    AppendUncertain,
     SearchUnavailable,
     StoreClosed,
     StoreCorrupt,
@@ -17,6 +18,7 @@ from timeline.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from .sqlite.identity import Change
@@ -27,7 +29,10 @@ _READ_ONLY: Final = (
     "it may not be written to. Make the file and its folder writable; nothing was written",
 )
 _FULL: Final = (StoreFull, "the disk or the database is full. What was stored is intact; free some space and try again")
-_CORRUPT: Final = (StoreCorrupt, "the database is damaged. Restore a backup, or export what still reads")
+_CORRUPT: Final = (
+    StoreCorrupt,
+    "the database is damaged. Restore a backup (`timeline restore FILE`), or export what still reads",
+)
 _IO: Final = (
     StoreError,
     "the disk or its file system failed. What was acknowledged is stored; check the disk, try again",
@@ -55,6 +60,14 @@ _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
 """By extended code, else by primary code (the low byte); see https://sqlite.org/rescode.html."""
 
 
+class CommitFailed(Exception):
+    """A COMMIT failed after its pages may have reached the write-ahead log; its cause is the driver's error.
+
+    SQLite has rolled the transaction back for every open connection. But where the last page of the transaction is in
+    the log, and only its flush failed, say, whichever connection next recovers the log finds the transaction whole.
+    """
+
+
 DRIVER_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 """The driver's exceptions; the second one comes when it quotes damaged text in a message of its own."""
 
@@ -77,6 +90,12 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
     return kind(f"{file}: {meaning} (SQLite says: {error}).")
 
 
+def append_uncertain(failed: CommitFailed, file: Path, arguments: Mapping[str, Any]) -> AppendUncertain:
+    """Return the error for an append whose commit failed."""
+    ids = [event.id for event in arguments["events"]]
+    return AppendUncertain(str(file), f"SQLite says: {failed.__cause__}", ids, arguments)
+
+
 def read_only(file: Path) -> StoreReadOnly:
     """Return the error for a file that cannot be opened for writing, under any of SQLite's codes for that."""
     return StoreReadOnly(f"{file}: {_READ_ONLY[1]}.")
@@ -94,8 +113,26 @@ def moved(file: Path, change: Change) -> StoreMoved:
     """Return the error for a store whose file was swapped while it was open."""
     return StoreMoved(
         f"{file}: {change.value}. What was just appended may be in the old file only, and this store is of no use any "
-        "more. Put the right file in its place while no program has it open, open the store again, and append again "
-        "what was not acknowledged: what is there already is not written twice."
+        "more. Close every program that has it open; put the right file in its place with `timeline restore FILE` (a "
+        "plain copy would meet the old log beside it); open the store again, and append again what was not "
+        "acknowledged: what is there already is not written twice."
+    )
+
+
+def foreign_log(file: Path, log: str) -> StoreCorrupt:
+    """Return the error for a database that lies beside the log of another one."""
+    return StoreCorrupt(
+        f"{file}: it was cut or replaced while {log} lay beside it, which belongs to another state of it; opened "
+        "together, both would be lost. Nothing was changed. Put a backup in its place with `timeline restore FILE`; to "
+        f"use the file as it is, move {log} away."
+    )
+
+
+def in_use(file: Path) -> StoreLocked:
+    """Return the error for a file that is to be replaced while a program has it open."""
+    return StoreLocked(
+        f"{file}: a program has it open, and would go on writing to what is replaced. Nothing was changed. Close it "
+        "(an agent, `timeline mcp`), and restore again."
     )
 
 

@@ -79,6 +79,21 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
     return Opening(opener)
 
 
+def file_of(url_or_path: str | PathLike[str]) -> Path:
+    """Return the database file that a path or URL names.
+
+    Raises:
+        StoreError: it names no file.
+    """
+    location = fspath(url_or_path)
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        return Path(location)
+    if scheme in {"sqlite", "sqlite+aiosqlite"}:
+        return _sqlite_path(location, rest)
+    raise StoreError(f"{location}: this store is no file. Name a SQLite file; `timeline export` copies any store.")
+
+
 async def _open_file(file: Path, durability: Durability, *, readonly: bool) -> SQLiteStore:
     from .sqlite.store import SQLiteStore  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
 

@@ -28,6 +28,7 @@ TimelineError
 │   ├── DuplicateEvent                   an event id is in the log already, in another append or with other content
 │   ├── PathTaken                        a path is in use in this conversation
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
+│   ├── AppendUncertain                  the commit of an append failed, and may be found after a crash all the same
 │   ├── StoreMoved                       the database file was swapped while it was open
 │   ├── ScavengeInProgress               another process is removing history from the store
 │   ├── WrongEventLoop (RuntimeError)    a store or conversation is used from another event loop than its own
@@ -60,6 +61,7 @@ from timeline.display.controls import show_controls
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
+    from uuid import UUID
 
     from timeline.usage import Usage
 
@@ -448,6 +450,30 @@ class StoreReadOnly(StoreError):
 
 class StoreFull(StoreError):
     """The disk or the database is full; what was stored before is intact. Free some space and try again."""
+
+
+class AppendUncertain(StoreError):
+    """The commit of an append failed: its events are not in the log now, and may be there after a crash.
+
+    Append the same events again: those that are there by then are not written twice. Until such an append is
+    acknowledged, nobody can know; `EventStore.known_ids` with ``ids`` says what the log holds at the moment.
+
+    Attributes:
+        conversation: the conversation's id.
+        ids: the ids of the events, in order.
+        arguments: those of the append: ``await store.append(**error.arguments)`` is the same append again.
+    """
+
+    def __init__(self, where: str, problem: str, ids: Sequence[UUID], arguments: Mapping[str, Any]) -> None:
+        self.conversation: str = arguments["conversation"]
+        self.ids = list(ids)
+        self.arguments = dict(arguments)
+        what = f"the commit of {len(self.ids)} {'event' if len(self.ids) == 1 else 'events'}"
+        super().__init__(
+            f"{where}: {what} to conversation {self.conversation!r} failed ({problem}). They are not in the log now, "
+            "but may be there after a crash. Check the disk, and append the same events again, under their ids "
+            "(store.append(**error.arguments)): what is there by then is not written twice."
+        )
 
 
 class StoreMoved(StoreError):

@@ -482,7 +482,8 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
             ConversationNotFound: the append opens a fork of a conversation that does not exist.
             HistoryUnavailable: the append opens a fork at a version that the parent does not hold, or comes with a
                 snapshot that needs events which were scavenged.
-            StoreError: the database is locked, read-only, full, damaged or closed.
+            AppendUncertain: the commit failed; the same append again, under the same ids, is written once.
+            StoreError: the database is locked, read-only, full, damaged or closed; nothing was written.
         """
         ...
 

@@ -672,7 +672,7 @@ class Timeline(TimelineView):
         Raises:
             InvalidBlock: a block is not valid, or of a type that there is not; nothing was written.
             PathTaken: a block brings a path that is in use; nothing was written.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -701,7 +701,7 @@ class Timeline(TimelineView):
         A draft without a time gets that of the append.
 
         Raises:
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         return await self._log.append(drafts, counter=self.counter.name)
 
@@ -740,7 +740,7 @@ class Timeline(TimelineView):
         Raises:
             InvalidBlock: a message is not valid; nothing was written.
             InvalidArgument: there is no such form, or there is not one key for each message.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -782,7 +782,7 @@ class Timeline(TimelineView):
 
         Raises:
             InvalidArgument: the text or the question is blank, or ``keep`` has another value.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -831,7 +831,7 @@ class Timeline(TimelineView):
         Raises:
             UnknownResponse: the reply has another shape; nothing was written.
             InvalidArgument: the request is another conversation's; nothing was written.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -978,7 +978,7 @@ class Timeline(TimelineView):
 
         Raises:
             InvalidArgument: an argument cannot be recorded.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         checks.text("error", error)
         fields: dict[str, Any] = {"model": model, "response_id": response_id, "finish_reason": finish_reason}
@@ -1494,7 +1494,7 @@ class Timeline(TimelineView):
         Raises:
             StageRefused: another stage is going on, or this one is approved already.
             InvalidArgument: the name is blank, or an argument is not a text.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -1536,7 +1536,7 @@ class Timeline(TimelineView):
         Raises:
             StageRefused: no stage is going on.
             InvalidArgument: a text is too long or missing, or a list is not one.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -1569,7 +1569,7 @@ class Timeline(TimelineView):
         Raises:
             StageNotFound: no live stage has that name.
             StageRefused: the stage is still going on, so there is no approval to go back from.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         return await stages.rewind(self._conversation, stage, given(now))
 

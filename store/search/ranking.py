@@ -41,7 +41,7 @@ class Ranking:
         scan = Scan(asked, None, SearchFilter.checked(None, None, None))
         for position, kept in enumerate(self._kept.values()):
             counts = [phrase.count(kept.words) if _may_hold(kept, phrase) else 0 for phrase in asked.phrases]
-            scan.take(position, None, kept.type, kept.words, counts, "")
+            scan.take(position, None, kept.type, kept.words.size, counts, "")
         keys = list(self._kept)
         return [keys[hit.position] for hit in scan.best()[:most]]
 

@@ -16,7 +16,6 @@ from math import log
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..digests import EARLIEST, LATEST, moment
-from .words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Sequence
@@ -138,20 +137,20 @@ class Scan:
 
     def add(self, position: int, conversation: Hashable, text: Text, at: str) -> None:
         """Scan one text."""
-        words = Words.of(text.text)
-        if words.words:
-            self.take(position, conversation, text.type, words, self.query.counts(words), at)
+        size, counts = self.query.counted(text.text)
+        if size:
+            self.take(position, conversation, text.type, size, counts, at)
 
     def take(  # noqa: PLR0917 - what a text is to a search
-        self, position: int, conversation: Hashable, type_: str, words: Words, counts: list[int], at: str
+        self, position: int, conversation: Hashable, type_: str, size: int, counts: list[int], at: str
     ) -> None:
-        """Take a text in whose words, and whose counts of the phrases, are known."""
+        """Take a text in whose number of words, and whose counts of the phrases, are known."""
         self.texts += 1
-        self.size += words.size + TAGS
+        self.size += size + TAGS
         so_far = self.with_phrase or [0] * len(counts)
         self.with_phrase = [n + (count > 0) for n, count in zip(so_far, counts, strict=True)]
         if self.conversation in {None, conversation} and self.query.met(counts) and self.filter.lets_through(type_, at):
-            self.found.append((position, words.size + TAGS, counts))
+            self.found.append((position, size + TAGS, counts))
 
     def best(self) -> list[Hit]:
         """Return the best hits, best first; of equal ones the newest."""

@@ -8,10 +8,11 @@ from timeline.events import appended_block
 from timeline.queries import Found
 
 from .scanning import text_of
-from .words import WORD, humps_of
+from .words import WORD, humps_of, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import re
+    from collections.abc import Iterable, Iterator
 
     from timeline.events import Event
 
@@ -21,6 +22,8 @@ WIDTH: Final = 160
 """Characters of the text that a snippet shows."""
 _BEFORE: Final = 40
 """Characters shown before the first hit."""
+_MOST_KEPT: Final = 1_000
+"""Hits behind which no more are looked for: more than a snippet that begins at one of the first can show."""
 _MOST_TRIED: Final = 200
 """Most hits at which a snippet may begin; in a text with more hits it begins at one of the first."""
 
@@ -89,22 +92,38 @@ def _shown_from(places: list[_Place], first: _Place) -> tuple[int, int]:
 
 
 def _places(text: str, query: Query) -> list[_Place] | None:
-    """Return every hit, in order; None where a term has none."""
-    spans = [match.span() for match in WORD.finditer(text)]
+    """Return the first hits, in order, all that a snippet can need; None where a term has none."""
+    overlap = max(len(phrase.parts) for phrase in query.phrases) - 1
+    missing = set(range(len(query.terms)))
+    places: list[_Place] = []
+    before: list[tuple[int, int]] = []
+    for start, piece in pieces(text):
+        spans = before + [(start + first, start + last) for first, last in map(_span, WORD.finditer(piece))]
+        enough = len(places) >= _MOST_KEPT
+        found = _places_in(text, spans, query, missing if enough else range(len(query.terms)))
+        missing -= {place.term for place in found}
+        if not enough:
+            places += found
+        elif not missing:
+            break
+        before = spans[len(spans) - overlap :] if overlap else []
+    return None if missing else sorted(set(places))
+
+
+def _places_in(text: str, spans: list[tuple[int, int]], query: Query, terms: Iterable[int]) -> list[_Place]:
     written = [text[start:end] for start, end in spans]
     folded = [word.casefold() for word in written]
     humps = {number: humps for number, word in enumerate(written) if (humps := humps_of(word))}
-    places: list[_Place] = []
-    for number, term in enumerate(query.terms):
-        found = [
-            _Place(spans[first][0], spans[last][1], number)
-            for phrase in term.phrases
-            for first, last in _found(phrase, folded, humps)
-        ]
-        if not found:
-            return None
-        places += found
-    return sorted(set(places))
+    return [
+        _Place(spans[first][0], spans[last][1], number)
+        for number in terms
+        for phrase in query.terms[number].phrases
+        for first, last in _found(phrase, folded, humps)
+    ]
+
+
+def _span(match: re.Match[str]) -> tuple[int, int]:
+    return match.span()
 
 
 def _found(phrase: Phrase, words: list[str], humps: dict[int, tuple[str, ...]]) -> Iterator[tuple[int, int]]:

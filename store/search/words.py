@@ -28,6 +28,10 @@ WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]{{1,{LONGEST}}}")
 """Matches one word, in its own case."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ASKED: Final = re.compile(r'"(?P<quoted>[^"]*)"?|(?P<plain>[^\s"]+)')
+PIECE: Final = 256 * 1024
+"""Characters of a long text that are cut into words at a time: as words they take many times their room."""
+_BETWEEN: Final = re.compile(rf"[\W_{_SINGLE}]")
+"""Matches where a text may be parted without parting a word."""
 _STARRED: Final = re.compile(r"[^\W_]\*\Z")
 
 
@@ -63,6 +67,25 @@ class Words:
         return len(self.words) + sum(map(len, self.humps)) + max(len(self.humps) - 1, 0)
 
 
+def pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Part a text between words into pieces of bounded length; yield each with its place.
+
+    A run of letters without an end is one piece: it is cut into few words.
+    """
+    start = 0
+    while start < len(text):
+        gap = _BETWEEN.search(text, start + PIECE)
+        end = len(text) if gap is None else max(gap.start(), start + 1)
+        yield start, text[start:end] if end - start < len(text) else text
+        start = end
+
+
+def columns_of(text: str) -> tuple[str, str]:
+    """Return `Words.columns` of a text of any length."""
+    each = [Words.of(piece).columns for _, piece in pieces(text)]
+    return " ".join(words for words, _ in each if words), f" {SEAM} ".join(humps for _, humps in each if humps)
+
+
 SEAM: Final = "\u00a6"
 """Separates the humps of two words, so that no phrase crosses the seam."""
 
@@ -75,9 +98,10 @@ class Phrase(NamedTuple):
     in_humps: bool
     prefix: bool
 
-    def count(self, words: Words) -> int:
-        """Count the places of the phrase in a text."""
-        found = sum(1 for _ in self.places(words.words)) if self.in_words else 0
+    def count(self, words: Words, after: int = 0) -> int:
+        """Count the places of the phrase in a text that end behind its first ``after`` words."""
+        least = after - len(self.parts) + 1
+        found = sum(start >= least for start in self.places(words.words)) if self.in_words else 0
         return found + sum(1 for humps in words.humps for _ in self.places(humps)) if self.in_humps else found
 
     def places(self, words: Sequence[str]) -> Iterator[int]:
@@ -131,6 +155,23 @@ class Query:
     def counts(self, words: Words) -> list[int]:
         """Count each phrase in a text."""
         return [phrase.count(words) for phrase in self.phrases]
+
+    def counted(self, text: str) -> tuple[int, list[int]]:
+        """Return the size of a text of any length as `Words`, and the count of each phrase in it."""
+        phrases, totals = self.phrases, [0] * len(self.phrases)
+        overlap = max(len(phrase.parts) for phrase in phrases) - 1
+        size = seams = 0
+        before: list[str] = []
+        for _, piece in pieces(text):
+            words = Words.of(piece)
+            size += len(words.words) + sum(map(len, words.humps))
+            seams += len(words.humps)
+            joined = Words(before + words.words, words.humps)
+            # A phrase that ends in what came before was counted there.
+            counts = [phrase.count(joined, after=len(before)) for phrase in phrases]
+            totals = [total + count for total, count in zip(totals, counts, strict=True)]
+            before = joined.words[len(joined.words) - overlap :] if overlap else []
+        return size + max(seams - 1, 0), totals
 
     def met(self, counts: Sequence[int]) -> bool:
         """Return whether each term has a phrase with a count above 0."""

@@ -22,6 +22,7 @@ from timeline.ports import Appended
 from .. import append_rules
 from ..codec import seal_of
 from ..digests import rows_of
+from ..failures import CommitFailed
 from . import digest_rows, facts, statements
 from .inserting import insert_rows
 from .log_head import NOWHERE, SQLiteLog
@@ -162,6 +163,7 @@ def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
     Raises:
         TimelineError: the batch was refused, see `EventStore.append`.
         sqlite3.Error: the database failed; nothing was written.
+        CommitFailed: the commit failed; the batch may be found after a crash.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -169,7 +171,7 @@ def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
             appended = _append_large(connection, batch)
         else:
             appended = _append(connection, batch, _begin_again)
-        connection.execute("COMMIT")
+        _commit(connection)
     finally:
         _roll_back(connection)
     return appended
@@ -183,6 +185,7 @@ def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list
 
     Raises:
         sqlite3.Error: the transaction could not be begun or committed; nothing was written.
+        CommitFailed: the commit failed; all of them may be found after a crash.
     """
     if len(batches) < 2:
         return [_alone(connection, batch) for batch in batches]
@@ -193,7 +196,7 @@ def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list
         except Exception:  # noqa: BLE001 - whose it is shows when each has a transaction of its own
             _roll_back(connection)
             return [_alone(connection, batch) for batch in batches]
-        connection.execute("COMMIT")
+        _commit(connection)
     finally:
         _roll_back(connection)
     return outcomes
@@ -213,6 +216,23 @@ def append_within(connection: sqlite3.Connection, batch: Batch) -> Appended:
         return placed
     (appended,) = insert(connection, [placed])
     return appended
+
+
+def _commit(connection: sqlite3.Connection) -> None:
+    """Commit the open transaction.
+
+    Raises:
+        sqlite3.Error: nothing was committed: the transaction is still open, or a page found no room in the log.
+        CommitFailed: SQLite rolled back by itself, and what it wrote of the transaction may be whole in the log.
+    """
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        # A page that found no room is missing in the log; no later one was written, so the commit is not there.
+        full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+        if connection.in_transaction or full:
+            raise
+        raise CommitFailed from error
 
 
 def _alone(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:

@@ -61,6 +61,12 @@ def check_not_inherited(file: Path) -> None:
         raise ForkedProcess(f"{file}: the database", _INHERITED[node])
 
 
+def is_open_here(file: Path) -> bool:
+    """Return whether a connection of this process has a file open."""
+    node = found_node(str(file))
+    return node is not None and any(connection.node == node for connection in list(_OPEN))
+
+
 def keep_from_forks(connection: object) -> None:
     """Keep an object that owns a `Connection` from being finalized in forks, where it would reach for that."""
     _OWNERS.add(connection)

@@ -17,8 +17,10 @@ from timeline.errors import NotAStore, StoreError
 
 from ..failures import DRIVER_ERRORS, hard_linked, read_only, store_error
 from ..migrations import APPLICATION_ID, migrate, schema_version
+from ..private_files import make_private
 from .chaining import chain_slice, is_unchained
 from .connection import Connection
+from .foreign_logs import check_log
 from .holding import Held
 from .identity import Identity
 from .lock_files import LOCKS_FILES
@@ -50,12 +52,12 @@ _SMALLEST_PAGE: Final = 512
 _PAUSE: Final = 0.002
 """Seconds between two tries to put a new database in WAL mode."""
 _OLDEST_SQLITE: Final = (3, 38, 0)
-_WAL_RESET_FIXED: Final = (3, 51, 3)
+WAL_RESET_FIXED: Final = (3, 51, 3)
 
 
 def advice() -> list[str]:
     """Return warnings about the SQLite library in use where processes cannot take turns at a file; see `turns`."""
-    if LOCKS_FILES or sqlite3.sqlite_version_info >= _WAL_RESET_FIXED:
+    if LOCKS_FILES or sqlite3.sqlite_version_info >= WAL_RESET_FIXED:
         return []
     version = sqlite3.sqlite_version
     race = f"SQLite {version} has a race by which several processes that write to one file at once can damage it"
@@ -139,6 +141,8 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
         raise read_only(file) from error
     try:
         with turn:
+            check_log(file)
+            _make_if_missing(file)
             held = _opened_writer(file, durability, busy_timeout, turn)
     except BaseException:
         turn.close()
@@ -153,6 +157,20 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
             raise store_error(error, file) from error
         raise
     return held
+
+
+def _make_if_missing(file: Path) -> None:
+    """Make a file that only its owner may read, where there is none; who may read one that is there is not ours to say.
+
+    Raises:
+        StoreReadOnly: it may not be made.
+    """
+    try:
+        make_private(file.resolve())
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise read_only(file) from error
 
 
 def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn: Turn) -> Held:

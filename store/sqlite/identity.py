@@ -42,7 +42,7 @@ class Change(Enum):
     BESIDE = "a file beside it that belongs to the open database, -wal or -shm, was deleted or replaced"
 
 
-class _Content(NamedTuple):
+class Content(NamedTuple):
     """The content of the database file alone, without its write-ahead log."""
 
     store: str | None
@@ -89,7 +89,7 @@ class Identity:
         self.log, self.index = f"{real}-wal", f"{real}-shm"
         self._log_node, self._index_node = found_node(self.log), found_node(self.index)
         self._written, self._size = -1, -1
-        self._content = _Content(None, 0)
+        self._content = Content(None, 0)
         self._beside_until = 0.0
 
     def change(self) -> Change | None:
@@ -118,7 +118,7 @@ class Identity:
         except OSError:
             return  # `change` reports what happened.
         self._written, self._size = found.st_mtime_ns, found.st_size
-        self._content = _Content(self.store, last)
+        self._content = Content(self.store, last)
 
     def has_log(self) -> bool:
         """Return whether the write-ahead log that the database was opened with is still in its place."""
@@ -137,7 +137,7 @@ class Identity:
         written, since = -1, monotonic()
         while True:
             with suppress(sqlite3.Error):
-                content = _content(self._file)
+                content = content_of(self._file)
                 named = content.store == self.store or content.store is self._content.store is None
                 if named and content.last >= self._content.last:
                     self._content = content
@@ -165,7 +165,7 @@ def _node(found: os.stat_result) -> Node:
     return found.st_dev, found.st_ino
 
 
-def _content(file: str) -> _Content:
+def content_of(file: str) -> Content:
     """Read the database file alone. Each value is on one page, which is read and written whole."""
     with closing(sqlite3.connect(database_uri(Path(file), "mode=ro&immutable=1"), uri=True)) as connection:
         # The first page may already hold the file's later length: see `timeline.databases`.
@@ -173,4 +173,4 @@ def _content(file: str) -> _Content:
         (known,) = connection.execute(statements.IS_NAMED).fetchone()
         (store,) = (connection.execute(statements.STORE).fetchone() if known else None) or (None,)
         (last,) = connection.execute(statements.LAST_GIVEN).fetchone()
-    return _Content(store, last)
+    return Content(store, last)

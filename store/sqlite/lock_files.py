@@ -21,6 +21,8 @@ try:
 except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
+from ..private_files import OWNER_ONLY
+
 if TYPE_CHECKING:
     from .identity import Node
 
@@ -140,19 +142,27 @@ class LockFiles:
         return False
 
     def _opened(self, path: str) -> tuple[int, Node]:
-        """Open a lock file, or make it, as readable as the database is."""
+        """Open a lock file, or make it, as readable as the database is; before that is made, by its owner alone."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
         except PermissionError:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         found = os.fstat(descriptor)
         with suppress(OSError):
-            of = os.stat(self._database)  # noqa: PTH116 - see `identity`
-            if not found.st_size and stat.S_IMODE(found.st_mode) != stat.S_IMODE(of.st_mode):
-                os.fchmod(descriptor, stat.S_IMODE(of.st_mode))
-            if found.st_uid != of.st_uid and not os.geteuid():
+            of = _stat(self._database)
+            mode = OWNER_ONLY if of is None else stat.S_IMODE(of.st_mode)
+            if not found.st_size and stat.S_IMODE(found.st_mode) != mode:
+                os.fchmod(descriptor, mode)
+            if of is not None and found.st_uid != of.st_uid and not os.geteuid():
                 os.fchown(descriptor, of.st_uid, of.st_gid)
         return descriptor, (found.st_dev, found.st_ino)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116 - see `identity`
+    except FileNotFoundError:
+        return None
 
 
 def _try_lock(descriptor: int) -> bool:

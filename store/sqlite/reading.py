@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import aiosqlite
 
@@ -20,10 +20,11 @@ from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt, StoreError
 
 from ..failures import DRIVER_ERRORS, moved, store_error
-from ..migrations import check_version
+from ..migrations import check_version, schema_version
 from . import statements
 from .connection import Connection, keep_from_forks
 from .files import exists
+from .foreign_logs import check_log
 from .holding import log
 from .identity import Change
 from .turns import Turn
@@ -31,6 +32,9 @@ from .turns import Turn
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    Check: TypeAlias = Callable[[sqlite3.Connection, Path], object]
+    """Raises for a store that is not to be read."""
 
 T = TypeVar("T")
 
@@ -61,12 +65,32 @@ async def open_alone(file: Path, busy_timeout: float) -> aiosqlite.Connection:
     """
     turn = await asyncio.to_thread(_turn, file, busy_timeout)
     try:
-        address = await asyncio.to_thread(_address, file, turn)
+        address = await asyncio.to_thread(_address, file, turn, check_version)
         factory = ReadConnection if turn is None else partial(LoneReadConnection, turn)
         return await _opened(address, file, busy_timeout, factory, None)
     except BaseException:
         if turn is not None:
             turn.close()
+        raise
+
+
+def connect_alone(file: Path, busy_timeout: float) -> Connection:
+    """Open a connection that reads a store of any schema that is known, for use in this thread.
+
+    Raises:
+        StoreLocked: the turn to open it did not come.
+        StoreError: there is no store, or it cannot be read.
+    """
+    turn = _turn(file, busy_timeout)
+    try:
+        address = _address(file, turn, schema_version)
+        factory = ReadConnection if turn is None else partial(LoneReadConnection, turn)
+        return sqlite3.connect(address, uri=True, isolation_level=None, timeout=busy_timeout, factory=factory)  # type: ignore[arg-type]
+    except BaseException as error:
+        if turn is not None:
+            turn.close()
+        if isinstance(error, DRIVER_ERRORS):
+            raise store_error(error, file) from error
         raise
 
 
@@ -151,8 +175,8 @@ def _turn(file: Path, patience: float) -> Turn | None:
         return None
 
 
-def _address(file: Path, turn: Turn | None) -> str:
-    """Choose how to read a file: as a writer could, read-only, or (where no side file can be made) immutable.
+def _address(file: Path, turn: Turn | None, check: Check) -> str:
+    """Choose how to read a file that passes a check: as a writer could, read-only, or, without side files, immutable.
 
     A connection that may write removes the side files when it is the last one to close; a read-only one has to make
     them all the same, and leaves them (https://sqlite.org/walformat.html#the_wal_index). But a connection that may
@@ -162,18 +186,19 @@ def _address(file: Path, turn: Turn | None) -> str:
         StoreError: the file cannot be read, is damaged, or needs a migration or a recovery that may not be written.
     """
     if turn is None:
-        return _probed(file)
+        return _probed(file, check)
     with turn:
-        return _probed(file)
+        return _probed(file, check)
 
 
-def _probed(file: Path) -> str:
+def _probed(file: Path, check: Check) -> str:
+    check_log(file)
     real = file.resolve()  # SQLite's side files are beside the database, not beside a link to it.
     written = real.with_name(f"{real.name}-wal")
     unfinished = written.exists() and written.stat().st_size > 0
     address = database_uri(file, "mode=ro" if unfinished else "mode=rw")
     try:
-        _probe(address, file)
+        _probe(address, file, check)
     except sqlite3.OperationalError as error:
         # A database in WAL mode needs its side files, and here they can be neither found nor made.
         if unfinished:
@@ -182,7 +207,7 @@ def _probed(file: Path) -> str:
                 "Copy both files to a folder that may be written to, and open the copy."
             ) from error
         try:
-            _probe(database_uri(file, "mode=ro&immutable=1"), file)
+            _probe(database_uri(file, "mode=ro&immutable=1"), file, check)
         except DRIVER_ERRORS as damage:
             raise store_error(damage, file) from damage
         return database_uri(file, "mode=ro&immutable=1")
@@ -191,6 +216,6 @@ def _probed(file: Path) -> str:
     return address
 
 
-def _probe(address: str, file: Path) -> None:
+def _probe(address: str, file: Path, check: Check) -> None:
     with closing(sqlite3.connect(address, uri=True, factory=Connection)) as connection:
-        check_version(connection, file)
+        check(connection, file)

@@ -15,7 +15,7 @@ from ..codec import decode
 from ..digests import within
 from ..search.scanning import MOST, Hit, Scan, SearchFilter, best, redacted_version, text_of
 from ..search.snippets import found
-from ..search.words import Words
+from ..search.words import columns_of
 from . import statements
 
 if TYPE_CHECKING:
@@ -133,10 +133,10 @@ def drop_other_form(connection: sqlite3.Connection) -> None:
 
 def _columns(key: int, payload: str) -> tuple[str, str, str] | None:
     text = text_of(payload)
-    words = None if text is None else Words.of(text.text)
-    if text is None or words is None or not words.words:
+    words, humps = ("", "") if text is None else columns_of(text.text)
+    if text is None or not words:
         return None
-    return (*words.columns, f"{_conversation_tag(key)} {_type_tag(text.type)}")
+    return (words, humps, f"{_conversation_tag(key)} {_type_tag(text.type)}")
 
 
 def _conversation_tag(key: int) -> str:

@@ -46,7 +46,16 @@ from timeline.queries import FactReach
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode, encode_snapshot
 from ..erasures import check_forks_choice, erasure_report
-from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
+from ..failures import (
+    DRIVER_ERRORS,
+    CommitFailed,
+    append_uncertain,
+    checked_page,
+    closed,
+    moved,
+    reading_only,
+    store_error,
+)
 from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
@@ -212,6 +221,10 @@ class SQLiteStore(QueryMixin):
             return await self._writer.append(batch)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
+        except CommitFailed as error:
+            again: dict[str, Any] = {"conversation": conversation, "events": events, "expected": expected}
+            again |= {"values": values, "snapshot": snapshot}
+            raise append_uncertain(error, self.file, again) from error
         except StoreMoved as error:
             await self._leave(error)
             raise

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
+import stat
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,20 @@ if TYPE_CHECKING:
 def _native(done: Done) -> list[dict[str, Any]]:
     """Return the lines of an exported log."""
     return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_only_its_owner_may_read_an_export(run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path) -> None:
+    """Whatever the umask; a file that is replaced keeps its mode."""
+    file, known = tmp_path / "log.jsonl", tmp_path / "known.jsonl"
+    known.write_text("")
+    known.chmod(0o640)
+    before = os.umask(0)
+    try:
+        assert run("export", simulated["id"], "-o", file).code == 0
+        assert run("export", simulated["id"], "-o", known, "--force").code == 0
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(made.stat().st_mode) for made in (file, known)] == [0o600, 0o640]
 
 
 def test_the_native_format_comes_back_event_for_event(

@@ -46,6 +46,9 @@ COMMANDS += [
     "find-subject",
     "redact",
     "erase",
+    "backup",
+    "restore",
+    "doctor",
 ]
 COMMANDS += ["read", "digests", "facts", "search", "verify", "repair", "export", "mcp", "policies"]
 

@@ -13,12 +13,23 @@ if TYPE_CHECKING:
 THROUGH_SQLITE = "SQLite itself opens it"
 PACKAGED = "a file of the package"
 NO_FILE = "opens no file"
+PRIVATE_COPY = "a copy that was made here, under a name that nothing else knows"
+NOT_OPEN_HERE = "behind a look that no connection of this process has the file open"
 GUARDED = "behind a look at the file through SQLite"
 ALLOWED = {
     ("store.sqlite.reading", "aiosqlite.connect"): THROUGH_SQLITE,
     ("store.sqlite.reading", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.lock_files", "os.open"): "a file beside the database, which only turns at it use",
     ("store.sqlite.files", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.copying", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.copying", "SQLiteStore.open"): THROUGH_SQLITE,
+    ("store.sqlite.copying", "shutil.copyfile"): PRIVATE_COPY,
+    ("store.sqlite.backups", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.backups", "os.open"): NOT_OPEN_HERE,
+    ("store.sqlite.backups", "shutil.copyfile"): NOT_OPEN_HERE,
+    ("store.sqlite.foreign_logs", "log.open"): "a write-ahead log, on which SQLite holds no lock",
+    ("store.private_files", "os.open"): "a file that is made here, or that no connection has open yet",
+    ("store.sqlite.findings", "mounts.read_text"): "the system's table of what is mounted",
     ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.store", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from timeline.errors import InvalidFilter
 from timeline.store.search.snippets import WIDTH, snippet
-from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, humps_of
+from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, columns_of, humps_of
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,23 @@ def test_every_text_is_found_by_itself(text: str) -> None:
     query = Query.parse(text)
     assert query.met(query.counts(Words.of(text)))
     assert snippet(text, query) is not None
+
+
+LETTERS = st.text("abX _.1新会\n", max_size=300)
+
+
+@given(LETTERS, st.text('abX 1新"*', min_size=1, max_size=9).filter(WORD.search), st.integers(1, 40))
+@example("aB" * 100, "b", 3)
+@example("a b a b a b", '"a b a"', 1)
+def test_a_long_text_is_searched_piece_by_piece_as_if_it_were_one(text: str, asked: str, piece: int) -> None:
+    """Its words, its counts and its snippet are those of the whole, wherever it is parted."""
+    whole, query = Words.of(text), Query.parse(asked)
+    line = snippet(text, query)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("timeline.store.search.words.PIECE", piece)
+        assert columns_of(text) == whole.columns
+        assert query.counted(text) == (whole.size, query.counts(whole))
+        assert snippet(text, query) == line
 
 
 @given(st.text("ab X.\n", max_size=600), st.text("abX ", min_size=1, max_size=4).filter(str.strip))

@@ -30,7 +30,7 @@ async def append_disowned(
     """Append the blocks of messages, omitted from their first version on.
 
     Raises:
-        StoreError: the store refused; nothing was written.
+        StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
     """
     log = conversation.log
     tokens = await conversation.count([block for blocks in messages for block in blocks])

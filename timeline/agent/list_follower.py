@@ -74,7 +74,7 @@ class ListFollower:
 
         Raises:
             InvalidArgument: there is not one id for each message.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         self._home.check()
         at = given(now)
@@ -165,7 +165,7 @@ class ListFollower:
             now: time of the appended blocks.
 
         Raises:
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         return await append_in_turns(self._conversation, messages, given(now))
 

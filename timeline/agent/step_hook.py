@@ -143,7 +143,7 @@ class StepHook:
 
         Raises:
             UnknownResponse: the response is neither; nothing was written.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         duration = None if self._watch is None else self._watch.duration()
         at, self._watch = given(now), None

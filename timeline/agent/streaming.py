@@ -84,7 +84,7 @@ class StreamRecording:
 
         Raises:
             UnknownResponse: no event of a known dialect arrived.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         if self._saved:
             return

@@ -13,6 +13,7 @@ import timeline
 from timeline.cli.commands import COMMANDS, mcp, policies_app
 from timeline.cli.completing import complete_call, complete_conversation, complete_kind, complete_policy, complete_wire
 from timeline.cli.exits import MEANINGS
+from timeline.cli.file_commands import COMMANDS as FILE_COMMANDS
 from timeline.cli.helping import Commands
 from timeline.cli.lab import lab
 from timeline.cli.options import (
@@ -360,7 +361,7 @@ def compact(
     _run(contexts.compact(id_, db, wish, instructions, as_json=as_json))
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, *FILE_COMMANDS):
     app.command()(_command)
 
 

@@ -333,6 +333,14 @@ def mcp(
             help="Serve at http://127.0.0.1:PORT/mcp instead of stdio; 0 picks a free port.",
         ),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="ID|PREFIX*",
+            help="Serve this conversation, or those whose id begins so, and show no other; repeatable.",
+        ),
+    ] = None,
     answer_tokens: Annotated[
         int, typer.Option("--answer-tokens", min=1_000, metavar="N", help="The most tokens of one answer.")
     ] = 4_000,
@@ -345,4 +353,4 @@ def mcp(
     """
     from timeline.cli import serve
 
-    run(serve.mcp(db, http=http, answer_tokens=answer_tokens))
+    run(serve.mcp(db, only or (), http=http, answer_tokens=answer_tokens))

@@ -23,7 +23,7 @@ async def reading(db: str) -> AsyncIterator[EventStore]:
     Raises:
         StoreError: it does not exist, or cannot be read.
     """
-    _check_there(db)
+    check_there(db)
     try:
         store = await open_store(db, readonly=True)
     except StoreTooOld:
@@ -43,7 +43,7 @@ async def only_reading(db: str) -> AsyncIterator[EventStore]:
     Raises:
         StoreError: it does not exist, cannot be read, or was written by an earlier version.
     """
-    _check_there(db)
+    check_there(db)
     try:
         store = await open_store(db, readonly=True)
     except StoreTooOld as error:
@@ -62,7 +62,7 @@ async def changing(db: str) -> AsyncIterator[EventStore]:
     Raises:
         StoreError: it does not exist, or cannot be opened.
     """
-    _check_there(db)
+    check_there(db)
     async with open_store(db) as store:
         yield store
 
@@ -90,7 +90,7 @@ def db_option(db: str) -> str:
     return f" --db {quote(db)}"
 
 
-def _check_there(db: str) -> None:
+def check_there(db: str) -> None:
     """Refuse a missing database with an error that names the command to make one."""
     if db.startswith("memory://"):
         raise StoreError(f"{db} is empty whenever a command begins. Name a database file with --db or TIMELINE_DB.")

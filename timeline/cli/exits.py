@@ -41,7 +41,7 @@ class Exit(IntEnum):
 
 MEANINGS: Final = {
     Exit.OK: "done",
-    Exit.NOT_SO: "verify found something that does not hold",
+    Exit.NOT_SO: "verify found something that does not hold, or doctor something to mend",
     Exit.USAGE: "wrong usage, or a file that cannot be read or written",
     Exit.NOT_FOUND: "no such conversation, path, version or recorded context",
     Exit.DATABASE: "the database is missing, locked, read-only, full or damaged",

@@ -21,6 +21,7 @@ from timeline.fold.fold import Fold
 from timeline.log.history import restored, reverted_versions
 from timeline.portable import Exported, export_log
 from timeline.projection.project import Projector
+from timeline.store.private_files import make_private, take_over_mode
 from timeline.wire import encoder
 from timeline.wire.neutral import NeutralContext
 
@@ -109,6 +110,9 @@ def _sink(target: Target) -> Iterator[Callable[[str], None]]:
     # A device or a pipe is written directly; only a regular file can be replaced by a complete draft.
     draft = real.with_name(f".{real.name}.{os.getpid()}.part") if real.is_file() or not real.exists() else real
     try:
+        if draft != real:
+            make_private(draft)
+            take_over_mode(draft, real)
         with draft.open("w", encoding="utf-8") as written:
             yield lambda text: _put(written, text)
             if draft != real:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import socket
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from timeline.cli.database import only_reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import note
+from timeline.integrations.mcp.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _HOST: Final = "127.0.0.1"
 
 
-async def mcp(db: str, *, http: int | None, answer_tokens: int) -> None:
+async def mcp(db: str, only: Sequence[str], *, http: int | None, answer_tokens: int) -> None:
     """Serve a database until the client closes standard input or, with a port, until the process is stopped.
 
     Raises:
@@ -23,12 +27,13 @@ async def mcp(db: str, *, http: int | None, answer_tokens: int) -> None:
     async with only_reading(db) as store:
         from timeline.integrations.mcp import server  # noqa: PLC0415 - slow: report a wrong database first
 
+        scope = Scope.of(only) if only else None
         if http is None:
-            await server.serve_stdio(store, max_tokens=answer_tokens)
+            await server.serve_stdio(store, max_tokens=answer_tokens, scope=scope)
             return
         with _listening(http) as listening:
             note(f"serving {db} at http://{_HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it")
-            await server.serve_http(store, listening, max_tokens=answer_tokens)
+            await server.serve_http(store, listening, max_tokens=answer_tokens, scope=scope)
 
 
 def _listening(port: int) -> socket.socket:

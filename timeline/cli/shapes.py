@@ -21,6 +21,9 @@
 | `scavenge --json` | one `ScavengeRow` |
 | `find-subject --json` | one `SubjectRow` |
 | `redact --json`, `erase` | one `ErasureRow` |
+| `backup --json` | one `BackupRow` |
+| `restore --json` | one `RestoreRow` |
+| `doctor --json` | one `DoctorRow` |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `DigestRow` |
 | `facts --json` | a list of `FactRow`; with `--record` of `FactRecordRow`, with `--reach` one `ReachRow` |
@@ -124,6 +127,77 @@ class ScavengeRow(TypedDict):
     file_bytes_before: int
     file_bytes_after: int
     conversations: list[ScavengedRow]
+
+
+class BackupRow(TypedDict):
+    """A backup that was written, and what it holds."""
+
+    file: str
+    bytes: int
+    conversations: int
+    events: int
+    schema: int
+
+
+class LostRow(TypedDict):
+    """A conversation that ends earlier in a backup: its version in the database, and in the backup (0: not there)."""
+
+    id: str
+    version: int
+    restored: int
+
+
+RestoreRow = TypedDict(
+    "RestoreRow",
+    {
+        "dry_run": bool,
+        "from": str,
+        "file": str,
+        "conversations": int,
+        "events": int,
+        "events_before": int | None,
+        "problem": str | None,
+        "loses": list[LostRow],
+        "kept": list[str],
+    },
+)
+"""What a restore does, or did.
+
+``events_before`` is None where the database was missing or did not read, and ``problem`` then says why; ``kept`` are
+the names that the replaced files have now.
+"""
+
+
+class FreedRow(TypedDict):
+    """The bytes that the file would shrink by under the retention ``window``: everywhere, and where it was idle."""
+
+    window: int
+    window_90_days_idle: int
+
+
+class FindingRow(TypedDict):
+    """What is to be mended (``warning``) or good to know (``note``)."""
+
+    code: str
+    level: Literal["warning", "note"]
+    text: str
+
+
+class DoctorRow(TypedDict):
+    """A database file. ``sizes`` are bytes by class; without ``log``, a file of its own, they add up to ``bytes``.
+
+    ``would_free`` is None where the database would have to be brought up to date first.
+    """
+
+    file: str
+    bytes: int
+    schema: int
+    sqlite: str
+    conversations: int
+    events: int
+    sizes: dict[str, int]
+    would_free: FreedRow | None
+    findings: list[FindingRow]
 
 
 class SimulatedRow(TypedDict):

@@ -111,7 +111,7 @@ class TimelineConversationStore(ConversationStore):
         Raises:
             ConversationConflict: the stored record has another revision than ``expected_revision``, or there is no
                 entry that the new record could end with.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         id_ = record.conversation_id
         payloads: list[Payload] = [FrameworkEntry(framework=_NAME, key=e.id, data=_dump(e)) for e in new_entries]
@@ -133,7 +133,7 @@ class TimelineConversationStore(ConversationStore):
 
         Raises:
             ConversationConflict: there is no record with that revision.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         while True:
             stored = await self._stored(conversation_id)

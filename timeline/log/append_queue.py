@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from timeline.errors import TimelineError
+from timeline.errors import AppendUncertain, TimelineError
 from timeline.log.uncancelled import run_uncancelled
 
 if TYPE_CHECKING:
@@ -118,6 +118,9 @@ class AppendQueue:
         drafts = [draft for each in together for draft in each.drafts]
         try:
             blocks = iter(await self._write(drafts, together[0].counter))
+        except AppendUncertain as error:  # it may be found after a crash: written anew, it would have other ids
+            for each in together:
+                each.error = error
         except TimelineError:
             for each in together:
                 await self._alone(each)

@@ -189,7 +189,7 @@ class StoredLog:
 
         Raises:
             PathTaken: a block came with a path of its own, which is in use.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         self._home.check()
         return await self._queue.append(drafts, counter)
@@ -352,7 +352,7 @@ class StoredLog:
             counter: name of the counter of the drafts' tokens.
 
         Raises:
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         self._home.check()
         async with self._lock:

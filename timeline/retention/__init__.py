@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from timeline.retention.scavenging import Budget, ScavengedConversation, ScavengeReport, rehearse, scavenge
+from timeline.retention.scavenging import Budget, ScavengedConversation, ScavengeReport, freeable, rehearse, scavenge
 from timeline.retention.setting import Kept, kept
 
-__all__ = ["Budget", "Kept", "ScavengeReport", "ScavengedConversation", "kept", "rehearse", "scavenge"]
+__all__ = ["Budget", "Kept", "ScavengeReport", "ScavengedConversation", "freeable", "kept", "rehearse", "scavenge"]

@@ -41,6 +41,11 @@ async def stays(store: EventStore, conversation: str, now: datetime) -> Stays:
         return "legal_hold"
     if setting.retention == "keep":
         return "keep"
+    return await hindrance(store, conversation, now)
+
+
+async def hindrance(store: EventStore, conversation: str, now: datetime) -> Stays:
+    """Return what keeps a conversation from being scavenged whatever its retention is; empty for nothing."""
     try:
         lease = (await load_fold(store, conversation)).window.lease
     except StoreCorrupt:

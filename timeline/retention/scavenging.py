@@ -20,7 +20,8 @@ from timeline import checks
 from timeline.blocks import instant_text
 from timeline.errors import ScavengeInProgress
 from timeline.ports import Removal, SystemClock
-from timeline.retention.plan import SOMETHING_MAY_GO, Stays, nothing_went, stays
+from timeline.retention.plan import SOMETHING_MAY_GO, Stays, hindrance, nothing_went, stays
+from timeline.retention.setting import kept
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -136,6 +137,27 @@ async def rehearse(
     return ScavengeReport(
         True, tuple(found), played.values, played.value_size, before=played.before, after=played.after
     )
+
+
+async def freeable(store: EventStore, now: datetime, *, idle: timedelta | None = None) -> int:
+    """Return by how many bytes the store's file would shrink if all conversations had the retention ``window``.
+
+    Found out as `rehearse` does. Conversations under a legal hold stay, and those that are being compacted.
+
+    Args:
+        store: the store.
+        now: the time; leases of compactions that end before it are over.
+        idle: count only conversations to which nothing was appended for so long.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found = [info async for info in store.conversations()]
+    wanted = [info.id for info in found if idle is None or now - info.updated_at >= idle]
+    held = [id_ for id_ in wanted if (await kept(store, id_)).legal_hold or await hindrance(store, id_, now)]
+    may = [id_ for id_ in wanted if id_ not in set(held)]
+    played = await store.rehearse(may)
+    return max(0, played.before - played.after) if may else 0
 
 
 async def scavenge(

@@ -60,9 +60,11 @@ __all__ = [
     "Store",
     "Timeline",
     "TimelineView",
+    "backup",
     "compact_messages",
     "open_store",
     "rehearse",
+    "restore",
     "scavenge",
 ]
 
@@ -176,6 +178,20 @@ open_store = _entering(timeline.open_store)
 def scavenge(store: Store, *conversations: Any, **options: Any) -> ScavengeReport:
     """See `timeline.retention.scavenge`."""
     return store.run(lambda inner: scavenge_async(inner, *conversations, **options))
+
+
+@like(timeline.store.backup)
+def backup(*database: Any, **options: Any) -> timeline.store.Backup:
+    """See `timeline.store.backup`."""
+    with start_blocking_portal("asyncio") as portal:
+        return portal.call(partial(timeline.store.backup, *database, **options))
+
+
+@like(timeline.store.restore)
+def restore(*source: Any, **options: Any) -> timeline.store.Restored:
+    """See `timeline.store.restore`."""
+    with start_blocking_portal("asyncio") as portal:
+        return portal.call(partial(timeline.store.restore, *source, **options))
 
 
 @like(rehearse_async)

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -19,7 +20,6 @@ from timeline.integrations.mcp.server import build_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from anyio.abc import Process
 
@@ -88,12 +88,26 @@ class Wire:
     def __init__(self, process: Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
+        self._process = process
         self._sends = process.stdin
         self._lines = BufferedByteReceiveStream(process.stdout)
 
     async def send(self, line: str) -> None:
         """Send one line."""
         await self._sends.send(f"{line}\n".encode())
+
+    async def send_parts(self, begin: str, part: str, times: int) -> None:
+        """Send the beginning of a line, and a part of it again and again."""
+        await self._sends.send(begin.encode())
+        for _ in range(times):
+            await self._sends.send(part.encode())
+
+    def peak(self) -> int:
+        """Return the most bytes of memory that the process ever had (Linux)."""
+        for line in Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        return 0
 
     async def ask(self, line: str) -> dict[str, Any]:
         """Send one line, and return the next answer: within ten seconds, or fail."""

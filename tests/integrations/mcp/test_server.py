@@ -60,7 +60,7 @@ async def test_the_text_of_an_answer_cannot_steer_a_terminal(tmp_path: Path) -> 
         await timeline.append(UserPrompt(text="b\x1b[31m\x9b\u202e"))
     async with asking(file) as client:
         answer = await client.call_tool("read", {"conversation": "work", "path": "ar:turn_1.user.prompt"})
-        assert said(answer).endswith("b␛[31m\ufffd\ufffd")
+        assert "b␛[31m\ufffd\ufffd\n[end of recorded data " in said(answer)
         assert answer.structured_content is not None
         assert answer.structured_content["content"].endswith("b\x1b[31m\x9b\u202e")
         assert "a␛[31m" in await text_of(client, "conversations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from timeline.cli import output
@@ -20,6 +21,7 @@ from timeline.lab.runner import dask_executor, plan, run
 from timeline.lab.work import Options
 from timeline.policy.files import find_policy
 from timeline.policy.text import nearest
+from timeline.store.private_files import make_private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,6 +130,8 @@ def compare(
     runs = [one for outcome in outcomes for one in outcome.runs]
     differing = against_the_first(runs) if calls else {}
     if html is not None and runs:  # before the table: its reader may close the pipe
+        with suppress(FileExistsError):  # who may read a file that is there is not ours to say
+            make_private(html)
         html.write_text(page(works, outcomes), encoding="utf-8")
         note(f"the report is in {html}")
     if as_json:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, cast
 
 import anyio
 from pydantic import ValidationError
@@ -29,8 +30,11 @@ from timeline.integrations.mcp.arguments import (
     RecordArguments,
     SearchArguments,
 )
+from timeline.integrations.mcp.bounds import TOO_LONG, BoundedBodies, BoundedLines, is_cut
 from timeline.integrations.mcp.damage import damage_of, line_of, request_id
+from timeline.integrations.mcp.marks import as_data
 from timeline.integrations.mcp.questions import Questions
+from timeline.integrations.mcp.scope import Scope, scoped
 
 with needs("mcp"):
     import uvicorn
@@ -147,7 +151,7 @@ _TOOLS: Final[dict[str, _Served]] = {
 
 
 def build_server(
-    store: EventStore, *, max_tokens: int = DEFAULT_MAX_TOKENS, deadline: float = DEADLINE
+    store: EventStore, *, max_tokens: int = DEFAULT_MAX_TOKENS, deadline: float = DEADLINE, scope: Scope | None = None
 ) -> Server[dict[str, Any]]:
     """Return an MCP server over a store, for any transport.
 
@@ -155,8 +159,9 @@ def build_server(
         store: the store, which is only read; open it with ``readonly=True``, so that a search writes no index either.
         max_tokens: most tokens of an answer.
         deadline: seconds that an answer may take. Then it is given up, and the client is told.
+        scope: the conversations that clients may see; all unless given. No answer and no error names another one.
     """
-    questions = Questions(store, max(max_tokens, LEAST_MAX_TOKENS))
+    questions = Questions(store if scope is None else scoped(store, scope), max(max_tokens, LEAST_MAX_TOKENS))
     handlers: dict[str, Callable[[Any], Awaitable[Answer]]] = {
         "conversations": questions.conversations,
         "search": questions.search,
@@ -189,7 +194,9 @@ def build_server(
             return _failed(_refusal(error, _TOOLS[asked.name].takes))
         except TimelineError as error:
             return _failed(" ".join(str(error).split()))
-        return CallToolResult(content=[_said(answer.text())], structured_content=answer.model_dump(mode="json"))
+        return CallToolResult(
+            content=[_said(as_data(answer.text()))], structured_content=answer.model_dump(mode="json")
+        )
 
     return Server(
         "timeline",
@@ -201,16 +208,22 @@ def build_server(
     )
 
 
-async def serve_stdio(store: EventStore, *, max_tokens: int = DEFAULT_MAX_TOKENS, deadline: float = DEADLINE) -> None:
+async def serve_stdio(
+    store: EventStore, *, max_tokens: int = DEFAULT_MAX_TOKENS, deadline: float = DEADLINE, scope: Scope | None = None
+) -> None:
     """Serve one client on standard input and output, until it closes them.
+
+    A request that is longer than `MOST_BYTES` is answered with an error, and never held in memory.
 
     Args:
         store: what is asked, see `build_server`.
         max_tokens: most tokens of an answer.
         deadline: seconds that an answer may take.
+        scope: the conversations that the client may see, see `build_server`.
     """
-    server = build_server(store, max_tokens=max_tokens, deadline=deadline)
-    async with stdio_server() as streams, _answering_damage(streams) as (incoming, outgoing):
+    server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
+    lines = anyio.wrap_file(cast("TextIO", BoundedLines(sys.stdin.buffer)))
+    async with stdio_server(lines) as streams, _answering_damage(streams) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
@@ -244,7 +257,7 @@ def _refused_line(error: Exception) -> JSONRPCError | None:
     line = line_of(error)
     if line is not None and not line.strip():
         return None
-    is_json, problem = damage_of(error)
+    is_json, problem = damage_of(error) if line is None or not is_cut(line) else (True, TOO_LONG)
     told = ErrorData(
         code=INVALID_REQUEST if is_json else PARSE_ERROR, message=f"The line is no JSON-RPC message: {problem}"
     )
@@ -252,22 +265,29 @@ def _refused_line(error: Exception) -> JSONRPCError | None:
 
 
 async def serve_http(
-    store: EventStore, listening: socket, *, max_tokens: int = DEFAULT_MAX_TOKENS, deadline: float = DEADLINE
+    store: EventStore,
+    listening: socket,
+    *,
+    max_tokens: int = DEFAULT_MAX_TOKENS,
+    deadline: float = DEADLINE,
+    scope: Scope | None = None,
 ) -> None:
     """Serve any number of clients of this machine at the path ``/mcp``, until the process is stopped.
 
-    Requests that a browser was tricked into sending are refused by their Host and Origin headers.
+    Requests that a browser was tricked into sending are refused by their Host and Origin headers. A request that is
+    longer than `MOST_BYTES`, or comes slower than within the deadline, is refused.
 
     Args:
         store: what is asked, see `build_server`.
         listening: a socket that listens on a loopback address, as ``socket.create_server(("127.0.0.1", 8765))``.
         max_tokens: most tokens of an answer.
         deadline: seconds that an answer may take.
+        scope: the conversations that clients may see, see `build_server`.
     """
-    app: Starlette = build_server(store, max_tokens=max_tokens, deadline=deadline).streamable_http_app(
-        stateless_http=True, json_response=True
-    )
-    await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listening])
+    server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
+    app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True)
+    bounded = BoundedBodies(app, deadline)
+    await uvicorn.Server(uvicorn.Config(bounded, log_level="warning")).serve(sockets=[listening])
 
 
 def _described(name: str, served: _Served) -> Tool:

@@ -173,7 +173,7 @@ class TimelineSession:
 
         Raises:
             InvalidArgument: an item is nothing that JSON can hold; nothing was written.
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         call = self._call
         if call is not None and wrapper is not None and call.run is wrapper:
@@ -385,7 +385,7 @@ class TimelineSession:
             wrapper: the context that the SDK passes to the hook: the run that the response is of.
 
         Raises:
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         call = self._call_here()
         duration = None if call is None else call.watch.duration()
@@ -422,7 +422,7 @@ class TimelineSession:
             error: what was raised.
 
         Raises:
-            StoreError: the store refused; nothing was written.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         async with self._lock:
             if self._call is not None and self._call.is_open:

@@ -1,0 +1,70 @@
+"""Find a write-ahead log that is not its database's, before SQLite opens the two.
+
+A copy that is put over a database while a log lies beside it is taken for the database of that log, and both are lost
+with the first checkpoint (https://sqlite.org/howtocorrupt.html). Every page that a database grew by since its log was
+begun is in that log; so pages that are neither in the file nor in the log show that the file is another one. One that
+is as long as the right one is not found.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from ..failures import foreign_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+_HEADER: Final = struct.Struct(">8xI4x8s8x")
+"""Page size and salts (https://sqlite.org/fileformat2.html#the_write_ahead_log)."""
+_FRAME: Final = struct.Struct(">II8s8x")
+"""Page number, size of the database in pages where the frame ends a transaction, salts."""
+_LOCK_BYTE: Final = 1 << 30
+"""The page that holds this byte is never written."""
+
+
+def check_log(file: Path) -> None:
+    """Check, in a turn, that the log beside a database may be its own.
+
+    Raises:
+        StoreCorrupt: it is not. Nothing was changed.
+    """
+    real = file.resolve()
+    log = real.with_name(f"{real.name}-wal")
+    with suppress(FileNotFoundError, PermissionError):
+        if not log.stat().st_size:
+            return
+        # SQLite locks the database and the log's index, never the log: closing it drops no lock.
+        with log.open("rb") as opened:
+            page_size, pages, logged = _committed(opened)
+        if not page_size:
+            return
+        there = file.stat().st_size // page_size if file.exists() else 0
+        missing = (number for number in range(there + 1, pages + 1) if number not in logged)
+        if there and any(number != _LOCK_BYTE // page_size + 1 for number in missing):
+            raise foreign_log(file, log.name)
+
+
+def _committed(log: BinaryIO) -> tuple[int, int, set[int]]:
+    """Return the page size, the pages of the database at the log's last commit, and the pages that the log holds."""
+    header = log.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return 0, 0, set()
+    page_size, salts = _HEADER.unpack(header)
+    committed = 0
+    logged: set[int] = set()
+    waiting: set[int] = set()
+    while len(head := log.read(_FRAME.size)) == _FRAME.size:
+        number, size, found = _FRAME.unpack(head)
+        if found != salts:
+            break
+        waiting.add(number)
+        if size:
+            committed = size
+            logged |= waiting
+            waiting.clear()
+        log.seek(page_size, 1)
+    return page_size, committed, logged

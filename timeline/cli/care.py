@@ -1,0 +1,165 @@
+"""`timeline backup`, `restore` and `doctor`: care for the database file."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from timeline import open_store
+from timeline.cli import output
+from timeline.cli.database import check_there, db_option
+from timeline.cli.exits import Exit
+from timeline.cli.output import say, write
+from timeline.errors import StoreTooOld
+from timeline.ports import SystemClock
+from timeline.projection.explain import counted
+from timeline.retention import freeable
+from timeline.store import backup
+from timeline.store import restore as restore_store
+from timeline.store.opening import file_of
+from timeline.store.sqlite.examining import examine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from timeline.cli.shapes import BackupRow, DoctorRow, RestoreRow
+    from timeline.store import Restored
+    from timeline.store.sqlite.examining import Examined
+
+_IDLE: Final = timedelta(days=90)
+_LEADS: Final = 10
+"""Conversations that a dry run lists."""
+
+
+async def back_up(db: str, to: Path | None, *, force: bool, as_json: bool) -> None:
+    """Copy the database, and print what the copy holds.
+
+    Raises:
+        StoreError: the database cannot be read or is damaged, or the file exists or cannot be written.
+    """
+    check_there(db)
+    made = await backup(db, to, force=force)
+    row: BackupRow = {
+        "file": str(made.file),
+        "bytes": made.holds.size,
+        "conversations": len(made.holds.versions),
+        "events": made.holds.events,
+        "schema": made.holds.schema,
+    }
+    if as_json:
+        output.write_json(row)
+        return
+    say(f"{made.file}: {_held(row['conversations'], row['events'])}, {row['bytes']:,} bytes, read to the end")
+
+
+async def restore(source: Path, db: str, *, yes: bool, as_json: bool) -> None:
+    """Put a backup in the place of the database, or print what that would come to.
+
+    Raises:
+        StoreError: the backup cannot be read or is damaged, or the database is in use or cannot be written.
+    """
+    done = await restore_store(source, db, yes=yes)
+    if as_json:
+        output.write_json(_restored(source, done))
+    else:
+        _print_restored(source, db, done)
+
+
+def _restored(source: Path, done: Restored) -> RestoreRow:
+    return {
+        "dry_run": not done.done,
+        "from": str(source),
+        "file": str(done.file),
+        "conversations": len(done.holds.versions),
+        "events": done.holds.events,
+        "events_before": None if done.before is None else done.before.events,
+        "problem": done.problem or None,
+        "loses": [{"id": id_, "version": was, "restored": left} for id_, (was, left) in done.loses.items()],
+        "kept": [str(kept) for kept in done.kept],
+    }
+
+
+def _print_restored(source: Path, db: str, done: Restored) -> None:
+    say(f"{source}: {_held(len(done.holds.versions), done.holds.events)}, read to the end")
+    if done.problem:
+        say(f"the database does not read: {done.problem}")
+    elif done.before is None:
+        say(f"{done.file}: there is no database yet")
+    else:
+        say(f"{done.file}: {_held(len(done.before.versions), done.before.events)}")
+    if done.loses:
+        write()
+        rows = [(id_, was, left or "") for id_, (was, left) in done.loses.items()]
+        output.table(("conversation", "version", "in the backup"), rows[:_LEADS])
+        if len(rows) > _LEADS:
+            say(f"and {len(rows) - _LEADS} more")
+        write()
+    if not done.done:
+        say(f"This was a dry run. Do it with: timeline restore {source} --yes{db_option(db)}")
+        return
+    say(f"restored: {done.file}")
+    for kept in done.kept:
+        say(f"what was replaced is kept as {kept}; delete it when you need it no longer")
+
+
+def _held(conversations: int, events: int) -> str:
+    return f"{counted(conversations, 'conversation', 'conversations')}, {counted(events, 'event', 'events')}"
+
+
+async def doctor(db: str, *, as_json: bool) -> int:
+    """Print sizes, what retention would free, and what is to be mended.
+
+    Raises:
+        StoreError: the database does not exist or cannot be read.
+    """
+    check_there(db)
+    found = await examine(file_of(db))
+    row = _examined(found, await _freeable(db))
+    if as_json:
+        output.write_json(row)
+    else:
+        _print_examined(row)
+    return Exit.NOT_SO if any(finding.level == "warning" for finding in found.findings) else Exit.OK
+
+
+async def _freeable(db: str) -> tuple[int, int] | None:
+    """Return what would be freed by the retention ``window`` everywhere, and where nothing was appended for 90 days."""
+    try:
+        store = await open_store(db, readonly=True)
+    except StoreTooOld:
+        return None  # to find out, it would have to be brought up to date
+    try:
+        now = SystemClock().now()
+        return await freeable(store, now), await freeable(store, now, idle=_IDLE)
+    finally:
+        await store.aclose()
+
+
+def _examined(found: Examined, freed: tuple[int, int] | None) -> DoctorRow:
+    return {
+        "file": str(found.file),
+        "bytes": found.size,
+        "schema": found.schema,
+        "sqlite": found.sqlite,
+        "conversations": found.conversations,
+        "events": found.events,
+        "sizes": found.sizes,
+        "would_free": None if freed is None else {"window": freed[0], "window_90_days_idle": freed[1]},
+        "findings": [{"code": code, "level": level, "text": text} for code, level, text in found.findings],
+    }
+
+
+def _print_examined(row: DoctorRow) -> None:
+    say(f"{row['file']}: {_held(row['conversations'], row['events'])}, {row['bytes']:,} bytes, schema {row['schema']}")
+    write()
+    whole = sum(row["sizes"].values())
+    output.table(
+        ("room for", "bytes", "share"),
+        [(name, f"{size:,}", f"{size / whole:.1%}") for name, size in row["sizes"].items()],
+    )
+    write()
+    if (freed := row["would_free"]) is not None:
+        say(f"retention window everywhere would free {freed['window']:,} bytes")
+        say(f"and where nothing was appended for 90 days {freed['window_90_days_idle']:,} bytes")
+    for finding in row["findings"]:
+        say(f"{finding['level']}: {finding['text']}.", hang=2)

@@ -1,0 +1,64 @@
+# ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
+"""The commands that care for the database file: their options and help. Their work is in `timeline.cli.care`."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import Annotated
+
+import typer
+
+from timeline.cli.options import DEFAULT_DATABASE, AsJson, Db
+from timeline.cli.running import run
+
+
+def backup(
+    *,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="The file to write (default: beside the database, by the time)."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the database into one file, while programs use it.
+
+    Use this instead of a plain copy, which misses the newest events. The copy is read to its end before it gets its
+    name; only you may read it.
+    """
+    from timeline.cli import care
+
+    run(care.back_up(db, to, force=force, as_json=as_json))
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="FROM", help="A backup, or any copy of a database.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; what is replaced is kept beside.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Put a backup in the place of the database, damaged or not.
+
+    Without --yes this is a dry run: it reads the backup to its end, and prints what the database would lose. Close all
+    programs that use the database first. Never copy a backup over a database yourself: the log beside it would destroy
+    the copy.
+    """
+    from timeline.cli import care
+
+    run(care.restore(source, db, yes=yes, as_json=as_json))
+
+
+def doctor(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> int:
+    """Print what the database's room is used for, what retention would free, and what to mend.
+
+    Changes nothing. Exits with 1 if there is something to mend.
+    """
+    from timeline.cli import care
+
+    return run(care.doctor(db, as_json=as_json))
+
+
+COMMANDS = (backup, restore, doctor)
+"""The order of these commands in `timeline --help`."""
