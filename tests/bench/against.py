@@ -21,7 +21,7 @@ from typing import Final, Self
 from tests.bench.kinds import KINDS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-BAR: Final = 0.85
+BAR: Final = 0.8
 
 
 class Answering:
