@@ -163,6 +163,8 @@ async def test_a_repair_restores_all_that_is_derived(
             continue  # it cannot even be opened
         if not report.differences or not all(each.derivable for each in report.differences):
             continue
+        if not all(each.ok for each in report.conversations):
+            continue  # the log itself was edited: nothing makes that anew
         events = _events(file)
         async with open_store(file) as store:
             done = await repair(store, dry_run=False)

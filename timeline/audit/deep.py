@@ -16,7 +16,7 @@ from timeline.frozen import Frozen
 from timeline.log.history import fold_history
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from timeline.ports import EventStore, Finding, Snapshot
 
@@ -74,9 +74,7 @@ async def verify_deep(store: EventStore, *, on_progress: Callable[[int], None] =
     reports = []
     for id_ in [info.id async for info in store.conversations()]:
         reports.append(await verify(store, id_))
-        _, problem = await _snapshot(store, id_)
-        if problem:
-            differences.append(Difference(what="snapshots", problem=problem, derivable=True))
+        differences = _with_snapshot(differences, id_, *await _snapshot(store, id_))
         on_progress(len(reports))
     ok = not differences and all(report.ok for report in reports)
     return DeepReport(ok=ok, differences=tuple(differences), conversations=tuple(reports))
@@ -98,12 +96,8 @@ async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
     found = _differences(await (store.examine() if dry_run else store.mend()))
     for id_ in [info.id async for info in store.conversations()]:
         made, problem = await _snapshot(store, id_)
-        if not problem:
-            continue
-        known = [each for each in found if each.what == "snapshots" and repr(id_) in each.problem]
-        if not known:
-            found.append(Difference(what="snapshots", problem=problem, derivable=True))
-        if not dry_run:
+        found = _with_snapshot(found, id_, made, problem)
+        if made is not None and _of_snapshot(found, id_) and not dry_run:
             await store.replace_snapshot(id_, made)
     mended = tuple(each for each in found if each.derivable)
     return RepairReport(done=not dry_run, mended=mended, left=tuple(each for each in found if not each.derivable))
@@ -111,6 +105,24 @@ async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
 
 def _differences(findings: Iterable[Finding]) -> list[Difference]:
     return [Difference(what=f.what, problem=f.problem, derivable=f.derivable) for f in findings]
+
+
+def _with_snapshot(
+    differences: Sequence[Difference], id_: str, made: Snapshot | None, problem: str
+) -> list[Difference]:
+    """Add what was found of a conversation's snapshot, where the store did not find it already.
+
+    What the store found can be made anew only where there is a log to make it from.
+    """
+    known = _of_snapshot(differences, id_)
+    if known and made is None:
+        return [each.model_copy(update={"derivable": False}) if each in known else each for each in differences]
+    new = [Difference(what="snapshots", problem=problem, derivable=True)] if problem and not known else []
+    return [*differences, *new]
+
+
+def _of_snapshot(differences: Iterable[Difference], id_: str) -> list[Difference]:
+    return [each for each in differences if each.what == "snapshots" and repr(id_) in each.problem]
 
 
 async def _snapshot(store: EventStore, id_: str) -> tuple[Snapshot | None, str]:
