@@ -7,7 +7,7 @@ import pytest
 from tests.forgetting.planted import LEAK, PLAIN, SECRETS, UNICODE, left_in, places_left, plant
 from tests.portable.test_portable import copies
 from timeline import Timeline, open_store, policies
-from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
 from timeline.events import BlockRedacted, CompactionCompleted, ContextRendered
 from timeline.events.encoding import encode_payload
@@ -360,6 +360,24 @@ async def test_a_framework_that_still_has_it_does_not_bring_it_back(store: Event
     assert await again.list_follower().take(history, ids=["a", "", ""]) == []
     further: list[list[Block]] = [*history, [UserPrompt(text="And now?")]]
     [appended] = await again.list_follower().take(further, ids=["a", "", "", ""])
+    assert appended.text == "And now?"
+    assert left_in(await everything_of(store)) == 0
+
+
+async def test_a_framework_that_cut_its_history_does_not_bring_it_back_under_its_id(store: EventStore) -> None:
+    """Not as rewritten either: a redacted message is known by its id, whatever stands before it now."""
+    timeline = await Timeline.open(store, "cards")
+    said: list[list[Block]] = [
+        [UserPrompt(text="Hello.")],
+        [AssistantCompletion(text="Hello to you.")],
+        [UserPrompt(text=f"Use {PLAIN}.")],
+        [AssistantCompletion(text="I will.")],
+    ]
+    await timeline.list_follower().take(said, ids=["a", "b", "c", "d"])
+    await timeline.redact([f"@{next(i for i in timeline.window.items if PLAIN in i.block.text).version}"], WHY)
+    again = await Timeline.open(store, "cards")
+    trimmed: list[list[Block]] = [*said[2:], [UserPrompt(text="And now?")]]
+    [appended] = await again.list_follower().take(trimmed, ids=["c", "d", "e"])
     assert appended.text == "And now?"
     assert left_in(await everything_of(store)) == 0
 

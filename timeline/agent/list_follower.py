@@ -149,7 +149,7 @@ class ListFollower:
         if not self._is_whole:
             news = from_where_a_log_begins(news, [block.key for block in known])
         names = ids if ids is not None else [""] * len(messages)
-        keys = iter(self._log.keys_of(block for own in news for block in own))
+        keys = iter(self._log.keys_of((b, id_) for own, id_ in zip(news, names, strict=True) for b in own))
         given_ = [Given(next(keys), id_) for own, id_ in zip(news, names, strict=True) for _ in own]
         found = divergence(given_, known, whole=whole)
         wanted = set(found.new)

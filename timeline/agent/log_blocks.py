@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from timeline.agent.deduplication import content_key, cut_calls
@@ -46,6 +47,8 @@ class LogBlocks:
         self._keys: set[str] = set()
         self._tombstones: dict[tuple[str, str | None], str] = {}
         """The key of each redacted block, by its type and what its place is known by."""
+        self._named_tombstones: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        """The keys of the redacted blocks of a framework's message, by their type and the message's id."""
 
     def add(self, events: Iterable[Event]) -> None:
         """Read the next events."""
@@ -62,21 +65,34 @@ class LogBlocks:
         """Return the blocks."""
         return [*self._blocks, *self._cut]
 
-    def keys_of(self, blocks: Iterable[Block]) -> list[str]:
+    def keys_of(self, blocks: Iterable[tuple[Block, str]]) -> list[str]:
         """Return the content keys of a list's blocks; of one that was redacted here that of its tombstone.
 
         A framework may still have what was redacted, and would bring it back. A call or result is known by its id,
-        another block by its type and the block before it.
+        another block by its message's id, or else by its type and the block before it.
+
+        Args:
+            blocks: each with the id of its message; empty where it has none.
         """
         keys: list[str] = []
         before: str | None = None
-        for block in blocks:
+        seen: Counter[tuple[str, str]] = Counter()
+        for block, id_ in blocks:
             key = content_key(block)
             if key not in self._keys:
-                key = self._tombstones.get((block.type, block.call_id or before), key)
+                key = self._tombstone(block, id_, before, seen) or key
             keys.append(key)
             before = key
         return keys
+
+    def _tombstone(self, block: Block, id_: str, before: str | None, seen: Counter[tuple[str, str]]) -> str | None:
+        """Return the key of the tombstone in a block's place; ``seen`` counts those that a message's id led to."""
+        named = self._named_tombstones.get((block.type, id_), []) if id_ and block.call_id is None else []
+        number = seen[block.type, id_]
+        if number < len(named):
+            seen[block.type, id_] += 1
+            return named[number]
+        return self._tombstones.get((block.type, block.call_id or before))
 
     def _add(self, version: int, block: Block) -> None:
         if block.response_id != self._response or block.response_id is None:
@@ -90,6 +106,7 @@ class LogBlocks:
         if block.text == TOMBSTONE and "redacted" in block.meta:
             key = sha256_hex(f"{key} {version}")  # tombstones look alike
             self._tombstones[block.type, block.call_id or (self._blocks[-1].key if self._blocks else None)] = key
+            self._named_tombstones[block.type, str(id_ or "")].append(key)
         self._keys.add(key)
         known = Known(version, key, str(id_ or ""), owned=owned, group=self._group_of(block, self._group))
         self._places[version] = len(self._blocks)

@@ -343,3 +343,33 @@ async def test_recorded_sessions_come_back_as_they_were_with_the_blocks_of_an_im
     ours, theirs = await said_in(store, key["session_id"]), await said_in(whole, recording.id)
     assert [one for one in theirs if one not in ours] in ([], [one for one in theirs if one[0] == "called"][-1:])
     assert [one for one in ours if one not in theirs] == []
+
+
+def left_in_files(folder: Path, text: str) -> list[str]:
+    """Return the names of the files that hold a text."""
+    return [path.name for path in folder.iterdir() if text.encode() in path.read_bytes()]
+
+
+async def test_a_redaction_takes_the_words_out_of_the_clients_lines_and_a_batch_that_comes_again_brings_none_back(
+    tmp_path: Path,
+) -> None:
+    """The client still has what was redacted, and may send its lines once more."""
+    planted = "sk-live-51planted0123456789abcdef"
+    session = Written()
+    session.user(f"Deploy with {planted}.")
+    session.asks(use("c1", command=f"export KEY={planted}"))
+    session.result("c1", f"KEY={planted} is set")
+    session.ends("Deployed.")
+    file = tmp_path / "agent.db"
+    async with open_store(file) as store:
+        sessions = await feed(store, session.rows)
+        timeline = await Timeline.open(store, KEY["session_id"])
+        held = [item for item in timeline.window.items if planted in item.block.model_dump_json()]
+        await timeline.redact([f"@{item.version}" for item in held], "a leaked key")
+        loaded = await sessions.load(KEY)
+        assert loaded is not None
+        assert [row.get("uuid") for row in loaded] == [row.get("uuid") for row in session.rows]
+    async with open_store(file) as store:
+        await feed(store, session.rows, seed=2)
+        assert planted not in json.dumps(await TimelineSessionStore(store).load(KEY))
+    assert left_in_files(tmp_path, planted) == []
