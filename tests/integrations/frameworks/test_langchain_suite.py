@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from tests.depth import full_depth
+from tests.integrations.frameworks.own_environment import environment
 from tests.integrations.frameworks.theirs import besides, check, fetched, listed, run
 
 HERE: Final = Path(__file__).parent / "langchain"
@@ -20,8 +21,9 @@ def test_exactly_the_listed_tests_of_langchain_differ(tmp_path: Path) -> None:
     """What fails and is not listed is a defect of ours, or to be explained; what is listed and passes is taken off."""
     told = listed(HERE)
     source = fetched(HERE / "pins.txt", tmp_path)
+    python = environment(tmp_path / "own", *told["needs"])
     folder = besides(HERE / "pins-besides.txt", tmp_path / "besides")
-    check(run(source, HERE / "timeline_beside.py", told, folders=[folder]), told)
+    check(run(source, HERE / "timeline_beside.py", told, python=python, folders=[folder]), told)
 
 
 def test_the_suite_is_that_of_the_installed_version() -> None:
