@@ -44,7 +44,7 @@ from tiktoken._tiktoken import CoreBPE
 CoreBPE(ranks, dict(O200K_BASE.special_tokens), O200K_BASE.quick_pattern)
 print(bare + time.process_time() - ready)
 """
-PROMPT = "Find out why the tests of the scheduler fail, and fix it."
+PROMPT = "Find out why the scheduler's tests fail \u2013 d\u00e9j\u00e0 vu \u2013 and fix it."
 
 
 def run() -> list[dict[str, Any]]:

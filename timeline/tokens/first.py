@@ -2,16 +2,18 @@
 
 From ranks that are read already, tiktoken takes 0.2 s to make its tables, and toktok 0.35 s to start. A process that
 opens a conversation, appends a prompt and renders counts some thousand characters: `re` splits them and Python merges
-them long before an engine could begin. Only ASCII is counted so, because `re` knows no classes of Unicode.
+them long before an engine could begin. Since `re` knows no classes of Unicode, it splits a copy of the text in which
+one character of each class stands for the others.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+from unicodedata import category
 
 from timeline.tokens.counter import TiktokenCounter, ToktokCounter
-from timeline.tokens.vocabulary import VOCABULARIES, Vocabulary
+from timeline.tokens.vocabulary import MARK, OTHER_LETTER, VOCABULARIES, Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,15 +22,18 @@ if TYPE_CHECKING:
 
 WORTH_AN_ENGINE: Final = 100_000
 """Characters in all that are counted here: Python takes 25 ms for them, an eighth of what starting tiktoken takes."""
-LONGEST_PIECE: Final = 100
-"""Bytes of a piece that Python merges; the time grows with the square of its length."""
+_MERGED: Final = 4
+"""A piece that is merged costs its squared length, divided by this, in characters."""
+_UNSETTLED: Final = frozenset({"Cn", "Cs"})
+"""Classes that an engine or a repair decides: characters that this Python does not know, and surrogates."""
 
 
 class FirstCounter:
-    """Exact counts: of the first ASCII texts by the vocabulary alone, of all others by an engine.
+    """Exact counts: of the first texts by the vocabulary alone, of all others by an engine.
 
-    The engine is the extra ``fast`` where that is installed, otherwise tiktoken. It starts with the first text that is
-    not ASCII, holds a long piece or exceeds what is worth counting without it, and then counts everything.
+    The engine is the extra ``fast`` where that is installed, otherwise tiktoken. It starts with the first text that
+    has characters unknown to this Python, or that exceeds what is worth counting without it, and then counts
+    everything.
 
     Args:
         name: ``o200k_base`` or ``cl100k_base``; another name is a `KeyError`.
@@ -56,7 +61,7 @@ class FirstCounter:
         """Count one text's tokens."""
         if self._engine is not None:
             return self._engine.count(text)
-        if text.isascii() and len(text) <= WORTH_AN_ENGINE:
+        if len(text) <= WORTH_AN_ENGINE:
             few = self._few = self._few or _FewTexts(self._vocabulary)
             counted = few.count(text)
             if counted is not None:
@@ -82,23 +87,56 @@ def _started(name: str, ranks: dict[bytes, int] | None) -> TokenCounter:
 
 
 class _FewTexts:
-    """Counts ASCII texts until they are too many."""
+    """Counts texts until they are too many."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.ranks: Final = vocabulary.ranks()
-        self._pieces = vocabulary.ascii_pattern().findall
+        self._pattern = vocabulary.plain_pattern()
         self._left = WORTH_AN_ENGINE
 
     def count(self, text: str) -> int | None:
         """Count one text's tokens; None where an engine is to do it."""
         self._left -= len(text)
+        if self._left < 0 or not (text.isascii() or _UNSETTLED.isdisjoint(map(category, set(text)))):
+            return None
+        pieces = self._pieces(text)
+        others = [piece for piece in pieces if piece not in self.ranks]
+        self._left -= sum(len(piece) ** 2 for piece in others) // _MERGED
         if self._left < 0:
             return None
-        pieces = [piece.encode() for piece in self._pieces(text)]
-        others = [piece for piece in pieces if piece not in self.ranks]
-        if any(len(piece) > LONGEST_PIECE for piece in others):
-            return None
         return len(pieces) - len(others) + sum(merged(piece, self.ranks) for piece in others)
+
+    def _pieces(self, text: str) -> list[bytes]:
+        if text.isascii():
+            return [piece.encode() for piece in self._pattern.findall(text)]
+        alike = text.translate(_ALIKE)
+        return [text[found.start() : found.end()].encode() for found in self._pattern.finditer(alike)]
+
+
+class _Alike(dict[int, str]):
+    """For each character one that the patterns treat alike, by its class; ASCII stands for itself."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = alike = character if code < _ASCII else _class_of(character)
+        return alike
+
+
+_ASCII: Final = 128
+_LONG_S: Final = "\u017f"
+"""The one character beyond ASCII that is a letter of a contraction, where case is ignored: an s."""
+_BY_CLASS: Final = {"Lu": "B", "Lt": "B", "Ll": "b", "Lm": OTHER_LETTER, "Lo": OTHER_LETTER}
+_ALIKE: Final = _Alike()
+
+
+def _class_of(character: str) -> str:
+    """Return what stands for a character beyond ASCII: no letter of a contraction, no line break, no slash."""
+    class_ = category(character)
+    if character == _LONG_S:
+        return "s"
+    if character.isspace():
+        return "\v"
+    return _BY_CLASS.get(class_) or {"M": MARK, "N": "0"}.get(class_[0], "!")
 
 
 def merged(piece: bytes, ranks: Mapping[bytes, int]) -> int:

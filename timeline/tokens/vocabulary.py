@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 LONGEST_TOKEN: Final = 128
 """Bytes of the longest token of both vocabularies (a run of spaces)."""
 _NUMBER_BYTES: Final = 4
-_IN_ASCII: Final = (
-    (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", "[A-Z]"),
-    (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", "[a-z]"),
-    (r"?\p{L}+", "?[A-Za-z]+"),
+OTHER_LETTER: Final = "\u00aa"
+"""Stands for all letters without case in `Vocabulary.plain_pattern`."""
+MARK: Final = "\u0301"
+"""Stands there for all combining marks."""
+_PLAIN: Final = (
+    (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", f"[A-Z{OTHER_LETTER}{MARK}]"),
+    (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", f"[a-z{OTHER_LETTER}{MARK}]"),
+    (r"?\p{L}+", f"?[A-Za-z{OTHER_LETTER}]+"),
     (r"\p{N}{", "[0-9]{"),
-    (r"\p{L}", "A-Za-z"),
+    (r"\p{L}", f"A-Za-z{OTHER_LETTER}"),
     (r"\p{N}", "0-9"),
     ("$", r"\Z"),
 )
-"""What the classes of Unicode in the quick patterns are among ASCII characters, the longer expressions first."""
+"""What the classes of Unicode in the quick patterns become in the plain one, the longer expressions first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,14 @@ class Vocabulary:
         tokens = self.tokens()
         return dict(zip(tokens, range(len(tokens)), strict=True))
 
-    def ascii_pattern(self) -> re.Pattern[str]:
-        """Return an expression for `re`, which knows no classes of Unicode, that makes the same pieces of ASCII."""
+    def plain_pattern(self) -> re.Pattern[str]:
+        """Return an expression for `re`, which knows no classes of Unicode, that makes the same pieces.
+
+        It is for texts of ASCII, `OTHER_LETTER` and `MARK`.
+        """
         pattern = self.quick_pattern
-        for unicode, ascii_ in _IN_ASCII:
-            pattern = pattern.replace(unicode, ascii_)
+        for classes, plain in _PLAIN:
+            pattern = pattern.replace(classes, plain)
         return re.compile(pattern, re.ASCII)
 
 
