@@ -1,7 +1,8 @@
 """`Timeline`: the conversation that an application works with: append to it, render it, compact it, look back.
 
 Its methods check their arguments, read the clock and hand over: `timeline.engine` renders and compacts,
-`timeline.agent` serves an agent's loop, and the pure functions of `timeline.planning` make the decisions.
+`timeline.agent` serves an agent's loop, and the pure functions of `timeline.planning` make the decisions. What only
+looks back, in `timeline.audit`, is imported late, by the method that needs it, so that a first render comes early.
 """
 
 from __future__ import annotations
@@ -24,13 +25,6 @@ from timeline.agent.recording import answering, append_messages, first_words, re
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
-from timeline.audit.before_call import version_before_call
-from timeline.audit.calls import find_contexts, read_call, read_calls
-from timeline.audit.redacting import Erasures
-from timeline.audit.replay import rebuild_contexts
-from timeline.audit.summaries import diff_summaries
-from timeline.audit.verify import verify
-from timeline.audit.why import why
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
 from timeline.checks import given, moment
 from timeline.engine.choosing import Chosen, choose_policy, first_policy, with_policy
@@ -76,7 +70,6 @@ from timeline.planning.tail import tail_from
 from timeline.policy.model import Hiding, Policy
 from timeline.policy.steps import ClearToolOutputs
 from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
-from timeline.projection.diff import diff
 from timeline.retention.setting import RETENTIONS, kept
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit
@@ -399,6 +392,9 @@ class Timeline(TimelineView):
             assert (branch.id, len(timeline.window.items)) == ("cards.fork-2", 1)
             ```
         """
+        from timeline.audit.before_call import version_before_call  # noqa: PLC0415 - late, see above
+        from timeline.audit.redacting import Erasures  # noqa: PLC0415 - late, see above
+
         checks.text("title", title)
         if at is not None:
             checks.version_number("at", at)
@@ -457,6 +453,8 @@ class Timeline(TimelineView):
             assert report.ok
             ```
         """
+        from timeline.audit.verify import verify  # noqa: PLC0415 - late, see above
+
         return await verify(self._store, self.id)
 
     async def diff(
@@ -491,6 +489,10 @@ class Timeline(TimelineView):
             assert [block.path for block in change.entered] == ["ar:turn_2.user.prompt"]
             ```
         """
+        from timeline.audit.calls import find_contexts  # noqa: PLC0415 - late, see above
+        from timeline.audit.replay import rebuild_contexts  # noqa: PLC0415 - late, see above
+        from timeline.projection.diff import diff  # noqa: PLC0415 - late, see above
+
         checks.texts("wires", wires)
         chosen = await find_contexts(self._store, self.id, map(str, (before, after)))
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
@@ -531,6 +533,8 @@ class Timeline(TimelineView):
             checks.positive("call", call)
             if at is not None:
                 raise InvalidArgument("call", "names a version by itself: leave out `at`")
+        from timeline.audit.why import why  # noqa: PLC0415 - late, see above
+
         return await why(self._store, self.id, path, at=at, call=call)
 
     async def call(self, number: int) -> Call:
@@ -557,6 +561,8 @@ class Timeline(TimelineView):
             assert (call.request, call.reply[0].text) == (request.body, "Hello.")
             ```
         """
+        from timeline.audit.calls import read_call  # noqa: PLC0415 - late, see above
+
         checks.positive("number", number)
         return await read_call(self._store, self.id, number)
 
@@ -566,6 +572,8 @@ class Timeline(TimelineView):
         Raises:
             StoreError: the store cannot be read.
         """
+        from timeline.audit.calls import read_calls  # noqa: PLC0415 - late, see above
+
         return read_calls(self._store, self.id)
 
     async def diff_summaries(self, before: str, after: str) -> SummaryDiff:
@@ -595,6 +603,8 @@ class Timeline(TimelineView):
             assert (await timeline.diff_summaries(first, last)).lines
             ```
         """
+        from timeline.audit.summaries import diff_summaries  # noqa: PLC0415 - late, see above
+
         return await diff_summaries(self._store, self.id, before, after)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:

@@ -15,6 +15,7 @@ from timeline.frozen import repair_text
 from timeline.tokens import COUNTER_NAMES, get_counter
 from timeline.tokens import counter as counting
 from timeline.tokens.counter import _SEAM, BLANKS, QuarterCounter, TiktokenCounter, ToktokCounter, load_encoding
+from timeline.tokens.first import FirstCounter
 from timeline.tokens.vocabulary import VOCABULARIES
 
 if TYPE_CHECKING:
@@ -167,11 +168,14 @@ def test_an_unknown_counter_is_refused_with_the_names_that_exist() -> None:
 
 
 def test_without_the_extra_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where toktok cannot be imported the counter of the same name is tiktoken's."""
+    """Where toktok cannot be imported tiktoken is the engine, and it counts the same."""
+    assert isinstance(FirstCounter("cl100k_base").engine, ToktokCounter)
     monkeypatch.setitem(sys.modules, "toktok", None)
-    counter = get_counter.__wrapped__("cl100k_base")
-    assert isinstance(counter, TiktokenCounter)
-    assert counter.name == "cl100k_base"
+    counter = FirstCounter("cl100k_base")
+    first = counter.count("hello world")
+    assert isinstance(counter.engine, TiktokenCounter)
+    assert counter.engine.name == counter.name == "cl100k_base"
+    assert counter.count("hello world") == first == 2
 
 
 def test_importing_the_package_loads_no_tokenizer() -> None:

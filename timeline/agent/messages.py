@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import CONTINUES_KEY, CustomBlock, UserPrompt
 from timeline.errors import InvalidArgument, InvalidBlock
-from timeline.importers.chat import dialect_of
 from timeline.wire import message_decoder
 from timeline.wire.foreign import plain
 from timeline.wire.openai_chat import parts_of
@@ -78,7 +77,11 @@ def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[
 
 def wire_of(messages: Sequence[Any], wire: str | None = None) -> str:
     """Return the named wire format, or else the one that the messages' content shows."""
-    return wire or dialect_of([plain(message) for message in messages])
+    if wire:
+        return wire
+    from timeline.importers.chat import dialect_of  # noqa: PLC0415 - it brings all importers, and few lists need it
+
+    return dialect_of([plain(message) for message in messages])
 
 
 def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]]]:

@@ -108,16 +108,22 @@ _PLANS: Final = 2
 class Compactor:
     """A policy and everything that carries it out.
 
-    ``logger`` gets a line for each compaction and each failure; ``clock`` measures how long compactions take.
+    ``chain`` makes the summarizer when the first compaction needs it, since its imports take time. ``logger`` gets a
+    line for each compaction and each failure; ``clock`` measures how long compactions take.
     """
 
     policy: Policy
     counter: TokenCounter
-    summarizer: Summarizer
+    chain: Callable[[], Summarizer]
     hooks: Hooks
     observer: Observer = field(default_factory=Observer)
     clock: Clock = field(default_factory=SystemClock)
     logger: logging.Logger = _LOGGER
+
+    @property
+    def summarizer(self) -> Summarizer:
+        """The summarizers, as one that asks them in order; the same object each time."""
+        return self.chain()
 
     def at(self, fold: Fold) -> Compactor:
         """Return a compactor that counts as the fold's window does: all decisions of a pass are in one unit."""

@@ -6,7 +6,7 @@ They stay the same while a conversation goes on; the policy in force may change,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from timeline.engine.compactor import Compactor
@@ -58,7 +58,7 @@ class Equipment:
     def compactor(self, policy: Policy) -> Compactor:
         """Return the compactor for a policy."""
         counter = self.counter or get_counter(policy.counter)
-        return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer, self.clock)
+        return Compactor(policy, counter, cache(partial(self._chain, policy)), self.hooks, self.observer, self.clock)
 
     def _chain(self, policy: Policy) -> Summarizer:
         """Chain the extractive summarizer, which always answers, behind the application's, if the policy says so."""

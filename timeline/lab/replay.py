@@ -186,7 +186,7 @@ class _Run:
         replayed = as_replayed(reserving(policy, reserve), self.lifetime)
         compactor = Equipment(summarizer, counter=self.counter).compactor(replayed)
         self.metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
-        self.compactor = replace(compactor, summarizer=self.metered)
+        self.compactor = replace(compactor, chain=lambda: self.metered)
         self.renderer, self.segmenter = Renderer(), Segmenter()
         self.cache, self.sight = PromptCache(price_of), Sight()
         self.sent: SentContext | WhyAlone = "not_sent"

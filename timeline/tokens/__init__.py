@@ -9,7 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from timeline.errors import InvalidPolicy
-from timeline.tokens.counter import QuarterCounter, TiktokenCounter, ToktokCounter
+from timeline.tokens.counter import QuarterCounter
+from timeline.tokens.first import FirstCounter
 from timeline.tokens.vocabulary import VOCABULARIES
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ COUNTER_NAMES: Final = (*VOCABULARIES, "chars4")
 def get_counter(name: str) -> TokenCounter:
     """Return the counter of a name, the same object each time in a process.
 
-    The extra ``fast`` is used where it is installed: its ids are tiktoken's own, which a test proves, so stored counts
-    mean the same with and without it.
+    The first few texts of a process are counted without an engine, the others by the extra ``fast`` where it is
+    installed: the counts are those of tiktoken's own ids, which tests prove, so stored counts mean the same.
 
     Args:
         name: ``o200k_base``, ``cl100k_base`` or ``chars4``.
@@ -36,9 +37,4 @@ def get_counter(name: str) -> TokenCounter:
     """
     if name not in COUNTER_NAMES:
         raise InvalidPolicy("counter", f"{name!r} is none of {', '.join(COUNTER_NAMES)}")
-    if name == "chars4":
-        return QuarterCounter()
-    try:
-        return ToktokCounter(name)
-    except ImportError:
-        return TiktokenCounter(name)
+    return QuarterCounter() if name == "chars4" else FirstCounter(name)

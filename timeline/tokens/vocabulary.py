@@ -1,15 +1,19 @@
 """The vocabularies that ship with the library: tiktoken itself carries none and would download them.
 
-A pack is the xz-compressed sequence of all tokens in rank order, each behind one byte that holds its length: ranks are
-exactly 0 … n-1 and the longest token has 128 bytes. `timeline.tokens.pack` writes packs; the sha256 is the one that
-tiktoken expects of the same vocabulary in its own base64 form, which proves that a pack is the original vocabulary.
+A pack is, xz-compressed, the number of tokens in four bytes, the length of each token in one byte, and all tokens
+without a gap, in rank order: ranks are exactly 0 … n-1 and the longest token has 128 bytes. With the lengths apart,
+reading is one call without a loop in Python, in a third of the time. `timeline.tokens.pack` writes packs; the sha256 is
+the one that tiktoken expects of the same vocabulary in its own base64 form, which proves that a pack is the original
+vocabulary.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import lzma
+import re
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Final
@@ -19,6 +23,21 @@ if TYPE_CHECKING:
 
 LONGEST_TOKEN: Final = 128
 """Bytes of the longest token of both vocabularies (a run of spaces)."""
+_NUMBER_BYTES: Final = 4
+OTHER_LETTER: Final = "\u00aa"
+"""Stands for all letters without case in `Vocabulary.plain_pattern`."""
+MARK: Final = "\u0301"
+"""Stands there for all combining marks."""
+_PLAIN: Final = (
+    (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", f"[A-Z{OTHER_LETTER}{MARK}]"),
+    (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", f"[a-z{OTHER_LETTER}{MARK}]"),
+    (r"?\p{L}+", f"?[A-Za-z{OTHER_LETTER}]+"),
+    (r"\p{N}{", "[0-9]{"),
+    (r"\p{L}", f"A-Za-z{OTHER_LETTER}"),
+    (r"\p{N}", "0-9"),
+    ("$", r"\Z"),
+)
+"""What the classes of Unicode in the quick patterns become in the plain one, the longer expressions first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,21 @@ class Vocabulary:
     def tokens(self) -> list[bytes]:
         """Read the packed tokens in rank order."""
         return unpack(resources.files(__package__).joinpath(self.pack_name).read_bytes())
+
+    def ranks(self) -> dict[bytes, int]:
+        """Read the packed tokens with their ranks."""
+        tokens = self.tokens()
+        return dict(zip(tokens, range(len(tokens)), strict=True))
+
+    def plain_pattern(self) -> re.Pattern[str]:
+        """Return an expression for `re`, which knows no classes of Unicode, that makes the same pieces.
+
+        It is for texts of ASCII, `OTHER_LETTER` and `MARK`.
+        """
+        pattern = self.quick_pattern
+        for classes, plain in _PLAIN:
+            pattern = pattern.replace(classes, plain)
+        return re.compile(pattern, re.ASCII)
 
 
 # Patterns and special tokens are copied from tiktoken_ext.openai_public, whose functions cannot be called without
@@ -107,20 +141,16 @@ VOCABULARIES: Final[Mapping[str, Vocabulary]] = {v.name: v for v in (O200K_BASE,
 
 def pack(tokens: Iterable[bytes]) -> bytes:
     """Compress tokens, given in rank order, to a pack."""
-    plain = b"".join(bytes((len(token),)) + token for token in tokens)
+    listed = list(tokens)
+    plain = len(listed).to_bytes(_NUMBER_BYTES, "big") + bytes(map(len, listed)) + b"".join(listed)
     return lzma.compress(plain, preset=9 | lzma.PRESET_EXTREME)
 
 
 def unpack(packed: bytes) -> list[bytes]:
     """Read the tokens of a pack, in rank order."""
-    plain = lzma.decompress(packed)
-    tokens: list[bytes] = []
-    start = 0
-    while start < len(plain):
-        end = start + 1 + plain[start]
-        tokens.append(plain[start + 1 : end])
-        start = end
-    return tokens
+    plain = io.BytesIO(lzma.decompress(packed))
+    lengths = plain.read(int.from_bytes(plain.read(_NUMBER_BYTES), "big"))
+    return list(map(plain.read, lengths))
 
 
 def parse_tiktoken(text: bytes) -> list[bytes]:

@@ -1,0 +1,75 @@
+"""Benchmarks of the first use in a process: seconds of CPU above bare Python that builds tiktoken's tables.
+
+Each run is a fresh interpreter that imports the library, opens a conversation in memory under the default policy,
+appends a prompt and renders it. Beside it runs one that only makes `CoreBPE` of the vocabulary's ranks; reading these
+is not counted.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests.bench.timelines import row
+
+PAIRS = 9
+ROOT = Path(__file__).resolve().parents[2]
+WITHOUT_FAST = "import sys\nsys.modules['toktok'] = None\n"
+FIRST_USE = """
+import asyncio, time
+import timeline
+from timeline.blocks import UserPrompt
+
+async def main():
+    async with timeline.open_store("memory://") as store:
+        first = await timeline.Timeline.open(store, "first")
+        await first.append(UserPrompt(text={prompt!r}))
+        await first.render()
+
+asyncio.run(main())
+print(time.process_time())
+"""
+BARE = """
+import time
+bare = time.process_time()
+from timeline.tokens.vocabulary import O200K_BASE
+ranks = O200K_BASE.ranks()
+ready = time.process_time()
+from tiktoken._tiktoken import CoreBPE
+CoreBPE(ranks, dict(O200K_BASE.special_tokens), O200K_BASE.quick_pattern)
+print(bare + time.process_time() - ready)
+"""
+PROMPT = "Find out why the scheduler's tests fail \u2013 d\u00e9j\u00e0 vu \u2013 and fix it."
+
+
+def run() -> list[dict[str, Any]]:
+    """Return the rows of all benchmarks here."""
+    return [
+        row(f"seconds of CPU of import and first render above bare Python and CoreBPE, {name}", _above(program), 0.35)
+        for name, program in (
+            ("with `fast`", FIRST_USE.format(prompt=PROMPT)),
+            ("without", WITHOUT_FAST + FIRST_USE.format(prompt=PROMPT)),
+        )
+    ]
+
+
+def _above(program: str) -> float:
+    with TemporaryDirectory() as compiled:
+        for warm_up in (program, BARE):
+            _seconds(warm_up, compiled)
+        return statistics.median(_seconds(program, compiled) - _seconds(BARE, compiled) for _ in range(PAIRS))
+
+
+def _seconds(program: str, compiled: str) -> float:
+    """Run a program in a fresh interpreter, which finds its modules compiled."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": compiled}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
