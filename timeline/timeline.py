@@ -434,6 +434,8 @@ class Timeline(TimelineView):
 
     async def _redact_late(self, fork: StoredLog, version: int, known: Sequence[BlockRedacted]) -> None:
         """Redact in a fork what was redacted here between the look at this log and the fork's first append."""
+        from timeline.audit.redacting import Erasures  # noqa: PLC0415 - late, see above
+
         now = (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
         if new := [redacted for redacted in now if redacted not in known]:
             await fork.redact_late(new)
