@@ -1468,8 +1468,6 @@ class Timeline(TimelineView):
             assert report.reached["payloads"] == 1
             ```
         """
-        from timeline.forgetting import redact  # noqa: PLC0415 - late, see above
-
         checks.text("reason", reason)
         checks.text("text", text)
         for place in [path] if isinstance(path, str) else path:
