@@ -56,7 +56,6 @@ from timeline.events import (
     ParentLink,
 )
 from timeline.events.other_payloads import RetentionSet
-from timeline.forgetting import redact
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.blocks_by_name import find_block, find_readable
@@ -1468,6 +1467,8 @@ class Timeline(TimelineView):
             assert report.reached["payloads"] == 1
             ```
         """
+        from timeline.forgetting import redact  # noqa: PLC0415 - late, see above
+
         checks.text("reason", reason)
         checks.text("text", text)
         for place in [path] if isinstance(path, str) else path:
