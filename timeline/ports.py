@@ -368,7 +368,8 @@ class ChainedEvent:
         checksum: see ``version``; empty if the event was scavenged.
         salt: with a salt, ``c`` is the commitment to ``checksum``. None if the payload was erased. A scavenged event
             has that of `chain.remains`.
-        c: the commitment; None, as the link, up to what was scavenged before the store kept a chain.
+        c: the commitment, which a store may keep or give by salt and checksum; None, as the link, up to what was
+            scavenged before the store kept a chain.
         link: the link behind the event before it.
     """
 

@@ -14,7 +14,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import TimelineError, VersionConflict
-from timeline.events.chain import link
+from timeline.events.chain import link, stored
 from timeline.events.encoding import checksum
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
@@ -71,7 +71,7 @@ def _rows(batch: Batch, log: SQLiteLog, first: int) -> list[Any]:
         hashed = checksum(conversation, version, id_, type_, schema_version, at, payload)
         salt, c = seal_of(batch, number, hashed)
         head = link(head, conversation, version, id_, type_, schema_version, at, c)
-        columns += (key, version, *draft, hashed, salt, c, head)
+        columns += (key, version, *draft, hashed, salt, stored(salt, c), head)
     log.head = head
     return columns
 

@@ -89,7 +89,7 @@ def _chain(connection: sqlite3.Connection, key: int, reached: int) -> int | None
         salt = salts[number * SALT : (number + 1) * SALT]
         c = commitment(salt, checksum)
         previous = link(previous, conversation, version, id_, type_, schema_version, at, c)
-        sealed.append((salt, c, previous, position))
+        sealed.append((salt, previous, position))
     connection.executemany(statements.CHAIN, sealed)
     if len(rows) == SLICE:
         return int(rows[-1][1])

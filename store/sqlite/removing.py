@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import ConversationNotFound, StoreLocked
-from timeline.events.chain import remains
+from timeline.events.chain import given, remains
 from timeline.frozen import sha256_hex
 from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 
@@ -127,9 +127,9 @@ def _blank(connection: sqlite3.Connection, key: int, rows: list[Row]) -> None:
     for position, _, payload, *_ in rows:
         forget_text(connection, key, position, payload)
     left = []
-    for position, _, _, type_, path, link in rows:
+    for position, _, _, type_, path, link, salt, checksum, c in rows:
         proofs = (None, None) if link is None else (remains(link, type_, path), proof_of(connection, position, link))
-        left.append((*proofs, position))
+        left.append((*proofs, given(salt, checksum, c), position))
     connection.executemany(statements.BLANK, left)
 
 

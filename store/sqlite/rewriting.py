@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ConversationNotFound, VersionConflict
 from timeline.events import CompactionCompleted
+from timeline.events.chain import given
 from timeline.events.encoding import checksum, encode_payload
 from timeline.frozen import sha256_hex
 
@@ -94,11 +95,12 @@ def _check_forks(
 
 def overwrite(connection: sqlite3.Connection, key: int, conversation: str, version: int, payload: Payload) -> None:
     """Replace the payload of a stored event, with the rows and words that were made of it."""
-    (position, id_, type_, schema, at, old) = connection.execute(statements.TO_OVERWRITE, (key, version)).fetchone()
+    row = connection.execute(statements.TO_OVERWRITE, (key, version)).fetchone()
+    position, id_, type_, schema, at, old, salt, was, c = row
     forget_text(connection, key, position, old)  # before its text goes: FTS5 finds its entries by that text
     text = encode_payload(payload)
     hashed = checksum(conversation, version, id_, type_, schema, at, text)
-    connection.execute(statements.OVERWRITE, (text, tokens_of(payload), hashed, position))
+    connection.execute(statements.OVERWRITE, (text, tokens_of(payload), hashed, given(salt, was, c), position))
     index_again(connection, key, position, text)
     if isinstance(payload, CompactionCompleted):
         (reverted,) = connection.execute(statements.REVERTED_BY, (position,)).fetchone() or (None,)

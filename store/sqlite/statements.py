@@ -119,7 +119,7 @@ TO_CHAIN: Final = (
     "SELECT position, version, event_id, type, schema_version, at, checksum FROM events"
     " WHERE conversation = ? AND version > ? ORDER BY version LIMIT ?"
 )
-CHAIN: Final = "UPDATE events SET salt = ?, c = ?, link = ? WHERE position = ?"
+CHAIN: Final = "UPDATE events SET salt = ?, link = ? WHERE position = ?"
 SET_HEAD: Final = "UPDATE conversations SET head = ? WHERE key = ?"
 
 # --- the readers --------------------------------------------------------------------------------------------------
@@ -227,12 +227,12 @@ ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, che
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
 TO_REMOVE: Final = (
-    f"SELECT position, version, {PAYLOAD}, type, path, link FROM events WHERE conversation = ? AND version > ?"
-    " AND version <= ?"
+    f"SELECT position, version, {PAYLOAD}, type, path, link, salt, checksum, c FROM events"
+    " WHERE conversation = ? AND version > ? AND version <= ?"
     f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
 )
 BLANK: Final = (
-    "UPDATE events SET payload = '', checksum = '', salt = ?, packed = ?, tokens = NULL,"
+    "UPDATE events SET payload = '', checksum = '', salt = ?, packed = ?, c = ?, tokens = NULL,"
     f" turn_id = CASE WHEN {RARE_WHERE} THEN type END,"
     f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
 )
@@ -268,12 +268,14 @@ UNSET: Final = "DELETE FROM settings WHERE name = ?"
 
 FORKS: Final = "SELECT id, base FROM conversations WHERE parent_key = ?"
 TO_OVERWRITE: Final = (
-    f"SELECT position, event_id, type, schema_version, at, {PAYLOAD} FROM events WHERE conversation = ? AND version = ?"
+    f"SELECT position, event_id, type, schema_version, at, {PAYLOAD}, salt, checksum, c FROM events"
+    " WHERE conversation = ? AND version = ?"
 )
 OVERWRITE: Final = (
-    "UPDATE events SET payload = ?, packed = NULL, tokens = ?, checksum = ?, salt = NULL WHERE position = ?"
+    "UPDATE events SET payload = ?, packed = NULL, tokens = ?, checksum = ?, salt = NULL, c = ? WHERE position = ?"
 )
-"""Its commitment and its link stay: they vouch for what was there, which nobody can guess without the salt."""
+"""Its link stays, and its commitment is kept from now on: it vouches for what was there, which nobody can guess without
+the salt."""
 SET_TITLE: Final = "UPDATE conversations SET title = ? WHERE key = ?"
 REVERTED_BY: Final = "SELECT reverted_by FROM compactions WHERE position = ?"
 SET_REVERTED: Final = "UPDATE compactions SET reverted_by = ? WHERE position = ?"

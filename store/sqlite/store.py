@@ -29,6 +29,7 @@ from timeline.errors import (
     StoreMoved,
     StoreReadOnly,
 )
+from timeline.events.chain import given
 from timeline.facts.extracting import FORM
 from timeline.ports import (
     Appended,
@@ -468,7 +469,9 @@ class SQLiteStore(QueryMixin):
             version = max(part.base, after)
             while rows := await self._rows(statements.CHAINED, part.key, version, part.last, checked_page(page)):
                 for row in rows:
-                    yield ChainedEvent(part.conversation, *row)
+                    checksum, salt, c, link = row[-4:]
+                    event = (*row[:-2], given(salt, checksum, c), link)
+                    yield ChainedEvent(part.conversation, *event)
                 version = rows[-1][0]
 
     async def examine(self) -> list[Finding]:

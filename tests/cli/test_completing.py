@@ -43,7 +43,7 @@ def test_bash_completes_commands_options_conversations_policies_and_formats(
     assert offered(db, "show", "") == []  # no database yet
     assert not db.exists()
     run("import", recording)
-    assert offered(db, "re") == ["render", "reveal", "retention", "restore", "read"]
+    assert offered(db, "re") == ["render", "reveal", "retention", "redact", "restore", "read", "repair"]
     assert offered(db, "policies", "") == ["show"]
     assert {"--policy", "--explain", "--json"} <= set(offered(db, "render", "--"))
     assert offered(db, "show", "") == [sessions.SESSION]

@@ -118,11 +118,14 @@ def test_any_log_with_redactions_leaves_without_what_is_redacted_and_still_verif
             await watched.play(step)
             await watched.outcome()
         lines = await export(store)
-        assert not counts(await take(other, lines)), "every line is sound"
+        found = counts(await take(other, lines)).keys()
+        assert found <= {"chain"}, "every line is sound"
         (before,), (there,) = await reports(store), await reports(other)
         before.pop("unverifiable")
         unverifiable = there.pop("unverifiable")
         before.pop("problems"), there.pop("problems")
+        if found:  # what was taken out has left another chain
+            before.pop("head"), there.pop("head")
         assert there == before
         assert unverifiable.keys() <= {"redacted"}
         assert await export(other) == lines or unverifiable or any('"redacted":true' in line for line in lines)

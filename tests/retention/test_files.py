@@ -100,16 +100,16 @@ async def test_a_word_of_the_removed_history_is_in_no_file_of_the_store(tmp_path
 
 @pytest.mark.shows("004-147")
 async def test_what_went_has_left_its_version_and_time_alone(tmp_path: Path) -> None:
-    """Packed or not: a packed payload is in no search for a word either."""
+    """Packed or not: a packed payload is in no search for a word either. What vouches for its facts is a hash."""
     async with await SQLiteStore.open(tmp_path / "a.db") as store:
         await store.set_retention("window")
         timeline = await _conversation(store)
         report = await scavenge(store)
         kept = [event.version async for event in store.read(timeline.id)]
     with closing(sqlite3.connect(tmp_path / "a.db")) as file:
-        stored = file.execute("SELECT version, length(payload), packed FROM events").fetchall()
-    gone = [row[1:] for row in stored if row[0] not in kept]
-    assert gone == [(0, None)] * report.events
+        stored = file.execute("SELECT version, length(payload), length(packed), substr(packed, 1, 1) FROM events")
+        gone = [row[1:] for row in stored if row[0] not in kept]
+    assert gone == [(0, 17, b"\0")] * report.events
 
 
 async def test_the_file_is_smaller_by_what_the_rehearsal_said(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.downgrade import before_chain
-from timeline.events.chain import SALT, START, commitment, link, random_salts, remains
+from timeline.events.chain import SALT, START, commitment, given, link, random_salts, remains
 from timeline.ports import Expected, Snapshot
 from timeline.store.migrations import migrate
 from timeline.store.sqlite import chaining
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 def rows(file: Path, conversation: str) -> list[Any]:
-    """Return the chained columns of a conversation's own events."""
+    """Return the chained columns of a conversation's own events, each with its commitment."""
     with closing(sqlite3.connect(file)) as connection:
-        return connection.execute(
+        found = connection.execute(
             "SELECT e.version, event_id, type, schema_version, at, checksum, salt, e.c, link FROM events AS e"
             " JOIN conversations AS o ON o.key = e.conversation WHERE o.id = ? ORDER BY e.version",
             (conversation,),
         ).fetchall()
+    return [(*row[:7], given(row[6], row[5], row[7]), row[8]) for row in found]
 
 
 def head(file: Path, conversation: str) -> bytes:

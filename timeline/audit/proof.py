@@ -103,7 +103,9 @@ class _Links:
     def _without_link(self, event: ChainedEvent) -> None:
         self.proof.unproved += 1
         self.previous, self._unlinked = START, event
-        if self._linked or event.link is not None or event.c is not None or event.salt is not None:
+        if event.link is not None and event.salt is None and event.checksum:
+            self._problem(f"version {event.version} was rewritten, and no redaction says so")
+        elif self._linked or event.link is not None or event.c is not None or event.salt is not None:
             self._problem(f"version {event.version} has lost its link")
 
     def _with_link(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:

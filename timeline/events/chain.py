@@ -44,6 +44,22 @@ def commitment(salt: bytes, checksum: str) -> bytes:
     return FORM + sha256(b"c" + salt + checksum.encode()).digest()
 
 
+def stored(salt: bytes | None, c: bytes) -> bytes | None:
+    """Return what a store has to keep of a commitment: nothing, while salt and checksum give it."""
+    return None if salt is not None else c
+
+
+def given(salt: bytes | None, checksum: str, c: bytes | None) -> bytes | None:
+    """Return the commitment of a stored event: the kept one, or what salt and checksum give.
+
+    Args:
+        salt: of the event. Without a checksum it is what `remains`.
+        checksum: empty once the payload was removed.
+        c: what was kept.
+    """
+    return commitment(salt, checksum) if c is None and salt is not None and checksum else c
+
+
 def link(  # noqa: PLR0917 - the order of the parts is the format
     previous: bytes,
     conversation: str,
