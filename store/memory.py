@@ -140,8 +140,8 @@ class _Log:
         self.links.append(Linked(salt if hashed else remains(new, type_, path), c, new))
 
     def chained(self, until: int) -> Iterator[ChainedEvent]:
-        """Return its own events up to a version as the chain has them."""
-        for row, linked in zip(self.rows[: until - self.base], self.links, strict=False):
+        """Return its own events up to a version as the chain has them; none where that is not its own."""
+        for row, linked in zip(self.own(self.base, until), self.links, strict=False):
             position, version, id_, type_, schema_version, at, _, hashed, path, turn_id, _ = row
             own_type = turn_id if turn_id is not None and not hashed else type_
             yield ChainedEvent(

@@ -125,7 +125,8 @@ def insert(
 
 
 def _open_new(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> None:
-    for log, batch in {part.log: part.batch for part in reversed(placed)}.items():
+    """Open the new conversations in the order in which they came, which their keys keep: they are listed by it."""
+    for batch, log, _, _ in placed:
         if log.key == NOWHERE:
             log.key = _open(connection, batch, log, (log.version, batch.drafts[-1].at))
         elif log.unchained:

@@ -62,6 +62,26 @@ class ChainContract(ContractBase):
         assert all(_follows(b, a.link or b"") for a, b in pairwise(chained))
         assert [event async for event in store.chained("b", after=4)] == chained[4:]
 
+    @pytest.mark.parametrize("base", [1, 2, 3])
+    async def test_a_fork_of_a_fork_is_chained_behind_the_log_that_holds_its_base(
+        self, store: EventStore, base: int
+    ) -> None:
+        """Where it leaves at or before its parent's own base, nothing of its parent is in its chain or in its link."""
+        await store.append("a", events(5))
+        await store.append("b", [fork("a", 3), *events(3)], expected=Expected.NO_STREAM)
+        await store.append("c", [fork("b", base), *events(1)], expected=Expected.NO_STREAM)
+        await store.append("d", [fork("c", 1), *events(1)], expected=Expected.NO_STREAM)
+        for name, shared in (("c", base), ("d", 1)):
+            chained = await _chained(store, name)
+            assert [(event.conversation, event.version) for event in chained] == [
+                *(("a", version) for version in range(1, shared + 1)),
+                (name, shared + 1),
+                (name, shared + 2),
+            ]
+            assert _follows(chained[0], START)
+            assert all(_follows(b, a.link or b"") for a, b in pairwise(chained))
+            assert await store.chain_head(name) == chained[-1].link
+
     async def test_events_keep_the_seals_that_they_come_with(self, store: EventStore) -> None:
         """So that their links are what they were elsewhere; an erased one has its commitment alone."""
         kept = [Seal(bytes(16), b"\x01" * 33), Seal(None, b"\x02" * 33)]

@@ -118,6 +118,15 @@ async def test_appends_that_wait_together_are_one_transaction(store: SQLiteStore
     ]
 
 
+async def test_conversations_that_are_opened_together_are_listed_in_the_order_in_which_they_came(
+    store: SQLiteStore,
+) -> None:
+    """Not by their names or times: as if each had been opened alone."""
+    opened = ["b", "a", "c", "b", "d"]
+    await _together(store, *(store.append(name, events(1)) for name in opened))
+    assert [info.id async for info in store.conversations()] == ["b", "a", "c", "d"]
+
+
 async def test_an_append_that_comes_alone_has_a_plain_transaction(store: SQLiteStore) -> None:
     """Nothing but begin and commit: waiting together is never paid for by those who do not."""
     traced = await _traced(store)
