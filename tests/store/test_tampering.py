@@ -197,11 +197,11 @@ async def test_a_damaged_time_is_a_corrupt_store_where_facts_are_read_beyond_the
         sound,
         file,
         "UPDATE facts_progress SET position = position - 1",
-        "UPDATE events SET at = 'x' WHERE position IN (SELECT position FROM facts WHERE conversation = 3)",
+        "UPDATE events SET at = 'x' WHERE position IN (SELECT position FROM facts WHERE conversation = 4)",
     )
     async with open_store(file, readonly=True) as store:
         with pytest.raises(StoreCorrupt, match="the time 'x' of an event is damaged"):
-            await store.fact_record("other")
+            await store.fact_record("old")
 
 
 _COVERS: Final = "UPDATE events SET payload = '{}' WHERE type = 'compaction.completed'"
