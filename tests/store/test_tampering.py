@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from timeline.audit.deep import DeepReport
 
 EDITS: Final = 20
-"""Edits of one test; in all there are 1,000 at full depth."""
+"""Edits of one test: of rows and bytes 400 in all in CI, which takes a minute, and 8,000 at night."""
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ async def test_a_sound_store_is_sound_in_depth(sound: Path) -> None:
 
 
 @sampled
-@pytest.mark.parametrize("seed", range(examples(25)))
+@pytest.mark.parametrize("seed", range(examples(10)))
 async def test_any_edit_of_a_row_is_found_or_changes_no_read(
     tmp_path: Path, sound: Path, before: dict[str, str], seed: int
 ) -> None:
@@ -89,7 +89,7 @@ async def test_any_edit_of_a_row_is_found_or_changes_no_read(
 
 
 @sampled
-@pytest.mark.parametrize("seed", range(examples(25)))
+@pytest.mark.parametrize("seed", range(examples(10)))
 async def test_any_flipped_byte_is_found_or_changes_no_read(
     tmp_path: Path, sound: Path, before: dict[str, str], seed: int
 ) -> None:
@@ -147,7 +147,7 @@ async def test_newest_events_that_were_dropped_are_found(
 
 
 @sampled
-@pytest.mark.parametrize("seed", range(examples(10)))
+@pytest.mark.parametrize("seed", range(examples(5)))
 async def test_a_repair_restores_all_that_is_derived(
     tmp_path: Path, sound: Path, before: dict[str, str], seed: int
 ) -> None:
