@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -23,6 +22,7 @@ from .search.words import Query, Words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from timeline.blocks import Block
 
@@ -148,11 +148,10 @@ def stored_fact(row: FactRow, conversation: str, at: datetime, path: str, *, cov
     )
 
 
-def fact_of(row: FactRow, at: str, path: str) -> Fact:
+def fact_of(row: FactRow, at: datetime, path: str) -> Fact:
     """Return a row as the fact that it was made of; ``at`` and ``path`` are those of its event."""
     _, _, _, kind, failed, status, version, _, subject, tool, detail, kept, _ = row
-    moment = datetime.fromisoformat(at)
-    return Fact(KINDS[kind], subject, block_path(kept, path), version, moment, tool, status, bool(failed), detail)
+    return Fact(KINDS[kind], subject, block_path(kept, path), version, at, tool, status, bool(failed), detail)
 
 
 def block_path(kept: str | None, path: str) -> str:

@@ -529,7 +529,8 @@ class MemoryStore(QueryMixin):
         log = self._log(conversation)
         self._learn()
         asked = (known for _, known in log.known() if covers is None or known.row.version in covers)
-        return record_from(merged(fact_of(*known) for known in asked), most)
+        facts = (fact_of(known.row, datetime.fromisoformat(known.at), known.path) for known in asked)
+        return record_from(merged(facts), most)
 
     async def fact_reach(self) -> FactReach:
         """Return how far facts are known; see `Queries.fact_reach`."""

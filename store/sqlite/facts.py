@@ -69,6 +69,7 @@ _CALL: Final = ToolCall.model_fields["type"].default
 _NO_ARGUMENTS: Final[dict[str, Any]] = {}
 _SCANNED: Final = 500
 _LAST: Final = 2**63 - 1
+_CURE: Final = "`timeline repair` makes facts anew; `timeline verify --deep` lists all damage."
 
 
 # --- the writer ---------------------------------------------------------------------------------------------------
@@ -84,7 +85,8 @@ def forget(connection: sqlite3.Connection, key: int, version: int) -> int:
 def proof_of(connection: sqlite3.Connection, position: int, link: bytes) -> bytes:
     """Return what vouches for the facts of an event that is scavenged: nothing else says what they were.
 
-    The first byte is that of no form of a packed payload, whose place it takes.
+    It leaves out the conversation of the rows, which is that of their event. Its first byte is that of no form of a
+    packed payload, whose place it takes.
     """
     rows = connection.execute(statements.FACTS_AT, (position,)).fetchall()
     return b"\x00" + sha256(b"f" + link + json.dumps(rows).encode()).digest()[:16]
@@ -353,7 +355,7 @@ class SQLiteFacts:
             wanted = FactFilter.checked()
             every = [found async for found in self._found(scope, wanted, reached, _SCANNED)]
             asked = [found for found in every if covers is None or found.row.version in covers]
-            return record_from(merged(fact_of(found.row, found.at, found.path) for found in asked), most)
+            return record_from(merged(fact_of(each.row, _moment(each.at), each.path) for each in asked), most)
         hidden = sorted(set().union(*scope.hidden.values())) if scope.hidden else []
         parameters = {
             "parts": json.dumps([(key, end) for key, _, end in scope.parts]),
@@ -365,10 +367,7 @@ class SQLiteFacts:
         rows = await self.rows(statements.MERGED_FACTS, parameters | {"request": NUMBERS["request"]})
         firsts = await self.rows(statements.FIRST_FACTS, parameters)
         if len(rows) != len(firsts):
-            raise StoreCorrupt(
-                f"facts of conversation {conversation!r} are of events that are not there. `timeline repair` makes them"
-                " anew; `timeline verify --deep` lists all damage."
-            )
+            raise StoreCorrupt(f"facts of conversation {conversation!r} are of events that are not there. {_CURE}")
         return record_from((_entry(*pair) for pair in zip(rows, firsts, strict=True)), most)
 
     async def _scope(self, conversation: str) -> _Scope:
@@ -442,13 +441,16 @@ class SQLiteFacts:
         compactions: dict[int, CoveredBy] = {}
         reverted: set[int] = set()
         for type_, version, covers, carried, versions in await self.rows(statements.COVERING, (conversation,)):
-            if type_ == "compaction.reverted":
-                reverted.update(json.loads(versions or "[]"))
-            else:
-                covered = json.loads(covers or "{}")
-                ranges = [(first, last) for first, last in covered.get("ranges", ())]
-                summaries, kept = covered.get("summaries", ()), json.loads(carried or "[]")
-                compactions[version] = CoveredBy(version, ranges, summaries, kept)
+            try:
+                if type_ == "compaction.reverted":
+                    reverted.update(json.loads(versions or "[]"))
+                else:
+                    compactions[version] = _covered_by(version, covers, carried)
+            except (ValueError, TypeError, AttributeError):
+                raise StoreCorrupt(
+                    f"event {version} of conversation {conversation!r} does not hold what it covers. Restore a backup;"
+                    " `timeline verify --deep` lists all damage."
+                ) from None
         return Coverage(c for version, c in compactions.items() if version not in reverted)
 
 
@@ -456,10 +458,20 @@ _KEPT: Final = 256
 """Coverages of conversations that a query over all of them keeps at a time."""
 
 
+def _covered_by(version: int, covers: str | None, carried: str | None) -> CoveredBy:
+    """Read what a compaction covers and what it carries; the checksum of its event is not compared here."""
+    covered = json.loads(covers or "{}")
+    ranges = [(int(first), int(last)) for first, last in covered.get("ranges", ())]
+    summaries, kept = map(int, covered.get("summaries", ())), map(int, json.loads(carried or "[]"))
+    return CoveredBy(version, ranges, list(summaries), list(kept))
+
+
 def _entry(row: Row, first: Row) -> FactEntry:
     """Return a group of facts as one entry: its newest row with its counts, and its first one."""
     kind, subject, failed, times, called, last, _, kept, tool, status, detail, versions, _, at, path = row
     named = kind in NAMED
+    if not 0 <= kind < len(KINDS):
+        raise StoreCorrupt(f"a fact of version {last} is of the kind {kind}, which does not exist. {_CURE}")
     return FactEntry(
         kind=KINDS[kind],
         subject=subject,

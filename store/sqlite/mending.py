@@ -11,7 +11,7 @@ import json
 import sqlite3
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import StoreCorrupt
 from timeline.events.encoding import decode_payload
@@ -119,7 +119,9 @@ def _schema(connection: sqlite3.Connection) -> list[Finding]:
         found.append(Finding("schema", "the store has lost its name", derivable=False))
     ((highest,),) = connection.execute(statements.HEAD_POSITION).fetchall()
     ((given,),) = connection.execute(statements.LAST_GIVEN).fetchall()
-    if highest > given:
+    if not isinstance(given, int):
+        found.append(Finding("schema", f"the last position that was given is {given!r}", derivable=False))
+    elif highest > given:
         found.append(
             Finding("schema", f"an event is at position {highest}, of {given} that were given", derivable=False)
         )
@@ -276,11 +278,11 @@ def _digests_anew(connection: sqlite3.Connection) -> None:
 
 
 _MADE_FROM_THE_LOG: Final = (
-    "f.source = 0 AND EXISTS (SELECT 1 FROM events AS e WHERE e.position = f.position AND e.checksum <> '')"
-    " AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.conversation = f.conversation AND c.version = f.call"
-    " AND c.checksum = '')"
+    "f.source = 0 AND EXISTS (SELECT 1 FROM events AS e WHERE e.position = f.position AND e.checksum <> ''"
+    " AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.conversation = e.conversation AND c.version = f.call"
+    " AND c.checksum = ''))"
 )
-"""Of a fact whose event or call was scavenged its row is all that is left."""
+"""Of a fact whose event or call was scavenged its row is all that is left. Its conversation is that of its event."""
 
 
 def _facts(connection: sqlite3.Connection) -> list[Finding]:
@@ -291,7 +293,9 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
     if sound and stored[0][0] != FACT_FORM:
         return []  # the next query drops them, and makes those of this release
     found = [] if sound else [Finding("facts", "the record of how far they reach is damaged", derivable=True)]
-    found += _capped("facts", _homeless(connection), derivable=True)
+    strays = _strays(connection)
+    for derivable in (True, False):
+        found += _capped("facts", (each.problem for each in strays if each.derivable is derivable), derivable=derivable)
     found += _capped("facts", _changed(connection), derivable=False)
     reached = stored[0][1] if sound else 0
     with _shadows(connection, facts="position, number", facts_progress="form"):
@@ -312,23 +316,54 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
         if any(each.derivable for each in found):
             with _transaction(connection):
                 connection.execute(f"DELETE FROM main.facts AS f WHERE {_MADE_FROM_THE_LOG}")  # noqa: S608
-                connection.execute(f"DELETE FROM main.facts AS f WHERE {_HOMELESS}")  # noqa: S608
+                connection.executemany(_GIVE_BACK, [(each.home, *each.key) for each in strays if each.home is not None])
+                connection.execute(_DROP_ORPHANED)
                 connection.execute("INSERT OR REPLACE INTO main.facts SELECT * FROM temp.facts")
                 connection.execute("DELETE FROM main.facts_progress")
                 connection.execute("INSERT INTO main.facts_progress SELECT * FROM temp.facts_progress")
     return found
 
 
-_HOMELESS: Final = (
-    "NOT EXISTS (SELECT 1 FROM events AS e WHERE e.position = f.position AND e.conversation = f.conversation)"
+class _Stray(NamedTuple):
+    """A row of facts that is not in the conversation of its event.
+
+    Attributes:
+        key: its position and its number.
+        home: the conversation to give it back to, since what vouches for the facts of its event holds with it.
+        derivable: whether it can be given back, or goes for what the log gives.
+        problem: what is wrong.
+    """
+
+    key: tuple[int, int]
+    home: int | None
+    derivable: bool
+    problem: str
+
+
+_STRAYS: Final = (
+    f"SELECT f.position, f.number, e.conversation, e.link, e.packed, e.checksum = '', {_MADE_FROM_THE_LOG}"  # noqa: S608
+    " FROM main.facts AS f LEFT JOIN main.events AS e ON e.position = f.position"
+    " WHERE e.conversation IS NOT f.conversation ORDER BY f.position, f.number"
 )
-"""The row of an event stays when it is scavenged: such a fact was never made."""
+_DROP_ORPHANED: Final = (
+    "DELETE FROM main.facts AS f WHERE NOT EXISTS (SELECT 1 FROM main.events AS e WHERE e.position = f.position)"
+)
+_GIVE_BACK: Final = "UPDATE main.facts SET conversation = ? WHERE position = ? AND number = ?"
 
 
-def _homeless(connection: sqlite3.Connection) -> Iterator[str]:
-    facts = f"SELECT f.position, f.number FROM main.facts AS f WHERE {_HOMELESS}"  # noqa: S608 - own conditions
-    for position, number in connection.execute(facts):
-        yield f"fact {number} at position {position} is of no event of its conversation"
+def _strays(connection: sqlite3.Connection) -> list[_Stray]:
+    """Return the rows that are not in the conversation of their event.
+
+    The row of an event stays when it is scavenged: where there is none, such a fact was never made.
+    """
+    found = []
+    for position, number, home, link, packed, scavenged, made in connection.execute(_STRAYS).fetchall():
+        problem = f"fact {number} at position {position} is of no event of its conversation"
+        vouched = scavenged and packed is not None and proof_of(connection, position, link or b"") == packed
+        derivable = bool(vouched or made or home is None)
+        more = "" if derivable else ", and nothing vouches for it"
+        found.append(_Stray((position, number), home if vouched else None, derivable, problem + more))
+    return found
 
 
 def _changed(connection: sqlite3.Connection) -> Iterator[str]:
