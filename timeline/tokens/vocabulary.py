@@ -15,7 +15,7 @@ import io
 import lzma
 import re
 from dataclasses import dataclass
-from importlib import resources
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ class Vocabulary:
 
     def tokens(self) -> list[bytes]:
         """Read the packed tokens in rank order."""
-        return unpack(resources.files(__package__).joinpath(self.pack_name).read_bytes())
+        data = get_data(__package__, self.pack_name)  # as an import reads a module, which is what it is part of
+        if data is None:
+            raise FileNotFoundError(self.pack_name)
+        return unpack(data)
 
     def ranks(self) -> dict[bytes, int]:
         """Read the packed tokens with their ranks."""
