@@ -400,7 +400,7 @@ class Proofs(Protocol):
     """The part of a store that lets its log be proved, and what is derived from the log be checked and made anew."""
 
     async def chain_head(self, conversation: str) -> bytes:
-        """Return the link of a conversation's newest event, as its row has it: whoever keeps it can prove the log.
+        """Return the link of a conversation's newest event, as its row has it. Keep it elsewhere to prove the log.
 
         Raises:
             ConversationNotFound: there is no such conversation.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.events.chain import SALT, START, commitment, link, random_salts
 
 from . import statements
+from .transactions import transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -34,15 +35,10 @@ def chain_slice(connection: sqlite3.Connection) -> None:
     Raises:
         sqlite3.Error: the database failed; nothing was chained.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         found = connection.execute(statements.UNCHAINED).fetchone()
         if found is not None:
             _next_slice(connection, *found)
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _next_slice(connection: sqlite3.Connection, key: int) -> None:

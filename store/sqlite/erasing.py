@@ -20,8 +20,9 @@ from ..removal import named_in
 from . import statements
 from .chaining import chain_whole
 from .log_head import NOWHERE, SQLiteLog
-from .removing import note_size, set_pragma, transaction
+from .removing import note_size
 from .rewriting import drop_values
+from .transactions import set_pragma, transaction
 
 if TYPE_CHECKING:
     import sqlite3

@@ -47,6 +47,7 @@ from ..facts import (
 )
 from ..search.scanning import redacted_version
 from . import statements
+from .transactions import transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -98,14 +99,8 @@ def catch_up(connection: sqlite3.Connection, until: int) -> int:
     Raises:
         sqlite3.Error: the database failed; nothing was added.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        reached = _add_slice(connection, until)
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-    return reached
+    with transaction(connection):
+        return _add_slice(connection, until)
 
 
 def reach(connection: sqlite3.Connection, until: int) -> None:

@@ -22,9 +22,10 @@ from timeline.ports import Finding
 from ..digests import rows_of
 from . import conversation_rows, digest_rows, statements
 from .facts import proof_of, reach
-from .removing import PROOF, RETENTION, set_pragma
+from .removing import PROOF, RETENTION
 from .search import FORM as SEARCH_FORM
 from .search import index_up_to
+from .transactions import set_pragma, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,17 +53,6 @@ def mend(connection: sqlite3.Connection, where: str) -> list[Finding]:
                     connection.execute("ROLLBACK")
                 found.append(Finding(name, f"{where}: cannot be read: {damage}", derivable=False))
     return found
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _capped(what: str, problems: Iterator[str], *, derivable: bool) -> list[Finding]:
@@ -110,7 +100,7 @@ def _schema(connection: sqlite3.Connection) -> list[Finding]:
     stored = connection.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()
     expected = [(number, name) for number, (name, _) in enumerate(MIGRATIONS, 1)]
     if stored != expected:
-        with _transaction(connection):
+        with transaction(connection):
             connection.execute("DELETE FROM migrations")
             connection.executemany("INSERT INTO migrations (number, name) VALUES (?, ?)", expected)
         found.append(Finding("schema", "the record of the migrations is not that of this schema", derivable=True))
@@ -246,7 +236,7 @@ def _digests(connection: sqlite3.Connection) -> list[Finding]:
                 lambda row: f"the entry {row[1]} {row[2]} ({row[3]}) at position {row[0]}",
             )
             if found:
-                with _transaction(connection):
+                with transaction(connection):
                     for statement in _NEW_DIGESTS:
                         connection.execute(statement)
         finally:
@@ -300,7 +290,7 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
     reached = stored[0][1] if sound else 0
     with _shadows(connection, facts="position, number", facts_progress="form"):
         connection.execute("INSERT INTO temp.facts_progress (form, position) VALUES (?, 0)", (FACT_FORM,))
-        with _transaction(connection):
+        with transaction(connection):
             reach(connection, head)
         made = f"SELECT f.* FROM main.facts AS f WHERE {_MADE_FROM_THE_LOG}"  # noqa: S608 - own conditions
         found += _compared(
@@ -314,7 +304,7 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
             lambda row: f"fact {row[1]} at position {row[0]} ({row[8]})",
         )
         if any(each.derivable for each in found):
-            with _transaction(connection):
+            with transaction(connection):
                 connection.execute(f"DELETE FROM main.facts AS f WHERE {_MADE_FROM_THE_LOG}")  # noqa: S608
                 connection.executemany(_GIVE_BACK, [(each.home, *each.key) for each in strays if each.home is not None])
                 connection.execute(_DROP_ORPHANED)
@@ -401,7 +391,7 @@ def _search_differs(connection: sqlite3.Connection, reached: int) -> str:
         try:
             connection.execute(statements.CREATE_INDEX.replace(" search_index ", " temp.search_index "))
             connection.execute("INSERT INTO temp.search_progress (form, position) VALUES (?, 0)", (SEARCH_FORM,))
-            with _transaction(connection):
+            with transaction(connection):
                 index_up_to(connection, reached)
             return _first_difference(connection)
         except sqlite3.DatabaseError as damage:
@@ -453,7 +443,7 @@ def _index_anew(connection: sqlite3.Connection, head: int) -> None:
     with suppress(sqlite3.DatabaseError):
         connection.execute("DELETE FROM main.search_index_config")
         connection.execute("INSERT INTO main.search_index_config VALUES ('version', 4)")
-    with _transaction(connection):
+    with transaction(connection):
         connection.execute(statements.DROP_INDEX)
         connection.execute(statements.FORGET_PROGRESS)
         index_up_to(connection, head)

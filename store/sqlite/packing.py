@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..packing import packed
 from . import statements
+from .transactions import transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,14 +38,8 @@ def pack_slice(connection: sqlite3.Connection, conversation: str) -> bool:
     Raises:
         sqlite3.Error: the database failed; nothing was packed.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        more = _pack_slice(connection, conversation)
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-    return more
+    with transaction(connection):
+        return _pack_slice(connection, conversation)
 
 
 def _pack_slice(connection: sqlite3.Connection, conversation: str) -> bool:

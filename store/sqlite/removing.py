@@ -9,7 +9,6 @@ log, and in older parts of the search index.
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
@@ -24,10 +23,11 @@ from . import statements
 from .facts import proof_of, reach
 from .log_head import NOWHERE, SQLiteLog
 from .search import drop_other_form, forget_text
+from .transactions import set_pragma, transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
     from datetime import datetime
 
     from ..codec import Row, SnapshotDraft
@@ -38,33 +38,8 @@ PROOF: Final = ".proof"
 _DUE: Final = "shrink"
 _TURN: Final = "turn"
 RETENTION: Final = "retention"
-_NAMED: Final = {("secure_delete", 2): "FAST"}
-"""Values that SQLite reads by name only."""
 _EVENTS_AT_ONCE: Final = 5_000
 """Events of a step of a rehearsal; nobody waits for its transactions."""
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run a transaction; roll it back on any error."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-@contextmanager
-def set_pragma(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
-    """Set a pragma for a while. Its earlier value is read first, since builds of SQLite differ in their defaults."""
-    (before,) = connection.execute(f"PRAGMA {pragma}").fetchone()
-    connection.execute(f"PRAGMA {pragma} = {value}")
-    try:
-        yield
-    finally:
-        connection.execute(f"PRAGMA {pragma} = {_NAMED.get((pragma, before), before)}")
 
 
 def remove(connection: sqlite3.Connection, conversation: str, after: int, most: int, where: str) -> Removal:

@@ -23,8 +23,9 @@ from ..removal import named_in
 from . import digest_rows, facts, statements
 from .appending import append_within
 from .log_head import NOWHERE, SQLiteLog
-from .removing import note_size, set_pragma, transaction
+from .removing import note_size
 from .search import drop_other_form, forget_text, index_again
+from .transactions import set_pragma, transaction
 
 if TYPE_CHECKING:
     import sqlite3

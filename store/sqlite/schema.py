@@ -51,7 +51,7 @@ class ConversationRow(Stored, table=True):
     packed: int = Field(default=0, sa_column_kwargs={"server_default": text("0")})
     """Its own events up to this version are packed, where that makes them smaller."""
     head: bytes | None = Field(default=None, sa_type=LargeBinary)
-    """The link of its newest event: whoever keeps it can prove the log. None until what is older is chained."""
+    """The link of its newest event: kept elsewhere, it proves the log. None until what is older is chained."""
 
 
 class EventRow(Stored, table=True):

@@ -17,6 +17,7 @@ from ..search.scanning import MOST, Hit, Scan, SearchFilter, best, redacted_vers
 from ..search.snippets import found
 from ..search.words import columns_of
 from . import statements
+from .transactions import transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -42,14 +43,8 @@ def catch_up(connection: sqlite3.Connection, until: int) -> int:
     Raises:
         sqlite3.Error: the database failed; nothing was indexed.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        reached = _index_slice(connection, until)
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-    return reached
+    with transaction(connection):
+        return _index_slice(connection, until)
 
 
 def index_up_to(connection: sqlite3.Connection, until: int) -> None:

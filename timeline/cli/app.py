@@ -544,7 +544,7 @@ def verify(
     """Check every invariant and every recorded context.
 
     Computes the chain of each log again, and rebuilds each recorded context byte for byte. Keep the head that it
-    prints: whoever changes the log, however well, cannot make one that has it. The exit code is 1 if anything does not
+    prints: no change of the log, however skilled, leads to it. The exit code is 1 if anything does not
     hold.
     """
     from timeline.cli import checking

@@ -1,6 +1,6 @@
 """The chain of a conversation: a link covers what an event says, a salted hash of its payload, and the link before.
 
-Whoever holds the newest link, the conversation's *head*, can prove every event before it: none was changed, left out,
+The newest link, the conversation's *head*, proves every event before it: none was changed, left out,
 put in or moved. A link covers the payload by its commitment alone. So a payload may be erased, with its salt, and the
 chain still holds; and since the salt is random, nobody can find out by trying whether an erased payload was this text.
 

@@ -1,7 +1,7 @@
 """One session, or one subagent's transcript, in its conversation: lines appended, read, and made into blocks.
 
 An append is two steps. The first one writes the lines, in one transaction. The second one makes blocks of all lines
-that the log holds and that were not read yet, whoever wrote them. So the blocks follow from the lines alone: where a
+that the log holds and that were not read yet, by any writer. So the blocks follow from the lines alone: where a
 process is killed in between, or two write at once, the next append adds what is missing, under the same ids.
 """
 
