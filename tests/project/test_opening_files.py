@@ -41,7 +41,6 @@ ALLOWED = {
     ("timeline.lab.prices", "resource.read_text"): PACKAGED,
     ("timeline.lab.report.page", "(files(__package__) / name).read_text"): PACKAGED,
     ("timeline.policy.limits", "resource.read_text"): PACKAGED,
-    ("timeline.tokens.vocabulary", "resources.files(__package__).joinpath(self.pack_name).read_bytes"): PACKAGED,
     ("summarizers.prompts", "resources.files(__package__).joinpath(f'{version}.txt').read_text"): PACKAGED,
     ("timeline.lab.cache_files", "draft.write_text"): "named by a hash and the process, made here",
     ("timeline.lab.cache_files", "(self._folder / (key_of(work) + _ENDING)).read_bytes"): "named by a hash, made here",
