@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from .text import head_and_tail
+from .text import LINES_REMEMBERED, head_and_tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,12 @@ class Names:
 
     def weight(self, line: str) -> float:
         """Return how much a line says about the work: each of its names that several calls and prompts name counts."""
-        return sum(min(self.times.get(name, 0) - 1, 4) / 4 for name in set(NAME.findall(line)) if name in self.times)
+        return sum(min(self.times.get(name, 0) - 1, 4) / 4 for name in _names_in(line) if name in self.times)
+
+
+@lru_cache(maxsize=LINES_REMEMBERED)
+def _names_in(line: str) -> frozenset[str]:
+    return frozenset(NAME.findall(line))
 
 
 def _texts(value: Any) -> Iterator[str]:

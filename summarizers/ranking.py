@@ -11,9 +11,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from .text import terms
+from .text import LINES_REMEMBERED, terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -87,7 +88,7 @@ def ranked(
 
 
 def _relevance(
-    words: dict[Point, list[str]], focus: frozenset[str], names: Callable[[str], float]
+    words: dict[Point, tuple[str, ...]], focus: frozenset[str], names: Callable[[str], float]
 ) -> dict[Point, float]:
     frequency = Counter(term for own in words.values() for term in own)
     total = len(words)
@@ -99,7 +100,7 @@ def _relevance(
         * (
             1
             + sums[point] / most
-            + 0.1 * min(len(FACT.findall(point.text)), 4)
+            + 0.1 * _exact_facts(point.text)
             + 0.5 * bool(focus.intersection(own))
             + _NAMES * min(names(point.text), 3.0)
         )
@@ -107,23 +108,32 @@ def _relevance(
     }
 
 
+@lru_cache(maxsize=LINES_REMEMBERED)
+def _exact_facts(line: str) -> int:
+    """Return how many exact facts a line holds; more than four are no better."""
+    return min(len(FACT.findall(line)), 4)
+
+
 def _without_repetition(
-    points: list[Point], words: dict[Point, list[str]], relevance: dict[Point, float]
+    points: list[Point], words: dict[Point, tuple[str, ...]], relevance: dict[Point, float]
 ) -> list[tuple[Point, float]]:
     """Take the most relevant point again and again, each discounted by its likeness to the nearest taken one."""
+    own = [(point, frozenset(words[point])) for point in points]
     likeness = dict.fromkeys(points, 0.0)
+    # As they stand before anything is taken; a point's is computed again when something like it was.
+    standing = {point: (point.pinned, relevance[point]) for point in points}
     chosen: list[tuple[Point, float]] = []
-    left = list(points)
-    while left:
-        best = max(left, key=lambda p: (p.pinned, relevance[p] * (1 - _REPETITION * likeness[p])))
-        left.remove(best)
+    while own:
+        taken = max(range(len(own)), key=lambda n: standing[own[n][0]])
+        best, said = own.pop(taken)
         chosen.append((best, relevance[best] * (1 - likeness[best])))
-        own = frozenset(words[best])
-        for point in left:
-            likeness[point] = max(likeness[point], _jaccard(own, words[point]))
+        for point, others in own:
+            if (like := _jaccard(said, others)) > likeness[point]:
+                likeness[point] = like
+                standing[point] = (point.pinned, relevance[point] * (1 - _REPETITION * like))
     return chosen
 
 
-def _jaccard(one: frozenset[str], other: list[str]) -> float:
-    shared = len(one.intersection(other))
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    shared = len(one & other)
     return shared / (len(one) + len(other) - shared) if shared else 0.0

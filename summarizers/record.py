@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import (
@@ -28,7 +29,7 @@ from timeline.ports import HIDDEN_KEY
 
 from .naming import Names
 from .ranking import FACT, Point, Section
-from .text import clip, head_and_tail, one_line, sentences, terms
+from .text import LINES_REMEMBERED, clip, head_and_tail, one_line, sentences, terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,6 +140,7 @@ def gather(blocks: Sequence[Block]) -> Gathered:
     return found
 
 
+@lru_cache(maxsize=LINES_REMEMBERED)
 def classify(sentence: str) -> tuple[Section, float]:
     """Return the section of an assistant's sentence, and the weight of its wording."""
     if sentence.endswith((":", "\uff1a")) or (len(terms(sentence)) < 4 and not FACT.search(sentence)):

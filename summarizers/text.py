@@ -7,6 +7,7 @@ conversation can be in a summary only as data.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -16,6 +17,12 @@ ELLIPSIS: Final = "…"
 MOST_CHARACTERS: Final = 20_000
 """Characters above which only a text's beginning and end are read, so that a giant line cannot slow a summary."""
 LONGEST_SENTENCE: Final = 300
+LINES_REMEMBERED: Final = 8_192
+"""Lines whose words are remembered: of one record the same ones are compared again and again, and the next compaction
+of a conversation, or another policy's, reads many of them once more."""
+_TEXTS_REMEMBERED: Final = 1_024
+_LONGEST_REMEMBERED: Final = 8_000
+"""Characters of a text whose sentences are remembered, so that little is kept of what nobody shows any more."""
 _LONGEST_WORD: Final = 240
 
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
@@ -77,8 +84,17 @@ def one_line(text: str) -> str:
     return " ".join(_shorten(word) for word in _LEAD.sub("", joined).split())
 
 
-def sentences(text: str) -> Iterator[str]:
-    """Iterate over a text's sentences as clean single lines; code blocks, headings and lines of signs are left out."""
+def sentences(text: str) -> tuple[str, ...]:
+    """Return a text's sentences as clean single lines; code blocks, headings and lines of signs are left out."""
+    return _known_sentences(text) if len(text) <= _LONGEST_REMEMBERED else tuple(_sentences(text))
+
+
+@lru_cache(maxsize=_TEXTS_REMEMBERED)
+def _known_sentences(text: str) -> tuple[str, ...]:
+    return tuple(_sentences(text))
+
+
+def _sentences(text: str) -> Iterator[str]:
     for line in _FENCE.sub("\n", clean(text)).splitlines():
         if _HEADING.match(line):
             continue
@@ -119,7 +135,8 @@ def head_and_tail(text: str, characters: int) -> str:
     return f"{head}{ELLIPSIS}{end[partial.start() :] if partial else end}"
 
 
-def terms(text: str) -> list[str]:
+@lru_cache(maxsize=LINES_REMEMBERED)
+def terms(text: str) -> tuple[str, ...]:
     """Return a line's words in lower case, each once; writing without spaces gives pairs of characters."""
     found: dict[str, None] = {}
     for word in _WORD.findall(text.lower()):
@@ -127,7 +144,7 @@ def terms(text: str) -> list[str]:
             found.update(dict.fromkeys(word[i : i + 2] for i in range(max(len(word) - 1, 1))))
         elif len(word) > 2:
             found[word] = None
-    return list(found)
+    return tuple(found)
 
 
 def _shorten(word: str) -> str:

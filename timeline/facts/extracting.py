@@ -7,6 +7,7 @@ form is made again.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
@@ -17,7 +18,7 @@ from timeline.facts.tool_use import tool_uses
 from timeline.frozen import strings_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -28,6 +29,11 @@ FORM: Final = 3
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
 MOST_NAMED: Final = 100
 """The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
+_REMEMBERED: Final = 4_096
+"""Texts whose names are remembered: a compaction looks at the same ones three times, a comparison of policies at all
+of them once a policy."""
+_LONGEST_REMEMBERED: Final = 8_000
+"""Characters; longer texts are read again, so that what is remembered stays small."""
 BY_USER: Final = "prompt"
 """The ``detail`` of a URL or an identifier that a user's prompt names."""
 
@@ -164,10 +170,11 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
     urls: dict[str, None] = {}
     identifiers: dict[str, None] = {}
     for text in _texts(block):
-        _take_urls(text, urls)
-        _take_identifiers(text, identifiers)
+        _take(_urls_in(text), urls)
+        _take(_identifiers_in(text), identifiers)
     if by_user or isinstance(block, ToolCall):
-        _take_names(block, identifiers)
+        for text in strings_in(block.arguments) if isinstance(block, ToolCall) else (block.text,):
+            _take(_programs_in(text), identifiers)  # keys of arguments are the tool's words
     named: list[tuple[FactKind, str]] = [("url", url) for url in urls]
     named += [("identifier", identifier) for identifier in identifiers]
     tool, who = (block.name if isinstance(block, ToolCall) else ""), (BY_USER if by_user else "")
@@ -178,11 +185,16 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def identifiers_in(text: str) -> tuple[str, ...]:
-    """Return the identifiers that a text names, each once, see `facts_named`."""
-    found: dict[str, None] = {}
-    _take_identifiers(text, found)
-    return tuple(found)
+def _remembered(find: Callable[[str], Iterable[str]]) -> Callable[[str], tuple[str, ...]]:
+    """Return a function that gives the first names of a text, each once: as many as one block may give."""
+
+    def first(text: str) -> tuple[str, ...]:
+        names: dict[str, None] = {}
+        _take(find(text), names)
+        return tuple(names)
+
+    known = lru_cache(maxsize=_REMEMBERED)(first)
+    return lambda text: known(text) if len(text) <= _LONGEST_REMEMBERED else first(text)
 
 
 def _texts(block: Block) -> Iterator[str]:
@@ -192,14 +204,12 @@ def _texts(block: Block) -> Iterator[str]:
         yield from _keys_and_strings(block.arguments)
 
 
-def _take_names(block: Block, identifiers: dict[str, None]) -> None:
-    """Take the names of a program; keys of arguments are the tool's words."""
-    said = strings_in(block.arguments) if isinstance(block, ToolCall) else (block.text,)
-    for text in said:
-        for name in program_names(_URL.sub(" ", text) if "://" in text else text):
-            if len(identifiers) >= MOST_NAMED:
-                return
-            identifiers[name] = None
+def _take(found: Iterable[str], named: dict[str, None]) -> None:
+    """Take what a text names, up to the most that a block gives."""
+    for name in found:
+        if len(named) >= MOST_NAMED:
+            return
+        named[name] = None
 
 
 def _keys_and_strings(value: Any) -> Iterator[str]:
@@ -216,15 +226,13 @@ def _keys_and_strings(value: Any) -> Iterator[str]:
                 waiting += (entry, key)
 
 
-def _take_urls(text: str, urls: dict[str, None]) -> None:
+def _urls_in(text: str) -> Iterator[str]:
     if "://" not in text:
         return
     for found in _URL.finditer(text):
-        if len(urls) >= MOST_NAMED:
-            return
         url = _without_end(found[0])
         if not url.endswith("/") or url.count("/") > 2:
-            urls[url] = None
+            yield url
 
 
 def _without_end(url: str) -> str:
@@ -236,18 +244,26 @@ def _without_end(url: str) -> str:
     return url[:end]
 
 
-def _take_identifiers(text: str, identifiers: dict[str, None]) -> None:
-    if "://" in text:
-        text = _URL.sub(" ", text)  # what a URL holds is part of it
+@_remembered
+def _identifiers_in(text: str) -> Iterator[str]:
+    """Yield the identifiers that a text names, see `facts_named`."""
+    text = _without_urls(text)  # what a URL holds is part of it
     for found in _TOKEN.finditer(text):
         start, end = found.span()
         if end - start > _LONGEST_TOKEN:
             continue
         token = found[0].strip("-_")
-        if token and token not in identifiers and _is_identifier(token) and not _is_glued(text, start):
-            identifiers[token] = None
-            if len(identifiers) >= MOST_NAMED:
-                return
+        if token and _is_identifier(token) and not _is_glued(text, start):
+            yield token
+
+
+@_remembered
+def _programs_in(text: str) -> Iterator[str]:
+    return program_names(_without_urls(text))
+
+
+def _without_urls(text: str) -> str:
+    return _URL.sub(" ", text) if "://" in text else text
 
 
 def _is_glued(text: str, start: int) -> bool:

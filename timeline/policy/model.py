@@ -8,6 +8,7 @@ comparable, and the rest of the engine need not know which design a trigger is f
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
@@ -374,7 +375,7 @@ class Policy(Frozen):
 
     def hash(self) -> str:
         """Return the policy's hash: sha256 of the canonical text."""
-        return sha256_hex(self.canonical())
+        return _hash_of(self)
 
     def to_toml(self) -> str:
         """Return the policy as TOML text, which `policies.load` reads back as an equal policy."""
@@ -391,3 +392,9 @@ class Policy(Frozen):
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise invalid_policy(error, cls) from None
+
+
+@lru_cache(maxsize=256)
+def _hash_of(policy: Policy) -> str:
+    """Return the hash of a policy, which every render asks for: equal policies have one canonical text."""
+    return sha256_hex(policy.canonical())
