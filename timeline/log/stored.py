@@ -23,7 +23,7 @@ from timeline.log.history import (
     asked_of,
     compactions_over,
     first_prompt,
-    fold_history,
+    fold_near,
     load_fold,
     record_within,
     standing_compactions,
@@ -131,7 +131,7 @@ class StoredLog:
     async def redact_late(self, redacted: Sequence[BlockRedacted]) -> None:
         """Append what its parent redacted while this fork was begun, with a snapshot that knows nothing of it."""
         async with self._lock:
-            self._replace_fold(await fold_history(self._store, self._fold.conversation))
+            self._replace_fold(await fold_near(self._store, self._fold.conversation))
             await self._write(_dated(redacted, self._time(None)), {}, snapshot=True)
 
     @property
@@ -324,7 +324,7 @@ class StoredLog:
                 versions = await choose()
                 last = self._fold.version
                 # Folded before anything is appended, since history that was scavenged refuses the undo.
-                fold = await fold_history(self._store, self._fold.conversation, until=last, without=versions)
+                fold = await fold_near(self._store, self._fold.conversation, until=last, without=versions)
                 if await self._settle(at):
                     continue  # the log is longer now
                 try:
@@ -396,7 +396,7 @@ class StoredLog:
         if not versions:
             return self._fold.copy(), decisions
         try:
-            fold = await fold_history(self._store, id_, until=self._fold.version, without=versions)
+            fold = await fold_near(self._store, id_, until=self._fold.version, without=versions)
         except HistoryUnavailable:
             _LOGGER.warning("conversation %s: what was abandoned stays in a summary, its originals are gone", id_)
             return self._fold.copy(), decisions
