@@ -322,7 +322,7 @@ class _Log:
             newest = self.snapshot.version
             self.bases = {v: s for v, s in self.bases.items() if not within.first - 1 <= v < newest}
             self.bases.setdefault(newest, self.snapshot)
-            self.waypoints = {v: w for v, w in self.waypoints.items() if not within.first <= v < newest}
+            self.waypoints = {v: w for v, w in self.waypoints.items() if v >= newest}
             self.first_version = max(self.first_version, within.last + 1)
 
 

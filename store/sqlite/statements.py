@@ -232,7 +232,7 @@ OWN_OPENINGS: Final = (
 )
 ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
-DROP_WAYPOINTS: Final = "DELETE FROM waypoints WHERE conversation = ? AND version >= ? AND version < ?"
+DROP_WAYPOINTS: Final = "DELETE FROM waypoints WHERE conversation = ? AND version < ?"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
 TO_REMOVE: Final = (
     f"SELECT position, version, {PAYLOAD}, type, path, link, salt, checksum, c FROM events"

@@ -12,7 +12,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from timeline.fold.snapshot import take_snapshot
-from timeline.log.history import base_fold, read_folding, resumed
+from timeline.log.history import fold_history, read_folding, resumed
 from timeline.ports import Snapshot
 
 if TYPE_CHECKING:
@@ -49,14 +49,12 @@ class WaysBack:
         Raises:
             HistoryUnavailable: the log does not go back that far.
         """
-        known = {version for undo, versions in self._undos if undo < at for version in versions}
-        without = {*known, *reverted.versions}
         kept = self._kept.get(min(reverted.versions) - 1)
         if kept is None:
-            fold = await base_fold(store, self._conversation, until=at - 1, without=without)
-        else:
-            snapshot = Snapshot.model_validate_json(zlib.decompress(kept))
-            fold = await resumed(store, self._conversation, snapshot, without)
+            return await fold_history(store, self._conversation, until=at - 1, without=reverted.versions)
+        known = {version for undo, versions in self._undos if undo < at for version in versions}
+        snapshot = Snapshot.model_validate_json(zlib.decompress(kept))
+        fold = await resumed(store, self._conversation, snapshot, {*known, *reverted.versions})
         async for _ in read_folding(store, self._conversation, fold, after=fold.version, until=at - 1):
             pass
         return fold

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     from timeline.events import Event, Payload
 
+_LEAST_EVENTS: Final = 1_000
+_SHARE: Final = 2
+"""Fewest events between two snapshots, and fewest for each block of the window."""
 _FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "superseded")
 
 
@@ -67,6 +70,15 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "stages": [[stage.stage, stage.label, stage.entered, stage.approved] for stage in window.stages],
         },
     )
+
+
+def is_due(fold: Fold, since: int) -> bool:
+    """Return whether a log of which there is a snapshot at version ``since`` is due for another one.
+
+    The distance grows with the window: what is written of it stays a small share of the log, and folding from one costs
+    no more than reading the window does.
+    """
+    return fold.version - since >= max(_LEAST_EVENTS, _SHARE * len(fold.stored))
 
 
 def counts_calls(snapshot: Snapshot) -> bool:
