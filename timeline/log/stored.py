@@ -128,6 +128,7 @@ class StoredLog:
         await store.append(
             conversation, events, expected=Expected.NO_STREAM, values=values, snapshot=take_snapshot(twin)
         )
+        twin.restored_from = twin.version
         return cls(store, twin, clock)
 
     async def redact_late(self, redacted: Sequence[BlockRedacted]) -> None:
