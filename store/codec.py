@@ -290,7 +290,7 @@ def encode_snapshot(snapshot: Snapshot) -> SnapshotDraft:
     if not 1 <= snapshot.window_start <= _LARGEST:
         raise InvalidBlock("snapshot", f"a window starts at version 1 or later, not {snapshot.window_start}")
     try:
-        body = canonical_json(snapshot.model_dump(mode="json"))
+        body = canonical_json({name: getattr(snapshot, name) for name in Snapshot.model_fields})
     except ValueError as error:
         raise InvalidBlock("snapshot", str(error)) from None
     return SnapshotDraft(snapshot.version, snapshot.window_start, body)

@@ -50,6 +50,7 @@ from .digests import Reversion, rows_of
 from .erasures import Erasing, check_forks_choice, erasure_report
 from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
 from .failures import checked_page, closed
+from .packing import packed_whole, unpacked_whole
 from .queries import QueryMixin
 from .removal import Bounds, bounds, named_in, type_left
 from .search.scanning import Scan, redacted_version, text_of
@@ -110,6 +111,8 @@ class _Log:
     first_version: int = 1
     snapshot: SnapshotDraft | None = None
     bases: dict[int, SnapshotDraft] = field(default_factory=dict)
+    waypoints: dict[int, bytes] = field(default_factory=dict)
+    """Bodies of its snapshots of the past, packed, by version."""
     rows: list[Row] = field(default_factory=list)
     links: list[Linked] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
@@ -304,7 +307,14 @@ class _Log:
                 self.snapshot = new
             if self.bases.get(draft.version) is draft:
                 self.bases[draft.version] = new
+        for version in self.waypoints:
+            self.waypoints[version] = packed_whole(encode_snapshot(change(self.waypoint(version))).body)
         return done
+
+    def waypoint(self, version: int) -> Snapshot:
+        """Return its own snapshot of the past at a version."""
+        body = unpacked_whole(self.waypoints[version])
+        return decode_snapshot(self.id, body, sha256_hex(body), _WHERE)
 
     def keep_base(self, within: Bounds) -> None:
         """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
@@ -312,6 +322,7 @@ class _Log:
             newest = self.snapshot.version
             self.bases = {v: s for v, s in self.bases.items() if not within.first - 1 <= v < newest}
             self.bases.setdefault(newest, self.snapshot)
+            self.waypoints = {v: w for v, w in self.waypoints.items() if v >= newest}
             self.first_version = max(self.first_version, within.last + 1)
 
 
@@ -407,6 +418,7 @@ class MemoryStore(QueryMixin):
         log.updated_at = batch.drafts[-1].at
         if batch.snapshot is not None:
             log.snapshot, log.window_start = batch.snapshot, batch.snapshot.window_start
+            log.waypoints[batch.snapshot.version] = packed_whole(batch.snapshot.body)
         self._values.update(batch.values)
         if batch.conversation not in self._logs:
             self._logs[batch.conversation] = log
@@ -592,6 +604,26 @@ class MemoryStore(QueryMixin):
         log = self._log(conversation)
         log.snapshot = None if snapshot is None else encode_snapshot(snapshot)
         log.window_start = 1 if snapshot is None else snapshot.window_start
+
+    async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
+        """Read the newest snapshot of the past up to a version; see `EventStore.load_waypoint`."""
+        log = self._log(conversation)
+        near = ((v, part) for part, last in log.lineage() for v in part.waypoints if after < v <= min(last, until))
+        version, part = max(near, key=lambda found: found[0], default=(0, log))
+        return part.waypoint(version) if version else None
+
+    async def waypoints(self, conversation: str) -> list[int]:
+        """Return the versions of a conversation's own snapshots of the past, rising."""
+        return sorted(self._log(conversation).waypoints)
+
+    async def replace_waypoints(
+        self, conversation: str, snapshots: Sequence[Snapshot], *, dropped: Collection[int] = ()
+    ) -> None:
+        """Keep snapshots of the past in the places of others; see `Proofs.replace_waypoints`."""
+        log = self._log(conversation)
+        for version in dropped:
+            log.waypoints.pop(version, None)
+        log.waypoints |= {one.version: packed_whole(encode_snapshot(one).body) for one in snapshots}
 
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""

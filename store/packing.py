@@ -31,6 +31,7 @@ _DICTIONARY: Final = (
 )
 _DICTIONARIES: Final[Mapping[int, bytes]] = {_FORM: _DICTIONARY}
 _LEVEL: Final = 1
+_LEVEL_OF_LONG: Final = 4
 _BITS: Final = 13
 """A window of 8 KB: with the usual 32 KB, making room for it would take longer than packing a payload."""
 _MEMORY: Final = 7
@@ -43,6 +44,19 @@ def packed(payload: bytes) -> bytes | None:
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -_BITS, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _DICTIONARY)
     body = bytes((_FORM,)) + packer.compress(payload) + packer.flush()
     return body if len(body) <= len(payload) * _WORTH else None
+
+
+def packed_whole(text: str) -> bytes:
+    """Pack a long text, such as a snapshot, which needs no dictionary."""
+    return zlib.compress(text.encode(), _LEVEL_OF_LONG)
+
+
+def unpacked_whole(body: object) -> str:
+    """Read a long text that was packed; empty for a damaged one, whose checksum then reports the damage."""
+    try:
+        return zlib.decompress(body).decode(errors="replace")  # type: ignore[arg-type] # whatever the column holds
+    except (zlib.error, TypeError):
+        return ""
 
 
 def unpacked(body: bytes) -> str:

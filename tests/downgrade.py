@@ -20,7 +20,8 @@ def unpack(connection: sqlite3.Connection) -> None:
 
 
 def _unchain(connection: sqlite3.Connection) -> None:
-    connection.execute("DROP TABLE erased")
+    for table in ("waypoints", "erased"):
+        connection.execute(f"DROP TABLE {table}")
     connection.execute("DROP INDEX conversations_unchained")
     connection.execute("ALTER TABLE conversations DROP COLUMN head")
     for column in ("salt", "c", "link"):

@@ -434,6 +434,24 @@ class Proofs(Protocol):
         """
         ...
 
+    async def waypoints(self, conversation: str) -> list[int]:
+        """Return the versions of the snapshots of the past that a conversation has itself, rising.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def replace_waypoints(
+        self, conversation: str, snapshots: Sequence[Snapshot], *, dropped: Collection[int] = ()
+    ) -> None:
+        """Keep snapshots of the past, in the places of those of the same versions; drop those of some versions.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
     async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
         """Put a snapshot of the log in the place of the stored one; None removes it, and the window begins at 1.
 
@@ -538,6 +556,18 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
 
         Raises:
             ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
+        """Read the newest snapshot of the past with ``after < version <= until``; None where there is none.
+
+        Every snapshot that came with an append is kept as one, until a scavenge removes what it was made of. It is the
+        fold of the log as it was then. A fork's may be its parent's.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            StoreCorrupt: it is damaged; `timeline repair` makes it anew.
         """
         ...
 

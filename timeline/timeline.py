@@ -320,7 +320,7 @@ class Timeline(TimelineView):
         """Return the conversation as it was at a version, read-only; its clock is stopped at that version's time.
 
         It has the policy that was in force then; a handle with a policy of its own keeps that one. The cost is that of
-        reading the log up to that version.
+        opening the conversation there: it is folded from the nearest snapshot of the past.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
@@ -1306,7 +1306,7 @@ class Timeline(TimelineView):
 
         Afterwards nothing is compacted automatically, whatever policy a handle works under, until `compact` is called
         or `use_policy` changes the policy; a render over the budget reports that. The compaction's previews go with it;
-        other hides are decisions of their own and stay. The cost is that of reading the whole log.
+        other hides are decisions of their own and stay. The cost is that of reading the log from the compaction on.
 
         Args:
             version: version of the compaction's event; the newest compaction in force by default.
@@ -1338,6 +1338,9 @@ class Timeline(TimelineView):
         await self._conversation.catch_up()
 
         async def choose() -> list[int]:
+            newest = self.window.summary
+            if version is None and newest is not None:
+                return [newest.version]  # nothing covers it
             standing = await standing_compactions(self._store, self.id)
             return versions_to_revert(self.id, standing, version, cascade=cascade)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from ..sqlite import statements
-from . import chain, create, digests, erasures, facts, forks, identity, packing, rare, retention
+from . import chain, create, digests, erasures, facts, forks, identity, packing, rare, retention, waypoints
 
 if TYPE_CHECKING:
     import sqlite3
@@ -31,6 +31,7 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("make room for packed payloads", packing.apply),
     ("make room for the chain", chain.apply),
     ("remember erased conversations", erasures.apply),
+    ("keep snapshots of the past", waypoints.apply),
 )
 """The steps in order; the first has number 1. A released step is never changed."""
 

@@ -23,7 +23,7 @@ from .. import append_rules
 from ..codec import seal_of
 from ..digests import rows_of
 from ..failures import CommitFailed
-from . import digest_rows, facts, statements
+from . import digest_rows, facts, statements, waypoints
 from .inserting import insert_rows
 from .log_head import NOWHERE, SQLiteLog
 
@@ -108,6 +108,7 @@ def insert(
             version, window_start, body = batch.snapshot
             connection.execute(statements.REPLACE_SNAPSHOT, (log.key, version, body, sha256_hex(body)))
             connection.execute(statements.UPDATE_WINDOW_START, (window_start, log.key))
+            waypoints.write(connection, log.key, batch.conversation, batch.snapshot)
         parameters += rows(batch, log, first)
     position = insert_rows(connection, statements.INSERT_EVENTS, parameters)
     position -= sum([len(part.batch.drafts) for part in placed])

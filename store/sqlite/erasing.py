@@ -96,6 +96,7 @@ def _erase_one(  # noqa: PLR0917 - the parts of a row
     counts["facts"] += connection.execute(statements.DROP_FACTS, (key,)).rowcount
     counts["snapshots"] += connection.execute(statements.DROP_SNAPSHOT, (key,)).rowcount
     counts["snapshots"] += connection.execute(statements.DROP_ALL_BASES, (key,)).rowcount
+    connection.execute(statements.DROP_ALL_WAYPOINTS, (key,))
     counts["payloads"] += connection.execute(statements.DROP_EVENTS, (key,)).rowcount
     counts["conversations"] += connection.execute(statements.DROP_CONVERSATION, (key,)).rowcount
     connection.execute(statements.ADD_ERASED, (id_, at, reason))

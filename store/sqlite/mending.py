@@ -20,7 +20,7 @@ from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
 from ..digests import rows_of
-from . import conversation_rows, digest_rows, statements
+from . import conversation_rows, digest_rows, statements, waypoints
 from .facts import proof_of, reach
 from .removing import PROOF, RETENTION
 from .search import FORM as SEARCH_FORM
@@ -455,6 +455,7 @@ _PARTS: Final[dict[str, Callable[[sqlite3.Connection], list[Finding]]]] = {
     "settings": _settings,
     "conversations": conversation_rows.mend,
     "snapshots": _snapshots,
+    "waypoints": waypoints.mend,
     "values": _values,
     "digests": _digests,
     "facts": _facts,

@@ -93,6 +93,7 @@ def _keep_base(connection: sqlite3.Connection, key: int, within: Bounds, snapsho
     """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
     connection.execute(statements.ADD_BASE, (key, *snapshot))
     connection.execute(statements.DROP_BASES, (key, within.first - 1, snapshot[0]))
+    connection.execute(statements.DROP_WAYPOINTS, (key, snapshot[0]))
     connection.execute(statements.RAISE_FIRST, (within.last + 1, key))
 
 

@@ -20,7 +20,7 @@ from timeline.frozen import sha256_hex
 from ..codec import decode_snapshot, encode_snapshot, tokens_of
 from ..digests import rows_of
 from ..removal import named_in
-from . import digest_rows, facts, statements
+from . import digest_rows, facts, statements, waypoints
 from .appending import append_within
 from .log_head import NOWHERE, SQLiteLog
 from .removing import note_size
@@ -67,6 +67,7 @@ def rewrite(
             for version in part.blocks:
                 done["facts"] += facts.forget(connection, log.key, version)
             done["snapshots"] += _rewrite_snapshots(connection, log.key, part, where)
+            waypoints.rewrite(connection, log.key, part.conversation, part.snapshot, where)
             if part.title is not None:
                 done["titles"] += connection.execute(statements.SET_TITLE, (part.title, log.key)).rowcount
             append_within(connection, batch)

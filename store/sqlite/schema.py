@@ -126,6 +126,23 @@ class BaseRow(Stored, table=True):
     checksum: str = Field(sa_type=Text)
 
 
+class WaypointRow(Stored, table=True):
+    """A snapshot of a moment of the past, to fold from there. It can be made of the log anew, unlike a base.
+
+    The body is packed, and the checksum is over the id of the conversation and the unpacked body.
+    """
+
+    __tablename__: ClassVar[Any] = "waypoints"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    conversation: int = Field(
+        primary_key=True, foreign_key="conversations.key", sa_column_kwargs={"autoincrement": False}
+    )
+    version: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    body: bytes = Field(sa_type=LargeBinary)
+    checksum: str = Field(sa_type=Text)
+
+
 class SettingRow(Stored, table=True):
     """A setting of the store: its ``retention``, the ``turn`` to scavenge, and the size while a ``shrink`` is due."""
 
@@ -287,6 +304,7 @@ TABLES: Final = (
     EventRow,
     SnapshotRow,
     BaseRow,
+    WaypointRow,
     SettingRow,
     ValueRow,
     CompactionRow,

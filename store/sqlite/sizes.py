@@ -27,6 +27,7 @@ _TABLES: Final = {
     "facts_progress": "facts",
     "snapshots": "snapshots",
     "bases": "snapshots",
+    "waypoints": "snapshots",
 }
 _PAGES: Final = "SELECT name, sum(pgsize) FROM dbstat GROUP BY name"
 _INDEXES: Final = "SELECT name FROM sqlite_schema WHERE type = 'index'"

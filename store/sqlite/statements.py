@@ -70,6 +70,7 @@ INSERT_CONVERSATION: Final = (
 UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ?, head = ? WHERE key = ?"
 UPDATE_WINDOW_START: Final = "UPDATE conversations SET window_start = ? WHERE key = ?"
 REPLACE_SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
+ADD_WAYPOINT: Final = "INSERT OR REPLACE INTO waypoints (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
 INSERT_VALUES: Final = "INSERT OR IGNORE INTO stored_values (hash, text) VALUES (?, ?)"
 _INSERT_EVENTS = (
     "INSERT INTO events (conversation, version, event_id, type, schema_version, at, path, turn_id, tokens, payload,"
@@ -128,6 +129,12 @@ INFO: Final = f"SELECT {_INFO} FROM conversations WHERE id = ?"
 INFO_AND_SNAPSHOT: Final = (
     f"SELECT {_INFO}, s.body, s.checksum FROM conversations"
     " LEFT JOIN snapshots AS s ON s.conversation = conversations.key WHERE id = ?"
+)
+NEAREST_WAYPOINT: Final = (
+    f"{_LINEAGE}SELECT near.id, w.version, w.body, w.checksum FROM (SELECT l.key AS key, l.id AS id,"
+    " (SELECT max(n.version) FROM waypoints AS n WHERE n.conversation = l.key AND n.version > ?"
+    " AND n.version <= min(l.last, ?)) AS newest FROM lineage AS l ORDER BY newest DESC LIMIT 1) AS near"
+    " CROSS JOIN waypoints AS w ON w.conversation = near.key AND w.version = near.newest"
 )
 CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE key > ? ORDER BY key LIMIT ?"
 
@@ -225,6 +232,7 @@ OWN_OPENINGS: Final = (
 )
 ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
+DROP_WAYPOINTS: Final = "DELETE FROM waypoints WHERE conversation = ? AND version < ?"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
 TO_REMOVE: Final = (
     f"SELECT position, version, {PAYLOAD}, type, path, link, salt, checksum, c FROM events"
@@ -285,6 +293,12 @@ SNAPSHOTS_OF: Final = "SELECT version, body, checksum FROM snapshots WHERE conve
 SET_SNAPSHOT: Final = "UPDATE snapshots SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
 BASES_OF: Final = "SELECT version, body, checksum FROM bases WHERE conversation = ?"
 SET_BASE: Final = "UPDATE bases SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
+ALL_WAYPOINTS: Final = (
+    "SELECT w.conversation, c.id, w.version FROM waypoints AS w LEFT JOIN conversations AS c ON c.key = w.conversation"
+)
+WAYPOINT_VERSIONS: Final = "SELECT version FROM waypoints WHERE conversation = ? ORDER BY version"
+WAYPOINT: Final = "SELECT body, checksum FROM waypoints WHERE conversation = ? AND version = ?"
+DROP_WAYPOINT: Final = "DELETE FROM waypoints WHERE conversation = ? AND version = ?"
 ERASED: Final = "SELECT at, reason FROM erased WHERE id = ?"
 ADD_ERASED: Final = "INSERT OR IGNORE INTO erased (id, at, reason) VALUES (?, ?, ?)"
 NEWEST_RETENTION: Final = (
@@ -307,6 +321,7 @@ PULL_FACTS_PROGRESS: Final = (
 DROP_FACTS: Final = "DELETE FROM facts WHERE conversation = ?"
 DROP_SNAPSHOT: Final = "DELETE FROM snapshots WHERE conversation = ?"
 DROP_ALL_BASES: Final = "DELETE FROM bases WHERE conversation = ?"
+DROP_ALL_WAYPOINTS: Final = "DELETE FROM waypoints WHERE conversation = ?"
 DROP_CONVERSATION: Final = "DELETE FROM conversations WHERE key = ?"
 _COPIED = "version, event_id, type, schema_version, at, path, turn_id, tokens"
 ROWS_OF_EVENTS: Final = (

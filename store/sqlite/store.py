@@ -58,7 +58,7 @@ from ..failures import (
     store_error,
 )
 from ..queries import QueryMixin
-from . import statements
+from . import statements, waypoints
 from .appending import append_nothing
 from .connection import check_not_inherited, know_packed
 from .erasing import erase
@@ -486,6 +486,30 @@ class SQLiteStore(QueryMixin):
         """Put a snapshot of the log in the place of the stored one; see `Proofs.replace_snapshot`."""
         draft = None if snapshot is None else encode_snapshot(snapshot)
         await self._do(partial(replace_snapshot, key=await self._key(conversation), draft=draft))
+
+    async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
+        """Read the newest snapshot of the past up to a version; see `EventStore.load_waypoint`."""
+        rows = await self._rows(statements.NEAREST_WAYPOINT, conversation, after, until)
+        if not rows:
+            await self._key(conversation)
+            return None
+        owner, *row = rows[0]
+        return waypoints.read(owner, tuple(row), str(self.file))
+
+    async def waypoints(self, conversation: str) -> list[int]:
+        """Return the versions of a conversation's own snapshots of the past, rising."""
+        rows = await self._rows(statements.WAYPOINT_VERSIONS, await self._key(conversation))
+        return [version for (version,) in rows]
+
+    async def replace_waypoints(
+        self, conversation: str, snapshots: Sequence[Snapshot], *, dropped: Collection[int] = ()
+    ) -> None:
+        """Keep snapshots of the past in the places of others; see `Proofs.replace_waypoints`."""
+        drafts = [encode_snapshot(snapshot) for snapshot in snapshots]
+        key = await self._key(conversation)
+        await self._do(
+            partial(waypoints.replace, key=key, conversation=conversation, drafts=drafts, gone=tuple(dropped))
+        )
 
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""

@@ -26,6 +26,7 @@ pytest.register_assert_rewrite(
             "scavenging",
             "forgetting",
             "faults",
+            "waypoints",
         )
     )
 )
@@ -43,6 +44,7 @@ from .repeats import RepeatContract  # noqa: E402 - after the asserts were annou
 from .samples import block_event, compaction, event, events, fork  # noqa: E402 - after the asserts were announced
 from .scavenging import ScavengeContract  # noqa: E402 - after the asserts were announced
 from .searches import SearchContract  # noqa: E402 - after the asserts were announced
+from .waypoints import WaypointContract  # noqa: E402 - after the asserts were announced
 
 __all__ = ["StoreContract", "block_event", "cancelled_at", "compaction", "event", "events", "fork"]
 
@@ -59,5 +61,6 @@ class StoreContract(
     ForgetContract,
     ChainContract,
     FaultContract,
+    WaypointContract,
 ):
     """Every sentence of `EventStore`'s docstrings as a test. Subclasses override `make_store`."""

@@ -11,10 +11,11 @@ from tests.invariants.hide_checks import check_batches, check_guards, check_unto
 from tests.invariants.playing import AT, play, read_log
 from tests.invariants.strategies import Compact
 from tests.invariants.wires import check_anthropic, check_openai_chat
+from timeline.audit.past import past_of
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
 from timeline.frozen import canonical_json
-from timeline.log.history import fold_history
+from timeline.log.history import fold_history, fold_near
 from timeline.planning.account import Tail
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import Projector
@@ -187,6 +188,19 @@ class Watched:
             check_batches(log, self.timeline.policy)
         report = await self.timeline.verify()
         assert report.ok, report.problems
+        await check_near(self.store, self.timeline.id)
+
+
+async def check_near(store: EventStore, id_: str) -> None:
+    """Folding from the nearest snapshot of the past gives what folding the whole log gives (design: Invariants, 7)."""
+    past = await past_of(store, id_)
+    assert (past.problem, past.wrong, past.beyond) == ("", [], [])
+    last = (await store.info(id_)).version
+    kept = await store.waypoints(id_)
+    for version in {1, last, *(v + d for v in kept[-4:] for d in (-1, 0, 1) if 1 <= v + d <= last)}:
+        near, whole = [await fold(store, id_, until=version) for fold in (fold_near, fold_history)]
+        assert near.at == whole.at
+        check_same_fold(near, whole)
 
 
 def check_same(dry: Outcome, wet: Outcome) -> None:

@@ -28,7 +28,7 @@ from timeline.errors import CallNotFound, CallUnavailable, ContextUnavailable
 from timeline.events import CompactionReverted, ContextRendered, ModelCalled, appended_block
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
-from timeline.log.history import CALLED, base_fold, fold_history
+from timeline.log.history import CALLED, base_fold, fold_near
 from timeline.projection.cache_break import Cause
 from timeline.projection.diff import PrefixBreaks
 from timeline.projection.project import Projector
@@ -386,7 +386,7 @@ async def _rebuilding(
             event = await anext(reader)
             if isinstance(event.payload, CompactionReverted):
                 # The fold goes on without the undone compactions, as the log's own does: fold again up to here.
-                fold = await fold_history(store, conversation, until=event.version - 1, without=event.payload.versions)
+                fold = await fold_near(store, conversation, until=event.version - 1, without=event.payload.versions)
             fold.apply(event.version, event.at, event.payload)
         try:
             yield context.version, rebuilt(conversation, context, fold.window, values, projector)

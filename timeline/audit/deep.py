@@ -8,25 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.audit.past import past_of
 from timeline.audit.verify import VerifyReport, verify
-from timeline.errors import HistoryUnavailable, StoreCorrupt
-from timeline.fold.fold import HistoryNeeded
-from timeline.fold.snapshot import take_snapshot
 from timeline.frozen import Frozen
-from timeline.log.history import fold_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from timeline.ports import EventStore, Finding, Snapshot
+    from timeline.audit.past import Past
+    from timeline.ports import EventStore, Finding
 
 
 class Difference(Frozen):
     """Something of a store that is not as the log has it.
 
     Attributes:
-        what: ``file``, ``schema``, ``settings``, ``conversations``, ``snapshots``, ``bases``, ``values``, ``digests``,
-            ``facts``, ``search`` or ``references``.
+        what: ``file``, ``schema``, ``settings``, ``conversations``, ``snapshots``, ``waypoints`` (snapshots of
+            the past), ``bases``, ``values``, ``digests``, ``facts``, ``search`` or ``references``.
         problem: what is wrong.
         derivable: whether `repair` makes it anew; everything else has to come from a backup.
     """
@@ -74,7 +72,8 @@ async def verify_deep(store: EventStore, *, on_progress: Callable[[int], None] =
     reports = []
     for id_ in [info.id async for info in store.conversations()]:
         reports.append(await verify(store, id_))
-        differences = _with_snapshot(differences, id_, *await _snapshot(store, id_))
+        past = await past_of(store, id_)
+        differences = [*_with_snapshot(differences, id_, past), *_of_past(id_, past)]
         on_progress(len(reports))
     ok = not differences and all(report.ok for report in reports)
     return DeepReport(ok=ok, differences=tuple(differences), conversations=tuple(reports))
@@ -95,10 +94,13 @@ async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
     """
     found = _differences(await (store.examine() if dry_run else store.mend()))
     for id_ in [info.id async for info in store.conversations()]:
-        made, problem = await _snapshot(store, id_)
-        found = _with_snapshot(found, id_, made, problem)
-        if made is not None and _of_snapshot(found, id_) and not dry_run:
-            await store.replace_snapshot(id_, made)
+        past = await past_of(store, id_)
+        found = [*_with_snapshot(found, id_, past), *_of_past(id_, past), *_lacking(id_, past)]
+        if not dry_run:
+            if past.made is not None and _of_snapshot(found, id_):
+                await store.replace_snapshot(id_, past.made)
+            if past.anew or past.beyond:
+                await store.replace_waypoints(id_, past.anew, dropped=past.beyond)
     mended = tuple(each for each in found if each.derivable)
     return RepairReport(done=not dry_run, mended=mended, left=tuple(each for each in found if not each.derivable))
 
@@ -107,50 +109,33 @@ def _differences(findings: Iterable[Finding]) -> list[Difference]:
     return [Difference(what=f.what, problem=f.problem, derivable=f.derivable) for f in findings]
 
 
-def _with_snapshot(
-    differences: Sequence[Difference], id_: str, made: Snapshot | None, problem: str
-) -> list[Difference]:
+def _with_snapshot(differences: Sequence[Difference], id_: str, past: Past) -> list[Difference]:
     """Add what was found of a conversation's snapshot, where the store did not find it already.
 
     What the store found can be made anew only where there is a log to make it from.
     """
     known = _of_snapshot(differences, id_)
-    if known and made is None:
+    if known and past.made is None:
         return [each.model_copy(update={"derivable": False}) if each in known else each for each in differences]
-    new = [Difference(what="snapshots", problem=problem, derivable=True)] if problem and not known else []
+    new = [] if known or not past.problem else [Difference(what="snapshots", problem=past.problem, derivable=True)]
     return [*differences, *new]
+
+
+def _of_past(id_: str, past: Past) -> list[Difference]:
+    problem = "that of {!r} at version {} is not what the log gives"
+    return [
+        Difference(what="waypoints", problem=problem.format(id_, version), derivable=True)
+        for version in sorted([*past.wrong, *past.beyond])
+    ]
+
+
+def _lacking(id_: str, past: Past) -> list[Difference]:
+    """Return what only a repair makes: nothing is wrong without it, but the past is far from where folding begins."""
+    if not past.lacking:
+        return []
+    problem = f"{id_!r} lacks {past.lacking} snapshots of its past, from which it is folded"
+    return [Difference(what="waypoints", problem=problem, derivable=True)]
 
 
 def _of_snapshot(differences: Iterable[Difference], id_: str) -> list[Difference]:
     return [each for each in differences if each.what == "snapshots" and repr(id_) in each.problem]
-
-
-async def _snapshot(store: EventStore, id_: str) -> tuple[Snapshot | None, str]:
-    """Return the snapshot that the log gives at the version of the stored one, and how that differs; empty if not.
-
-    A snapshot of an earlier release says less; what it says is compared. Where the log itself cannot be folded, nothing
-    is said of its snapshot: that must not be lost with what it was made of.
-    """
-    try:
-        stored = (await store.load_window(id_)).snapshot
-    except StoreCorrupt as damage:
-        newest = await _newest(store, id_)
-        return newest, "" if newest is None else f"that of {id_!r} cannot be used: {damage}"
-    if stored is None:
-        return None, ""
-    try:
-        made = take_snapshot(await fold_history(store, id_, until=stored.version))
-    except (StoreCorrupt, HistoryUnavailable):
-        return None, ""
-    same = (made.version, made.window_start, made.blocks) == (stored.version, stored.window_start, stored.blocks)
-    if same and all(made.state.get(name) == value for name, value in stored.state.items()):
-        return stored, ""
-    return made, f"that of {id_!r} is not what the log gives at version {stored.version}"
-
-
-async def _newest(store: EventStore, id_: str) -> Snapshot | None:
-    """Return a snapshot of the end of the log; None where the log itself cannot be folded."""
-    try:
-        return take_snapshot(await fold_history(store, id_))
-    except (StoreCorrupt, HistoryUnavailable, HistoryNeeded):
-        return None

@@ -15,7 +15,7 @@ from timeline.events import BlockRedacted, ContextRendered
 from timeline.fold.counts import Recount, in_unit
 from timeline.fold.fold import HistoryNeeded
 from timeline.frozen import sha256_hex
-from timeline.log.history import base_fold, fold_past, restored
+from timeline.log.history import fold_near, fold_past, restored
 from timeline.planning.account import account_of, fixed_part, scaled
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Policy
@@ -222,7 +222,10 @@ async def _windows(store: EventStore, conversation: str, versions: Collection[in
         shown = [event for event in stored.events if event.version <= snapshot.version]
         fold = await restored(store, conversation, snapshot, shown)
     else:
-        fold = await base_fold(store, conversation, until=min(versions))
+        try:
+            fold = await fold_near(store, conversation, until=min(versions))
+        except HistoryUnavailable:  # one by one: some of them may still be there
+            return {version: await _window(store, conversation, version) for version in versions}
     windows = {version: fold.window for version in versions if version == fold.version}
     try:
         async for event in store.read(conversation, after=fold.version, until=max(versions)):

@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from timeline.audit.calls import proved_body, recorded_calls
+from timeline.audit.pairing import Pairing
 from timeline.audit.proof import Proof, prove
 from timeline.audit.replay import RecordedContext, overwritten_blocks, rebuild, recorded_values, without_proof
-from timeline.blocks import ToolResult
+from timeline.audit.ways_back import WaysBack
 from timeline.errors import CallUnavailable, ContextUnavailable, StoreCorrupt
 from timeline.events import (
     NOBODY,
@@ -27,8 +28,8 @@ from timeline.events import (
 )
 from timeline.events.other_payloads import CompactionBoundary, PolicyOverridden
 from timeline.fold.fold import Fold
-from timeline.frozen import Frozen, sha256_hex
-from timeline.log.history import base_fold, fold_history, load_fold, reverted_versions
+from timeline.frozen import Frozen, begins_with, sha256_hex
+from timeline.log.history import base_fold, load_fold, reverted_versions, undos
 from timeline.planning.summary_requests import summary_due
 from timeline.projection.project import Projector
 
@@ -100,6 +101,7 @@ async def verify(store: EventStore, conversation: str, *, head: bytes | None = N
     info = await store.info(conversation)
     check = _Check(conversation)
     try:
+        check.ways_back = WaysBack(conversation, await undos(store, conversation))
         check.chain(await prove(store, conversation, kept_head=head))
         await check.policies(store)
         await check.go_on_from_base(store, info)
@@ -142,6 +144,8 @@ class _Check:
         self.first_version = 1
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
+        self.ways_back = WaysBack(conversation, ())
+        self.pairing = Pairing(self.blocks)
 
     def chain(self, proof: Proof) -> None:
         """Take the outcome of proving the log."""
@@ -230,9 +234,8 @@ class _Check:
         async for event in store.read(conversation, after=self.fold.version, until=until):
             if isinstance(event.payload, CompactionReverted):
                 # The fold goes on without the undone compactions, as the log's own does: fold again up to here.
-                self.fold = await fold_history(
-                    store, conversation, until=event.version - 1, without=event.payload.versions
-                )
+                self.fold = await self.ways_back.without(store, event.version, event.payload)
+            self.ways_back.keep(self.fold)
             self.event(event)  # first: a context was projected from the window at its version, this event included
             for rendered in renders.get(event.version, ()):
                 self.render(rendered, values)
@@ -340,7 +343,8 @@ class _Check:
             self.problem("replay", f"the context of version {rendered.version} is not what was recorded")
         for call in calls:
             self._request(call, neutral)
-        self._pairing(window, neutral)
+        for problem in self.pairing.problems(window, neutral):
+            self.problem("pairing", problem)
         self._prefix(rendered, neutral)
 
     def _request(self, call: RecordedCall, neutral: NeutralContext) -> None:
@@ -355,27 +359,12 @@ class _Check:
             else:
                 self.gap(gap.reason)
 
-    def _pairing(self, window: Window, neutral: NeutralContext) -> None:
-        """Check that no result is shown without its call, nor a call without its result (design: Invariants, 2)."""
-        shown = {entry.path: entry for entry in neutral.entries}
-        for item in window.items:
-            if not isinstance(item.block, ToolResult) or item.block.path not in shown or item.answers is None:
-                continue
-            if self.blocks.get(item.answers) not in shown and not shown[item.block.path].loose:
-                self.problem("pairing", f"{item.block.path} is shown without its call")
-        answered = {i.answers: i for i in window.items if i.answers is not None}
-        for item in window.items:
-            answer = answered.get(item.version)
-            if answer is not None and item.block.path in shown and answer.block.path not in shown:
-                self.problem("pairing", f"{item.block.path} is shown without its result")
-
     def _prefix(self, rendered: ContextRendered, neutral: NeutralContext) -> None:
         """Check that a render without a decision kept the bytes before the previous tail (design: Invariants, 8)."""
         key = (rendered.system, rendered.tools)
         if self.before is not None and self.before[0] == key:
             earlier = self.before[1]
-            same = all(a is b or a.hash == b.hash for a, b in zip(earlier, neutral.entries, strict=False))
-            if not same or len(neutral.entries) < len(earlier):
+            if not begins_with(neutral.entries, earlier) and not _begins_alike(neutral.entries, earlier):
                 self.problem("prefix", f"version {rendered.version}: bytes before the previous tail changed")
         self.before = (key, neutral.entries)
 
@@ -414,3 +403,7 @@ class _Check:
             problems=tuple(self.problems),
             **self.counts,
         )
+
+
+def _begins_alike(entries: Sequence[Entry], earlier: Sequence[Entry]) -> bool:
+    return len(entries) >= len(earlier) and all(a.hash == b.hash for a, b in zip(earlier, entries, strict=False))

@@ -61,6 +61,7 @@ class Fold:
         at: time of the last event applied; None before the first.
         recount: makes the window's figures; None leaves them as they were stored.
         start: the ratio of the figures before the provider reported any usage; None never scales them.
+        restored_from: version of the snapshot that it was restored from; 0 without one.
     """
 
     def __init__(self, conversation: str, without: Iterable[int] = (), *, readable: bool = True) -> None:
@@ -78,6 +79,7 @@ class Fold:
         self._window: Window | None = None
         self.recount: Recount | None = None
         self.start: float | None = None
+        self.restored_from = 0
         self._is_mixed = False
         self._shown: list[Item] | None = None
         """The items with the window's figures; None where they have to be made anew."""

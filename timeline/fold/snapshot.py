@@ -7,6 +7,7 @@ snapshot and the events after it equals the full fold (design: Invariants).
 from __future__ import annotations
 
 from dataclasses import astuple
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
@@ -26,7 +27,6 @@ from timeline.fold.stages import Stage
 from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, redacted
-from timeline.frozen import without_empty
 from timeline.ports import Snapshot
 
 if TYPE_CHECKING:
@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 
     from timeline.events import Event, Payload
 
+LEAST_EVENTS: Final = 1_000
+SHARE: Final = 2
+"""Fewest events between two snapshots, and fewest for each block of the window."""
 _FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "superseded")
+_flags: Final = attrgetter(*_FLAGS)
 
 
 def take_snapshot(fold: Fold) -> Snapshot:
@@ -67,6 +71,15 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "stages": [[stage.stage, stage.label, stage.entered, stage.approved] for stage in window.stages],
         },
     )
+
+
+def is_due(fold: Fold, since: int) -> bool:
+    """Return whether a log of which there is a snapshot at version ``since`` is due for another one.
+
+    The distance grows with the window: what is written of it stays a small share of the log, and folding from one costs
+    no more than reading the window does.
+    """
+    return fold.version - since >= max(LEAST_EVENTS, SHARE * len(fold.stored))
 
 
 def counts_calls(snapshot: Snapshot) -> bool:
@@ -120,18 +133,22 @@ def restore(
 
 
 def _dump_item(item: Item) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "version": item.version,
-        "place": item.place,
-        "tokens": item.tokens,
-        "response": item.response or None,
-        "answers": item.answers,
-        "changed_at": item.changed_at or None,
-        "undone_at": item.undone_at or None,
-        "replacement": None if item.replacement is None else item.replacement.model_dump(exclude_defaults=True),
-    }
-    flags = {name: True for name in _FLAGS if getattr(item, name)}
-    return without_empty({**fields, **flags})
+    """Return what a snapshot keeps of an item; nothing that is as in a new item. It runs for each block of a window."""
+    fields: dict[str, Any] = {"version": item.version, "place": item.place, "tokens": item.tokens}
+    if item.response:
+        fields["response"] = item.response
+    if item.answers is not None:
+        fields["answers"] = item.answers
+    if item.changed_at:
+        fields["changed_at"] = item.changed_at
+    if item.undone_at:
+        fields["undone_at"] = item.undone_at
+    if item.replacement is not None:
+        fields["replacement"] = item.replacement.model_dump(exclude_defaults=True)
+    for name, is_set in zip(_FLAGS, _flags(item), strict=True):
+        if is_set:
+            fields[name] = True
+    return fields
 
 
 def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, reported: Reported) -> None:
@@ -154,6 +171,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, 
         items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
+    fold.restored_from = snapshot.version
     fold.resume(
         snapshot.version,
         items=items,

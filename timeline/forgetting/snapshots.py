@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
+from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ContextRendered, UnknownPayload
 from timeline.events.other_payloads import StageEntered
+from timeline.fold.fold import count_of_unknown
 from timeline.frozen import compact_json
 
 if TYPE_CHECKING:
@@ -43,8 +44,10 @@ def snapshot_anew(snapshot: Snapshot, payloads: Mapping[int, Payload], values: M
 
 def _item(item: dict[str, Any], payloads: Mapping[int, Payload]) -> dict[str, Any]:
     own, decision = payloads.get(item["version"]), payloads.get(item.get("changed_at") or 0)
-    if isinstance(own, CompactionCompleted):
+    if isinstance(own, BlockAppended | CompactionCompleted):
         item = {**item, "tokens": own.tokens}
+    elif isinstance(own, UnknownPayload):
+        item = {**item, "tokens": count_of_unknown(own)[0]}
     if item.get("replacement") is not None and isinstance(decision, BlocksHidden):
         new = next((block for block in decision.blocks if block.version == item["version"]), None)
         if new is not None:

@@ -1,8 +1,8 @@
 """Fold a conversation from its stored events: from the snapshot, at a past version, or without compactions undone.
 
-A running agent folds from its snapshot on. The past, a fork and an undo read the log from its first version, so they
-cost as much as the history is long. Compactions are undone newest first: if a later summary covers an earlier one, the
-earlier one's blocks would come back inside a covered range.
+A running agent folds from its snapshot on. The past, a fork and an undo fold from the nearest snapshot of the past, so
+they cost what their window costs; what proves the log folds from its first version. Compactions are undone newest
+first: if a later summary covers an earlier one, the earlier one's blocks would come back inside a covered range.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
     try:
         fold = await restored(store, conversation, stored.snapshot, stored.events)
     except HistoryNeeded:  # an undo came without a snapshot: the blocks that it brings back are not at hand
-        return await fold_history(store, conversation)
+        return await fold_near(store, conversation)
     fold.at = stored.info.updated_at  # a snapshot of the newest event does not hold that event's time
     return fold
 
@@ -116,17 +116,82 @@ async def _is_whole(store: EventStore, conversation: str, until: int) -> bool:
 
 async def reverted_versions(store: EventStore, conversation: str, until: int | None = None) -> set[int]:
     """Return the versions of the compactions that were undone, up to a version of the log."""
-    versions: set[int] = set()
-    async for event in store.read(conversation, until=until, types=["compaction.reverted"]):
-        if isinstance(event.payload, CompactionReverted):
-            versions.update(event.payload.versions)
-    return versions
+    return {version for _, versions in await undos(store, conversation, until) for version in versions}
+
+
+async def undos(store: EventStore, conversation: str, until: int | None = None) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the undos up to a version of the log, each with the versions of the compactions that it takes back."""
+    read = store.read(conversation, until=until, types=["compaction.reverted"])
+    return [(e.version, e.payload.versions) async for e in read if isinstance(e.payload, CompactionReverted)]
+
+
+async def fold_near(
+    store: EventStore, conversation: str, *, until: int | None = None, without: Collection[int] = ()
+) -> Fold:
+    """Fold a conversation as `fold_history` does, from the nearest snapshot of the past that is of the same fold.
+
+    The cost is that of the window there, and of the events since the snapshot. The snapshot is trusted, as that which
+    a conversation is opened from: `timeline verify --deep` compares both with the log.
+
+    Raises:
+        ConversationNotFound, HistoryUnavailable: as for `fold_history`.
+    """
+    info = await store.info(conversation)
+    last = info.version if until is None else min(until, info.version)
+    undone = await undos(store, conversation, last)
+    after = 0
+    if info.first_version > 1 and (base := await store.load_base(conversation, last)) is not None:
+        after = 0 if base.snapshot is None else base.snapshot.version
+    near = await _nearest(store, conversation, min([last, *(version - 1 for version in without)]), undone, after)
+    if near is None:
+        return await fold_history(store, conversation, until=until, without=without)
+    reverted = {*without, *(version for _, versions in undone for version in versions)}
+    fold = await resumed(store, conversation, near, reverted)
+    async for _ in read_folding(store, conversation, fold, after=fold.version, until=until):
+        pass
+    return fold
+
+
+async def _nearest(
+    store: EventStore, conversation: str, limit: int, undone: Sequence[tuple[int, tuple[int, ...]]], after: int
+) -> Snapshot | None:
+    """Return the newest snapshot of the past up to a version from which the log folds on through its undos.
+
+    A snapshot between a compaction and its undo went through the compaction, and cannot go on behind the undo.
+    """
+    spans = [(min(versions), at) for at, versions in undone]
+    while limit > after:
+        snapshot = await store.load_waypoint(conversation, limit, after=after)
+        if snapshot is None:
+            return None
+        through = [compacted for compacted, at in spans if compacted <= snapshot.version < at]
+        if not through:
+            return snapshot
+        limit = min(through) - 1
+    return None
+
+
+async def resumed(store: EventStore, conversation: str, snapshot: Snapshot, without: Collection[int] = ()) -> Fold:
+    """Restore the fold of a snapshot of the past.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        StoreCorrupt: the log does not hold what the snapshot names.
+    """
+    start, version = snapshot.window_start, snapshot.version
+    events = await store.read_versions(conversation, [block for block in snapshot.blocks if block < start])
+    events += [event async for event in store.read(conversation, after=start - 1, until=version)]
+    fold = await restored(store, conversation, snapshot, events, without)
+    newest = events[-1:] if events and events[-1].version == version else []
+    for event in newest or await store.read_versions(conversation, [version]):
+        fold.at = event.at
+    return fold
 
 
 async def fold_history(
     store: EventStore, conversation: str, *, until: int | None = None, without: Collection[int] = ()
 ) -> Fold:
-    """Fold a conversation from its first version up to ``until``, as it was then.
+    """Fold a conversation from its first version up to ``until``, as it was then, trusting nothing but its events.
 
     Where history was scavenged, it is folded from the snapshot that was kept then.
 
@@ -244,7 +309,7 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
         HistoryUnavailable: the log does not hold that version, or not all before it.
     """
     await check_version(store, conversation, version)
-    fold = await fold_history(store, conversation, until=version)
+    fold = await fold_near(store, conversation, until=version)
     if fold.version != version:  # its newest events were lost
         raise HistoryUnavailable(conversation, version, 1, fold.version)
     return fold

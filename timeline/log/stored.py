@@ -16,14 +16,14 @@ from timeline.blocks import stem
 from timeline.errors import ConversationNotFound, HistoryUnavailable, PathTaken, StoreLocked, VersionConflict
 from timeline.events import BlockRedacted, CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
 from timeline.fold.fold import HistoryNeeded
-from timeline.fold.snapshot import take_snapshot
+from timeline.fold.snapshot import is_due, take_snapshot
 from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import (
     asked_of,
     compactions_over,
     first_prompt,
-    fold_history,
+    fold_near,
     load_fold,
     record_within,
     standing_compactions,
@@ -68,6 +68,8 @@ class StoredLog:
         self._home = Home(f"conversation {fold.conversation!r}")
         self._lock = anyio.Lock()
         self._unnamed: Adopted | None = None
+        self._kept = 0
+        """Version of the newest snapshot that this log wrote."""
         self._queue = AppendQueue(self._append, self._lock)
 
     @classmethod
@@ -126,12 +128,13 @@ class StoredLog:
         await store.append(
             conversation, events, expected=Expected.NO_STREAM, values=values, snapshot=take_snapshot(twin)
         )
+        twin.restored_from = twin.version
         return cls(store, twin, clock)
 
     async def redact_late(self, redacted: Sequence[BlockRedacted]) -> None:
         """Append what its parent redacted while this fork was begun, with a snapshot that knows nothing of it."""
         async with self._lock:
-            self._replace_fold(await fold_history(self._store, self._fold.conversation))
+            self._replace_fold(await fold_near(self._store, self._fold.conversation))
             await self._write(_dated(redacted, self._time(None)), {}, snapshot=True)
 
     @property
@@ -204,8 +207,11 @@ class StoredLog:
             blocks = [(draft.block, at) for draft, at in zip(drafts, times, strict=True) if draft.block is not None]
             addressed = self._fold.address(blocks, avoid=avoid)
             events = _events(drafts, times, addressed, counter)
+            snapshot = self._due_snapshot()
             try:
-                await self._store.append(self._fold.conversation, events, expected=self._fold.version)
+                await self._store.append(
+                    self._fold.conversation, events, expected=self._fold.version, snapshot=snapshot
+                )
             except VersionConflict:
                 await self._follow()
             except PathTaken as error:
@@ -214,10 +220,15 @@ class StoredLog:
                 taken = next(b for b in addressed if b.path == error.path)
                 avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
             else:
+                self._kept = self._kept if snapshot is None else snapshot.version
                 _apply(self._fold, events)
                 notify(self._store, self._fold.conversation, events)
                 return addressed
         raise busy(self._fold.conversation)
+
+    def _due_snapshot(self) -> Snapshot | None:
+        """Return a snapshot of the log as it is, if the last one is far behind; it is written with the next append."""
+        return take_snapshot(self._fold) if is_due(self._fold, max(self._kept, self._fold.restored_from)) else None
 
     def _times(self, drafts: Sequence[Draft]) -> list[datetime]:
         """Return the time of each draft: its own, or that of this append, which is not before the event in front."""
@@ -304,6 +315,7 @@ class StoredLog:
             self._fold.conversation, events, expected=expected, values=values, snapshot=ahead
         )
         _apply(self._fold, events)
+        self._kept = self._kept if ahead is None else ahead.version
         notify(self._store, self._fold.conversation, events)
         return appended.first_version
 
@@ -324,7 +336,7 @@ class StoredLog:
                 versions = await choose()
                 last = self._fold.version
                 # Folded before anything is appended, since history that was scavenged refuses the undo.
-                fold = await fold_history(self._store, self._fold.conversation, until=last, without=versions)
+                fold = await fold_near(self._store, self._fold.conversation, until=last, without=versions)
                 if await self._settle(at):
                     continue  # the log is longer now
                 try:
@@ -396,7 +408,7 @@ class StoredLog:
         if not versions:
             return self._fold.copy(), decisions
         try:
-            fold = await fold_history(self._store, id_, until=self._fold.version, without=versions)
+            fold = await fold_near(self._store, id_, until=self._fold.version, without=versions)
         except HistoryUnavailable:
             _LOGGER.warning("conversation %s: what was abandoned stays in a summary, its originals are gone", id_)
             return self._fold.copy(), decisions
@@ -408,12 +420,14 @@ class StoredLog:
         event = NewEvent(id=event_id(at), at=at, payload=reverted)
         fold.apply(last + 1, at, reverted)
         await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
+        self._kept = fold.version
         self._replace_fold(fold)
 
     def _replace_fold(self, fold: Fold) -> None:
         """Go on from another fold of this log, with the same counter."""
         fold.count_as(self._fold)
         self._fold = fold
+        self._kept = max(self._kept, fold.restored_from)
 
     async def _settle(self, given: datetime | None) -> bool:
         """Name the policy of a log that names none, see `adopt`; return whether the log moved.

@@ -129,6 +129,7 @@ class Store(Twin):
     paths_taken = blocking(EventStore.paths_taken)
     known_ids = blocking(EventStore.known_ids)
     load_window = blocking(EventStore.load_window)
+    load_waypoint = blocking(EventStore.load_waypoint)
     info = blocking(EventStore.info)
     conversations = iterating(EventStore.conversations)
     read_all = iterating(EventStore.read_all)
@@ -155,6 +156,8 @@ class Store(Twin):
     chained = iterating(EventStore.chained)
     examine = blocking(EventStore.examine)
     mend = blocking(EventStore.mend)
+    waypoints = blocking(EventStore.waypoints)
+    replace_waypoints = blocking(EventStore.replace_waypoints)
     replace_snapshot = blocking(EventStore.replace_snapshot)
 
     def __getattr__(self, name: str) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.events import Covers, Event
-    from timeline.ports import ConversationInfo, EventStore, StoredWindow
+    from timeline.ports import ConversationInfo, EventStore, Snapshot, StoredWindow
     from timeline.queries import FactReach, FactRecord, Found, StoredDigest, StoredFact
 
 T = TypeVar("T")
@@ -89,6 +89,10 @@ class _ScopedStore:
     async def load_base(self, conversation: str, until: int | None = None) -> StoredWindow | None:
         stored = await self._within(conversation, self._store.load_base, until)
         return None if stored is None else replace(stored, info=self._without_parent(stored.info))
+
+    async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
+        self._check(conversation)
+        return await _told(self._store.load_waypoint(conversation, until, after=after))
 
     async def fact_record(self, conversation: str, *, covers: Covers | None = None, most: int = 200) -> FactRecord:
         self._check(conversation)

@@ -1,0 +1,103 @@
+"""Keep snapshots of the past on one SQLite connection: the functions that the writer thread runs.
+
+The log is folded from the nearest one, instead of from version 1. Each append that brings a snapshot leaves one. They
+are made of the log alone, so that a damaged one is dropped, and a repair makes it anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.errors import StoreCorrupt
+from timeline.frozen import sha256_hex
+from timeline.ports import Finding
+
+from ..codec import decode_snapshot, encode_snapshot
+from ..packing import packed_whole, unpacked_whole
+from . import statements
+from .transactions import transaction
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Sequence
+
+    from timeline.ports import Snapshot
+
+    from ..codec import SnapshotDraft
+
+
+def write(connection: sqlite3.Connection, key: int, conversation: str, draft: SnapshotDraft) -> None:
+    """Keep a snapshot, in the open transaction."""
+    row = (key, draft.version, packed_whole(draft.body), _checksum(conversation, draft.body))
+    connection.execute(statements.ADD_WAYPOINT, row)
+
+
+def read(conversation: str, row: tuple[int, bytes, str], where: str) -> Snapshot:
+    """Read the snapshot of a row: its version, its body and its checksum.
+
+    Raises:
+        StoreCorrupt: it is damaged, or of another conversation or version.
+    """
+    version, body, stored = row
+    text = unpacked_whole(body)
+    place = f"{where}: the snapshot of conversation {conversation!r} at version {version} is damaged"
+    if _checksum(conversation, text) != stored:
+        raise StoreCorrupt(f"{place}. `timeline repair` makes it anew.")
+    snapshot = decode_snapshot(conversation, text, sha256_hex(text), where)
+    if snapshot.version != version:
+        raise StoreCorrupt(f"{place}: it is of version {snapshot.version}. `timeline repair` makes it anew.")
+    return snapshot
+
+
+def replace(
+    connection: sqlite3.Connection, key: int, conversation: str, drafts: Sequence[SnapshotDraft], gone: Collection[int]
+) -> None:
+    """Keep snapshots in the places of others, and drop those of some versions.
+
+    Raises:
+        sqlite3.Error: the database failed; all are as they were.
+    """
+    with transaction(connection):
+        connection.executemany(statements.DROP_WAYPOINT, [(key, version) for version in gone])
+        for draft in drafts:
+            write(connection, key, conversation, draft)
+
+
+def rewrite(
+    connection: sqlite3.Connection, key: int, conversation: str, change: Callable[[Snapshot], Snapshot], where: str
+) -> int:
+    """Change the snapshots of a conversation, in the open transaction; return how many are others now.
+
+    A damaged one is dropped: it may quote what goes.
+    """
+    done = 0
+    for (version,) in connection.execute(statements.WAYPOINT_VERSIONS, (key,)).fetchall():
+        body, stored = connection.execute(statements.WAYPOINT, (key, version)).fetchone()
+        try:
+            old = read(conversation, (version, body, stored), where)
+        except StoreCorrupt:
+            done += connection.execute(statements.DROP_WAYPOINT, (key, version)).rowcount
+            continue
+        if (new := change(old)) != old:
+            write(connection, key, conversation, encode_snapshot(new))
+            done += 1
+    return done
+
+
+def mend(connection: sqlite3.Connection) -> list[Finding]:
+    """Drop those that are not as they were written; that one is the snapshot of its log, only a fold finds out."""
+    found = []
+    with transaction(connection):
+        for key, id_, version in connection.execute(statements.ALL_WAYPOINTS).fetchall():
+            body, stored = connection.execute(statements.WAYPOINT, (key, version)).fetchone()
+            try:
+                read(id_ or "", (version, body, stored), "")
+            except StoreCorrupt:
+                connection.execute(statements.DROP_WAYPOINT, (key, version))
+                problem = f"that of {id_!r} at version {version} is not as it was written"
+                found.append(Finding("waypoints", problem, derivable=True))
+    return found
+
+
+def _checksum(conversation: str, body: str) -> str:
+    return sha256_hex(f"{conversation}\n{body}")

@@ -1,0 +1,55 @@
+"""Check the pairing of calls and results in each context of a log, one after the other: `Pairing`.
+
+A context that continues the one before it can only break it with what is new, so that a context costs its growth.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.blocks import ToolResult
+from timeline.frozen import begins_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from timeline.fold.window import Item, Window
+    from timeline.wire.neutral import Entry, NeutralContext
+
+
+class Pairing:
+    """The pairs of the newest context.
+
+    Args:
+        paths: the path of each block of the log, by version; it grows while the log is read.
+    """
+
+    def __init__(self, paths: Mapping[int, str]) -> None:
+        self._paths = paths
+        self._items: Sequence[Item] = ()
+        self._entries: Sequence[Entry] = ()
+        self._shown: dict[str, Entry] = {}
+        self._calls: dict[int, Item] = {}
+
+    def problems(self, window: Window, neutral: NeutralContext) -> Iterator[str]:
+        """Return what is shown without its other half in a context (design: Invariants, 2)."""
+        if not (begins_with(window.items, self._items) and begins_with(neutral.entries, self._entries)):
+            self._items, self._entries, self._shown, self._calls = (), (), {}, {}
+        new = window.items[len(self._items) :]
+        self._shown.update((entry.path, entry) for entry in neutral.entries[len(self._entries) :])
+        self._calls.update((item.version, item) for item in new)
+        self._items, self._entries = window.items, neutral.entries
+        shown = self._shown
+        for item in new:
+            if item.answers is None:
+                continue
+            path, call = item.block.path, self._calls.get(item.answers)
+            if (
+                isinstance(item.block, ToolResult)
+                and path in shown
+                and self._paths.get(item.answers) not in shown
+                and not shown[path].loose
+            ):
+                yield f"{path} is shown without its call"
+            if call is not None and call.block.path in shown and path not in shown:
+                yield f"{call.block.path} is shown without its result"

@@ -1,0 +1,123 @@
+"""Fold a whole log once, and compare its stored snapshots with what it gives: `past_of`.
+
+It trusts none of them. What differs is made anew on the way, and so is what a long stretch of the log lacks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from timeline.audit.ways_back import WaysBack
+from timeline.errors import HistoryUnavailable, StoreCorrupt
+from timeline.events import CompactionReverted
+from timeline.fold.fold import HistoryNeeded
+from timeline.fold.snapshot import is_due, take_snapshot
+from timeline.log.history import base_fold, fold_history, undos
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from timeline.fold.fold import Fold
+    from timeline.ports import EventStore, Snapshot
+
+
+@dataclass(slots=True)
+class Past:
+    """What was found of the snapshots of a conversation.
+
+    Attributes:
+        made: the one that the log gives in the place of the stored one; None where nothing can be said.
+        problem: how the stored one differs; empty where it does not.
+        wrong: versions of snapshots of the past that differ.
+        beyond: versions of those that the log does not reach.
+        lacking: how many more are to be made.
+        anew: what is to be kept in the places of those that differ, and of those that lack.
+    """
+
+    made: Snapshot | None = None
+    problem: str = ""
+    wrong: list[int] = field(default_factory=list)
+    beyond: list[int] = field(default_factory=list)
+    lacking: int = 0
+    anew: list[Snapshot] = field(default_factory=list)
+
+
+async def past_of(store: EventStore, id_: str) -> Past:
+    """Compare the snapshots of a conversation with its log.
+
+    A snapshot of an earlier release says less; what it says is compared. Where the log itself cannot be folded, nothing
+    is said of its snapshots: they must not be lost with what they were made of.
+    """
+    past = Past()
+    stored: Snapshot | None = None
+    try:
+        stored = (await store.load_window(id_)).snapshot
+    except StoreCorrupt as damage:
+        past.made = await _newest(store, id_)
+        past.problem = "" if past.made is None else f"that of {id_!r} cannot be used: {damage}"
+    try:
+        await _compare(store, id_, past, stored)
+    except (StoreCorrupt, HistoryUnavailable, HistoryNeeded):
+        return Past(past.made, past.problem)
+    return past
+
+
+async def _compare(store: EventStore, id_: str, past: Past, stored: Snapshot | None) -> None:
+    left = set(await store.waypoints(id_))
+    since = 0
+    async for fold in _folded(store, id_):
+        version = fold.version
+        if stored is not None and version == stored.version:
+            past.made = take_snapshot(fold)
+            if not _same(past.made, stored):
+                past.problem = f"that of {id_!r} is not what the log gives at version {version}"
+        if version in left:
+            left.remove(version)
+            made, since = take_snapshot(fold), version
+            if not _same(made, await _waypoint(store, id_, version)):
+                past.wrong.append(version)
+                past.anew.append(made)
+        elif is_due(fold, since):
+            since, past.lacking = version, past.lacking + 1
+            past.anew.append(take_snapshot(fold))
+    past.beyond += sorted(left)
+
+
+async def _folded(store: EventStore, id_: str) -> AsyncIterator[Fold]:
+    """Fold the log, and return the fold at each version, beginning with the one from which it can be folded."""
+    ways_back = WaysBack(id_, await undos(store, id_))
+    fold = await base_fold(store, id_)
+    if fold.version:
+        yield fold
+    async for event in store.read(id_, after=fold.version):
+        if event.version != fold.version + 1:
+            raise HistoryUnavailable(id_, fold.version + 1, event.version, event.version)
+        if isinstance(event.payload, CompactionReverted):
+            fold = await ways_back.without(store, event.version, event.payload)
+        ways_back.keep(fold)
+        fold.apply(event.version, event.at, event.payload)
+        yield fold
+
+
+async def _waypoint(store: EventStore, id_: str, version: int) -> Snapshot | None:
+    try:
+        return await store.load_waypoint(id_, version, after=version - 1)
+    except StoreCorrupt:
+        return None  # the store's own examination reports the damage; here it is another one than the log's
+
+
+def _same(made: Snapshot, stored: Snapshot | None) -> bool:
+    return (
+        stored is not None
+        and (made.version, made.window_start, made.blocks) == (stored.version, stored.window_start, stored.blocks)
+        and all(made.state.get(name) == value for name, value in stored.state.items())
+    )
+
+
+async def _newest(store: EventStore, id_: str) -> Snapshot | None:
+    """Return a snapshot of the end of the log; None where the log itself cannot be folded."""
+    try:
+        return take_snapshot(await fold_history(store, id_))
+    except (StoreCorrupt, HistoryUnavailable, HistoryNeeded):
+        return None
