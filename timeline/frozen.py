@@ -6,13 +6,15 @@ import hashlib
 import json
 import math
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+T = TypeVar("T")
 
 
 class Frozen(BaseModel):
@@ -37,13 +39,39 @@ def unchecked(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> Fr
     return value
 
 
+class Grown(tuple[T, ...]):  # noqa: SLOT001 - a tuple can have no slots
+    """A tuple of what a list held at one time, which says what list that was: see `begins_with`.
+
+    The list only ever gets longer; where something else is done to it, it gets another ``line``. A copy is plain.
+
+    Args:
+        values: the list.
+        line: stands for the list as long as it only gets longer. Nothing else may have it.
+    """
+
+    line: object
+
+    def __new__(cls, values: Iterable[T], line: object) -> Self:  # noqa: D102 - see above
+        grown = super().__new__(cls, values)
+        grown.line = line
+        return grown
+
+    def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+
 def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:
     """Return whether values begin with ``known``.
 
-    Since the objects are frozen, anything derived from ``known`` then holds for that beginning. Python compares two
-    tuples object by object, and looks into two of them only where they are not one: so it is as quick as counting.
+    Since the objects are frozen, anything derived from ``known`` then holds for that beginning. Of two tuples of one
+    list the lengths decide. Python compares others object by object, and looks into two of them only where they are not
+    one: so it is as quick as counting.
     """
-    return values is known or tuple(values[: len(known)]) == tuple(known)
+    if values is known:
+        return True
+    if isinstance(values, Grown) and isinstance(known, Grown) and values.line is known.line:
+        return len(known) <= len(values)
+    return tuple(values[: len(known)]) == tuple(known)
 
 
 # Made once: json.dumps would make an encoder at every call, and these run several times a block.

@@ -39,6 +39,13 @@ class Encoders:
             self._continued[key] = _Continued(wire, context.model, parts)
         return self._continued[key].encode(context)
 
+    def ahead(self, context: NeutralContext) -> Encoders:
+        """Return encoders that have written a context in each form asked for so far, and leave these as they are."""
+        twin = Encoders()
+        for (wire, model), known in [*self._continued.items()]:
+            twin._continued[wire, model] = known.ahead(context.entries)
+        return twin
+
 
 class _Continued:
     """Encodes the contexts of one conversation, each from where the last one ended, in the bytes of the plain encoder.

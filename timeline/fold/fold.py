@@ -29,6 +29,7 @@ from timeline.fold.counts import Recount, in_unit
 from timeline.fold.state import NOTHING_YET
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Window, redacted, revealed
+from timeline.frozen import Grown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -81,6 +82,8 @@ class Fold:
         self._is_mixed = False
         self._shown: list[Item] | None = None
         """The items with the window's figures; None where they have to be made anew."""
+        self._line, self._shown_line = object(), object()
+        """Of the two lists of items, see `timeline.frozen.Grown`."""
 
     @property
     def is_mixed(self) -> bool:
@@ -97,11 +100,17 @@ class Fold:
         self.start = start
         self.recount = None if counter is None else Recount(counter, self.ratio)
         self._is_mixed = any(map(self._is_foreign, self._items))
-        self._window = self._shown = None
+        self._window = None
+        self._rewritten()
 
     def count_as(self, other: Fold) -> None:
         """Show figures as another fold does."""
         self.count_by(None if other.recount is None else other.recount.counter, other.start)
+
+    def counts_as(self, other: Fold) -> bool:
+        """Return whether it shows figures as another fold does."""
+        mine, its = self.recount, other.recount
+        return self.start == other.start and (mine and mine.counter) is (its and its.counter)
 
     @property
     def ratio(self) -> float:
@@ -210,7 +219,11 @@ class Fold:
     @property
     def stored(self) -> tuple[Item, ...]:
         """The window's items with the figures of the log, which a snapshot keeps."""
-        return tuple(self._items)
+        return Grown(self._items, self._line)
+
+    def _rewritten(self) -> None:
+        """Note that an item was replaced: what was derived from the items before holds no longer."""
+        self._shown, self._line = None, object()
 
     def _counted(self) -> tuple[Item, ...]:
         recount, ratio = self.recount, self.ratio
@@ -220,8 +233,8 @@ class Fold:
             self.recount = recount = recount.at(ratio)
             self._shown = None
         if self._shown is None:
-            self._shown = list(recount.items(self._items))
-        return tuple(self._shown)
+            self._shown, self._shown_line = list(recount.items(self._items)), object()
+        return Grown(self._shown, self._shown_line)
 
     def _is_foreign(self, item: Item) -> bool:
         return self.recount is not None and self.recount.is_foreign(item)
@@ -294,7 +307,7 @@ class Fold:
         for position, item in enumerate(self._items):
             if type(item.block) is StageDigest and (newest.in_tail or not item.in_tail):
                 self._items[position] = item._replace(superseded=True)
-                self._shown = None
+                self._rewritten()
 
     def _put(self, item: Item) -> None:
         self._index[item.version] = len(self._items)
@@ -324,10 +337,11 @@ class Fold:
         for position, item in enumerate(self._items):
             if type(item.block) is Reasoning and item.version > since:
                 self._items[position] = item._replace(undone_at=version)
-                self._shown = None
+                self._rewritten()
 
     def _rebuild(self, items: Sequence[Item]) -> None:
-        self._items, self._index, self._paths, self._is_mixed, self._shown = [], {}, {}, False, None
+        self._items, self._index, self._paths, self._is_mixed = [], {}, {}, False
+        self._rewritten()
         for item in items:
             self._put(item)
 
@@ -370,11 +384,11 @@ class Fold:
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items. A covered or unknown version is skipped: the decision came too late for it."""
+        self._rewritten()
         for version in versions:
             if (position := self._index.get(version)) is not None:
-                self._items[position] = change(self._items[position])
-                self._is_mixed = self._is_mixed or self._is_foreign(self._items[position])
-                self._shown = None
+                self._items[position] = item = change(self._items[position])
+                self._is_mixed = self._is_mixed or self._is_foreign(item)
 
 
 def count_of_unknown(payload: UnknownPayload) -> tuple[int, str]:

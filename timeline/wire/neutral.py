@@ -104,6 +104,12 @@ class EntryChain:
         self._entries: Sequence[Entry] = ()
         self._links: list[bytes] = []
 
+    def apart(self) -> EntryChain:
+        """Return a chain that goes on from here, and leaves this one as it is."""
+        twin = EntryChain()
+        twin._entries, twin._links = self._entries, [*self._links]
+        return twin
+
     def end(self, entries: Sequence[Entry]) -> bytes:
         """Return the last link; no bytes where there is no entry."""
         known = len(self._entries) if begins_with(entries, self._entries) else _same(self._entries, entries)
