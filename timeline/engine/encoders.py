@@ -78,6 +78,13 @@ class _Continued:
             self._settle()
             return self._parts.finish(context, self._writer.branch(), self._gatherer.items[self._settled :])
 
+    def ahead(self, entries: Sequence[Entry]) -> _Continued:
+        """Return an encoder that has written these entries, and leave this one as it is."""
+        twin = _Continued(self._wire, self._model, self._parts)
+        twin._take(entries)
+        twin._settle()
+        return twin
+
     def _restart(self) -> None:
         self._entries: Sequence[Entry] = ()
         self._gatherer = Gatherer()

@@ -71,6 +71,7 @@ class Fold:
         self.at: datetime | None = None
         self._without = frozenset(without)
         self._items: list[Item] = []
+        """Windows share it, as long as it only gets longer; a copy is changed in any other way."""
         self._index: dict[int, int] = {}
         self._paths: dict[str, int] = {}
         self._turns = Turns()
@@ -82,8 +83,6 @@ class Fold:
         self._is_mixed = False
         self._shown: list[Item] | None = None
         """The items with the window's figures; None where they have to be made anew."""
-        self._line, self._shown_line = object(), object()
-        """Of the two lists of items, see `timeline.frozen.Grown`."""
 
     @property
     def is_mixed(self) -> bool:
@@ -100,8 +99,7 @@ class Fold:
         self.start = start
         self.recount = None if counter is None else Recount(counter, self.ratio)
         self._is_mixed = any(map(self._is_foreign, self._items))
-        self._window = None
-        self._rewritten()
+        self._window = self._shown = None
 
     def count_as(self, other: Fold) -> None:
         """Show figures as another fold does."""
@@ -217,15 +215,16 @@ class Fold:
         return self._window
 
     @property
-    def stored(self) -> tuple[Item, ...]:
+    def stored(self) -> Sequence[Item]:
         """The window's items with the figures of the log, which a snapshot keeps."""
-        return Grown(self._items, self._line)
+        return Grown(self._items)
 
-    def _rewritten(self) -> None:
-        """Note that an item was replaced: what was derived from the items before holds no longer."""
-        self._shown, self._line = None, object()
+    def _change_items(self) -> list[Item]:
+        """Return the items to change one of them; windows from before keep theirs."""
+        self._items, self._shown = [*self._items], None
+        return self._items
 
-    def _counted(self) -> tuple[Item, ...]:
+    def _counted(self) -> Sequence[Item]:
         recount, ratio = self.recount, self.ratio
         if recount is None or (ratio == 1 and not self._is_mixed):
             return self.stored
@@ -233,8 +232,8 @@ class Fold:
             self.recount = recount = recount.at(ratio)
             self._shown = None
         if self._shown is None:
-            self._shown, self._shown_line = list(recount.items(self._items)), object()
-        return Grown(self._shown, self._shown_line)
+            self._shown = list(recount.items(self._items))
+        return Grown(self._shown)
 
     def _is_foreign(self, item: Item) -> bool:
         return self.recount is not None and self.recount.is_foreign(item)
@@ -304,10 +303,14 @@ class Fold:
 
         A block that an application appends takes no list out of the tail.
         """
-        for position, item in enumerate(self._items):
-            if type(item.block) is StageDigest and (newest.in_tail or not item.in_tail):
-                self._items[position] = item._replace(superseded=True)
-                self._rewritten()
+        older = [
+            (position, item)
+            for position, item in enumerate(self._items)
+            if type(item.block) is StageDigest and (newest.in_tail or not item.in_tail)
+        ]
+        items = self._change_items() if older else []
+        for position, item in older:
+            items[position] = item._replace(superseded=True)
 
     def _put(self, item: Item) -> None:
         self._index[item.version] = len(self._items)
@@ -334,14 +337,13 @@ class Fold:
 
     def _undo(self, version: int, *, since: int) -> None:
         """Mark the reasoning since an undone compaction: the summary that preceded it is no longer in the context."""
-        for position, item in enumerate(self._items):
+        items = self._change_items()
+        for position, item in enumerate(items):
             if type(item.block) is Reasoning and item.version > since:
-                self._items[position] = item._replace(undone_at=version)
-                self._rewritten()
+                items[position] = item._replace(undone_at=version)
 
     def _rebuild(self, items: Sequence[Item]) -> None:
-        self._items, self._index, self._paths, self._is_mixed = [], {}, {}, False
-        self._rewritten()
+        self._items, self._index, self._paths, self._is_mixed, self._shown = [], {}, {}, False, None
         for item in items:
             self._put(item)
 
@@ -384,10 +386,10 @@ class Fold:
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items. A covered or unknown version is skipped: the decision came too late for it."""
-        self._rewritten()
+        items = self._change_items()
         for version in versions:
             if (position := self._index.get(version)) is not None:
-                self._items[position] = item = change(self._items[position])
+                items[position] = item = change(items[position])
                 self._is_mixed = self._is_mixed or self._is_foreign(item)
 
 

@@ -210,9 +210,8 @@ class _Whole:
     """
 
     def __init__(self) -> None:
-        self.line = object()
         self.signatures = Signatures(())
-        self.items: tuple[Item, ...] = ()
+        self.items: Sequence[Item] = ()
         self.gone: set[int | None] = set()
         self.calls: set[int] = set()
         self.entries: list[Entry] = []
@@ -292,8 +291,7 @@ class Projector:
             model=window.model,
             kept_long=rule.kept_long,
         )
-        entries = Grown(whole.entries, whole.line)
-        return beside.model_copy(update={"entries": entries})  # checked when they were made, once each
+        return beside.model_copy(update={"entries": Grown(whole.entries)})  # checked when they were made, once each
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
         """Return the entries of a window, and for each entry the item that it shows."""
