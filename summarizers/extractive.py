@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import anyio.to_thread
+
 from timeline.ports import Summary
 
 from . import bullets, continuation, sections
@@ -50,6 +52,8 @@ _SHARES: Final = {
 }
 _LEAST: Final = 0.3
 """Least value of a point that is worth its tokens where there is room."""
+_LONG: Final = 20_000
+"""Characters from which on a request is read off the event loop: five milliseconds' worth."""
 _TASK_TOKENS: Final = 60
 """Tokens of a small cap that the task takes before the other sections."""
 NOTHING_SAID: Final = "Nothing that can be put in words was said."
@@ -65,7 +69,9 @@ class ExtractiveSummarizer:
 
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Summarise a request; the same request always gets the same text, and no request fails."""
-        return Summary(text=extract(request), summarizer=self.name)
+        size = sum(len(block.text) for block in request.blocks)
+        text = extract(request) if size < _LONG else await anyio.to_thread.run_sync(extract, request)
+        return Summary(text=text, summarizer=self.name)
 
 
 def extract(request: SummaryRequest) -> str:

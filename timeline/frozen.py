@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
+from itertools import islice
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
+
+T = TypeVar("T")
 
 
 class Frozen(BaseModel):
@@ -37,13 +41,72 @@ def unchecked(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> Fr
     return value
 
 
+class Grown(Sequence[T]):
+    """What a list held at one time, read-only and without a copy: see `begins_with`.
+
+    The list must only ever get longer; where something else is done to it, a copy has to take its place. A copy of this
+    is a tuple, and it equals the tuple and list of the same values.
+
+    Args:
+        values: the list.
+    """
+
+    __slots__ = ("end", "values")
+
+    def __init__(self, values: list[T]) -> None:
+        self.values, self.end = values, len(values)
+
+    def __len__(self) -> int:
+        return self.end
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self.values, self.end)
+
+    def __reversed__(self) -> Iterator[T]:
+        return reversed(self.values[: self.end])
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, place: int | slice) -> T | tuple[T, ...]:
+        if isinstance(place, slice):
+            return tuple(self.values[slice(*place.indices(self.end))])
+        if not -self.end <= place < self.end:
+            raise IndexError(place)
+        return self.values[place if place >= 0 else self.end + place]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Grown | tuple | list) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+    def grew_from(self, known: Sequence[object]) -> bool | None:
+        """Return whether it begins with what the same list held at another time; None for another list."""
+        if not isinstance(known, Grown) or known.values is not self.values:
+            return None
+        return known.end <= self.end
+
+
 def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:
     """Return whether values begin with ``known``.
 
-    Since the objects are frozen, anything derived from ``known`` then holds for that beginning. Python compares two
-    tuples object by object, and looks into two of them only where they are not one: so it is as quick as counting.
+    Since the objects are frozen, anything derived from ``known`` then holds for that beginning. Where both are what one
+    list held, the lengths decide. Python compares others object by object, and looks into two of them only where they
+    are not one: so it is as quick as counting.
     """
-    return values is known or tuple(values[: len(known)]) == tuple(known)
+    if values is known:
+        return True
+    if isinstance(values, Grown) and (grew := values.grew_from(known)) is not None:
+        return grew
+    return tuple(values[: len(known)]) == tuple(known)
 
 
 # Made once: json.dumps would make an encoder at every call, and these run several times a block.

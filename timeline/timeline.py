@@ -72,6 +72,7 @@ from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
 from timeline.retention.setting import RETENTIONS, kept
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit
+from timeline.wire.request import LateRecord
 from timeline.wire.responses import calls_cut_off, read_response
 
 if TYPE_CHECKING:
@@ -107,8 +108,9 @@ if TYPE_CHECKING:
     from timeline.wire.responses import ModelResponse
 
 T = TypeVar("T")
-Record: TypeAlias = Literal["full", "hash"] | bool
-"""How to record a render: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
+Record: TypeAlias = Literal["full", "hash", "overlapped"] | bool
+"""How to record a render: in full, with hashes in place of prompt, tools and tail, in full while the model is called,
+or (False) not at all."""
 _MOST_RECALLED: Final = 4_000
 
 
@@ -1002,6 +1004,7 @@ class Timeline(TimelineView):
         except ValidationError as problem:
             first = problem.errors()[0]
             raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
+        await self._conversation.recorded()
         answered = answering(self._conversation, called, started_at, duration, request)
         await self._log.commit([answered], at=given(now))
 
@@ -1058,7 +1061,9 @@ class Timeline(TimelineView):
             now: time of the decisions and of the record.
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
                 only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook and
-                returns the same bytes.
+                returns the same bytes. ``"overlapped"`` records in full, but where nothing was decided the context
+                comes at once, and is recorded while the model is called: `record`, and the next render, wait until that
+                is done, and raise its error. A crash before that leaves neither the context nor its call in the log.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller.
@@ -1078,7 +1083,7 @@ class Timeline(TimelineView):
             assert request["messages"][0]["role"] == "user"
             ```
         """
-        checks.choice("record", record, ("full", "hash", True, False))
+        checks.choice("record", record, ("full", "hash", "overlapped", True, False))
         checks.texts("ephemeral", ephemeral)
         planned = moment(now, self._clock)
         at = given(now) if record else planned
@@ -1104,7 +1109,9 @@ class Timeline(TimelineView):
                     await self._tell_overflow(refusal, at)
                 raise
             how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
-            if record:
+            if record == "overlapped" and not context.decisions:
+                context = self._record_late(log, context, at)
+            elif record:
                 self._conversation.rendered = context = await self._recorded(log, context, how, at)
             tell(context)
         if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
@@ -1122,6 +1129,19 @@ class Timeline(TimelineView):
         first = await log.commit(payloads, at=at, values=values)
         return context.model_copy(update={"recorded": first + len(payloads) - 1})
 
+    def _record_late(self, log: Log, context: RenderedContext, at: datetime | None) -> RenderedContext:
+        """Begin to record a context, and return it as it is until then."""
+        late = LateRecord()
+        context = context.recorded_late(late)
+
+        async def write() -> None:
+            recorded = await self._recorded(log, context, "full", at)
+            late.version = recorded.recorded
+
+        self._conversation.rendered = context
+        self._conversation.record_late(write())
+        return context
+
     async def retry_with_compaction(
         self,
         call: Callable[[RenderedContext], Awaitable[T]],
@@ -1130,7 +1150,7 @@ class Timeline(TimelineView):
         tools: Sequence[JsonValue] = (),
         ephemeral: Sequence[str] = (),
         now: datetime | None = None,
-        record: Literal["full", "hash"] = "full",
+        record: Literal["full", "hash", "overlapped"] = "full",
         refused: Callable[[BaseException], ContextLimit | None] = context_limit,
     ) -> T:
         """Render and call the model; when it refuses the context for its size, compact and call once more.
@@ -1168,7 +1188,7 @@ class Timeline(TimelineView):
             assert await timeline.retry_with_compaction(ask, system="Be brief.") == "1 blocks were sent"
             ```
         """
-        checks.choice("record", record, ("full", "hash"))
+        checks.choice("record", record, ("full", "hash", "overlapped"))
         checks.texts("ephemeral", ephemeral)
         injected = self._injected
         injected_again = iter(((), injected))  # the first render uses them up by itself
@@ -1248,9 +1268,7 @@ class Timeline(TimelineView):
         duration: float | None,
         at: datetime | None,
     ) -> None:
-        await record_failure(
-            self._conversation, error, at, request=request, answers=context.recorded, duration=duration
-        )
+        await record_failure(self._conversation, error, at, request=request, context=context, duration=duration)
 
     async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
         """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
@@ -1664,7 +1682,9 @@ class Timeline(TimelineView):
         account = self._next_request(system, tools)
         decisions: list[TakenDecision] = []
         if account.over_trigger:
-            decisions = await take_due_decisions(self._pressure(account.fixed, now), self._renderer.accounts)
+            decisions = await take_due_decisions(
+                self._pressure(account.fixed, now), self._renderer.accounts, self._renderer.owed
+            )
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._conversation.append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)

@@ -11,6 +11,7 @@ connections, so `facts_of_page` is a generator of questions, which both answer.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Generator
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from heapq import heappop, heappush
-from itertools import chain
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from timeline.blocks import ToolCall, ToolResult
@@ -363,7 +364,8 @@ class SQLiteFacts:
         firsts = await self.rows(statements.FIRST_FACTS, parameters)
         if len(rows) != len(firsts):
             raise StoreCorrupt(f"facts of conversation {conversation!r} are of events that are not there. {_CURE}")
-        return record_from((_entry(*pair) for pair in zip(rows, firsts, strict=True)), most)
+        # A log of a million tokens has thousands of rows: 20 ms, in which other conversations go on.
+        return await asyncio.to_thread(lambda: record_from(starmap(_entry, zip(rows, firsts, strict=True)), most))
 
     async def _scope(self, conversation: str) -> _Scope:
         """Return the logs that hold a conversation's versions, oldest first."""

@@ -28,7 +28,7 @@ from timeline.blocks import Attachment, Block, CustomBlock, Note, Reasoning, Sta
 from timeline.events import BlockRedacted, BlocksHidden, BlocksPinned, BlocksRevealed, Replacement
 from timeline.fold.window import Window
 from timeline.planning.account import FixedPart, account_of
-from timeline.planning.hide import NOTICE_KEY, HidePlan, ages, is_notice, needs_notice, owes_notice, plan_hide
+from timeline.planning.hide import NOTICE_KEY, HidePlan, OwedNotice, ages, is_notice, needs_notice, plan_hide
 from timeline.policy.model import Hiding
 
 POLICY = small_policy()
@@ -289,15 +289,15 @@ def test_a_notice_is_owed_for_a_hide_by_itself_that_nothing_followed() -> None:
     fold = fold_of(prompt(), *exchange("a", 200), *turn())
     apply(fold, 7, BlocksHidden(reason="manual", blocks=(Replacement(version=4, text="r", tokens=1),)))
     grow(fold, prompt())
-    assert not owes_notice(fold.window)
+    assert not OwedNotice().is_due(fold.window)
     apply(fold, 9, BlocksHidden(reason="cold", blocks=(Replacement(version=5, text="r", tokens=1),)))
-    assert owes_notice(fold.window)
+    assert OwedNotice().is_due(fold.window)
     told = fold.copy()
     grow(told, SystemMessage(text="n", meta={NOTICE_KEY: "hidden"}))
     apply(told, 11, BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=10),)))
-    assert not owes_notice(told.window)
+    assert not OwedNotice().is_due(told.window)
     compact_fold(fold, 4)
-    assert not owes_notice(fold.window)
+    assert not OwedNotice().is_due(fold.window)
 
 
 def test_only_the_runtimes_own_message_is_the_notice() -> None:

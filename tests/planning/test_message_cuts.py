@@ -21,6 +21,8 @@ from timeline.planning.plans import Plan, Refusal
 from timeline.policy.steps import KeepLast, KeepRatio, KeepTurns, Oldest, Summarize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.blocks import Block
     from timeline.fold.window import Item
     from timeline.policy.steps import MessageCut
@@ -40,7 +42,7 @@ def end_of(cut: MessageCut, *blocks: Block) -> int | None:
     return messages_before(cut, items)
 
 
-def messages_before(cut: MessageCut, items: tuple[Item, ...]) -> int | None:
+def messages_before(cut: MessageCut, items: Sequence[Item]) -> int | None:
     """Return the number of the first message that a cut keeps, after the moving."""
     end = cut_end(cut, items, atomic_groups(items))
     if end is None:

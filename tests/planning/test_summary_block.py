@@ -182,7 +182,7 @@ def test_another_turn_split_makes_the_old_prefix_history() -> None:
 def test_nothing_to_summarise_is_no_request() -> None:
     """What shows nothing is not asked about."""
     window = window_of(*turn(2_000), *turn(2_000))
-    plan = replace(planned(window, POLICY), covered=window_of(TurnHeader(), answer(text="")).items)
+    plan = replace(planned(window, POLICY), covered=tuple(window_of(TurnHeader(), answer(text="")).items))
     requests = summary_requests(window, plan, COUNTER)
     assert (requests.history, requests.turn_prefix) == (None, None)
 
@@ -387,7 +387,7 @@ def test_where_nothing_was_shown_the_event_says_that_no_summary_was_due() -> Non
     """A response that failed before it said anything is covered without a word."""
     failed = [answer(text="", response_id=f"m{number}", meta={"error": "overloaded"}) for number in range(2)]
     fold = fold_of(*failed, *turn(1_500), *turn(1_500), *turn(400))
-    plan = replace(planned(fold.window, POLICY), covered=fold.window.items[:2])
+    plan = replace(planned(fold.window, POLICY), covered=tuple(fold.window.items[:2]))
     event = completed(fold.window, plan, written_by=WrittenBy(summarizer=NOBODY), parts=SummaryParts())
     assert event.none_due
     assert NOTHING in event.block.text

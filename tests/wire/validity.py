@@ -21,7 +21,7 @@ from timeline.wire.groups import Call, Response, fit, gather, said_to_model
 from timeline.wire.providers import OPENAI_CHAT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from timeline.blocks import Block
     from timeline.wire.neutral import Entry, NeutralContext
@@ -126,7 +126,7 @@ def said(blocks: Iterable[Block]) -> dict[str, Counter[str]]:
     return told
 
 
-def _wanted(entries: tuple[Entry, ...]) -> dict[str, Counter[str]]:
+def _wanted(entries: Sequence[Entry]) -> dict[str, Counter[str]]:
     """Count what entries say, as their wires are to say it."""
     told: dict[str, Counter[str]] = {"texts": Counter(), "calls": Counter(), "results": Counter()}
     for item in gather(entries):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
+    from timeline.projection.context import RenderedContext
     from timeline.wire.responses import ModelResponse
 
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,6 +82,7 @@ async def record_response(
     request: Request | None,
 ) -> list[Block]:
     """Append a response's blocks and its `model.called`; return the stored blocks, also of a known response."""
+    await conversation.recorded()  # the context comes before what answers it
     *ids, called_id = stable_ids(len(response.blocks) + 1, conversation.id, "response", response.key())
     called = answering(conversation, response.called, started_at, duration, request)
     drafts = await conversation.drafts(response.blocks, ids, at)
@@ -116,7 +118,7 @@ def answering(
         checks.of_kind("request", request, Request, "is what context.request(…) returned")
         if request.conversation != conversation.id:
             raise InvalidArgument("request", f"was made from a context of {request.conversation!r}; record it there")
-        answers = request.context
+        answers = request.answers
     answered = called.model_copy(
         update={
             "started_at": given(started_at, "started_at"),
@@ -135,15 +137,16 @@ async def record_failure(
     at: datetime | None,
     *,
     request: Request | None,
-    answers: int | None,
+    context: RenderedContext,
     duration: float | None,
 ) -> None:
     """Append a failed model call: what it was sent, the context that this was made from, and how it was refused."""
+    await conversation.recorded()
     model = "" if request is None else request.model
     failed = ModelCalled(model=model, finish_reason="error", error=first_words(error))
     called = answering(conversation, failed, None, duration, request)
     if request is None:
-        called = called.model_copy(update={"answers": answers})
+        called = called.model_copy(update={"answers": context.answered_as})
     await conversation.log.commit([called], at=at)
 
 

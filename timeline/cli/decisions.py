@@ -14,7 +14,7 @@ from timeline.errors import VersionConflict
 from timeline.events.addresses import Address
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from timeline.cli.shapes import DecidedBlock, DecidedRow, ForkedRow, UndoneRow
     from timeline.cli.wishes import PolicyWish
@@ -131,7 +131,7 @@ async def decide(conversation: str, path: str, db: str, decision: Decision, *, a
         _tell(timeline, decision, before, as_json=as_json)
 
 
-def _tell(timeline: Timeline, decision: str, before: tuple[Item, ...], *, as_json: bool) -> None:
+def _tell(timeline: Timeline, decision: str, before: Sequence[Item], *, as_json: bool) -> None:
     """Print the blocks that a decision changed."""
     known = {item.version: item for item in before}
     changed = [item for item in timeline.window.items if item != known.get(item.version)]

@@ -39,6 +39,7 @@ from timeline.events.other_payloads import (
 )
 from timeline.frozen import repair_text, shows
 from timeline.lifecycle.observer import Observer
+from timeline.log.off_loop import in_thread, off_loop
 from timeline.log.stopwatch import Stopwatch
 from timeline.planning.account import account_of, retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
@@ -186,13 +187,16 @@ class Pressure:
         """The limit of the context, in tokens: ``most`` where that is given, else the policy's."""
         return self.policy.max_tokens if self.most is None else self.most
 
-    def account(self) -> Account:
+    async def account(self) -> Account:
         """Draw up the account of the window as it is now, with ``most`` as its limit where that is given."""
-        return account_of(self.window.items, self.fixed, self.policy, most=self.most)
+        items = self.window.items
+        return await off_loop(len(items), partial(account_of, items, self.fixed, self.policy, most=self.most))
 
-    def plan(self, step: CoveringStep) -> Plan | Refusal:
+    async def plan(self, step: CoveringStep) -> Plan | Refusal:
         """Plan a covering step from the window as it is now."""
-        return plan_step(step, self.window, self.fixed, self.policy, self.compactor.counter, most=self.most)
+        window, counter = self.window, self.compactor.counter
+        work = partial(plan_step, step, window, self.fixed, self.policy, counter, most=self.most)
+        return await off_loop(len(window.items), work)
 
 
 async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | None = None) -> list[TakenDecision]:
@@ -240,13 +244,14 @@ async def set_back(
     )
     if repeated and lease is None:
         return
+    account = await off_loop(len(window.items), partial(account_of, window.items, pressure.fixed, policy))
     failed = CompactionFailed(
         reason=reason,
         detail=detail,
         policy=policy.hash(),
         visible_tokens=window.tokens,
         retry_after=growth,
-        over_limit=account_of(window.items, pressure.fixed, policy).available < 0,
+        over_limit=account.available < 0,
         lease=lease,
         cause=cause,
         usage=None if asked is None else asked.spent,
@@ -338,17 +343,18 @@ class _Compaction:
             plan = await self._plan()
             if plan.covers is None:
                 return plan
-            self.lease = await begin(self.log, least, self.pressure.at, partial(self._started, plan))
+            count = await _messages(plan)
+            self.lease = await begin(self.log, least, self.pressure.at, partial(self._started, plan, count))
             if self.lease is not None:
                 return plan
 
-    def _started(self, plan: Plan, expires_at: datetime) -> CompactionStarted:
+    def _started(self, plan: Plan, count: int, expires_at: datetime) -> CompactionStarted:
         return CompactionStarted(
             expires_at=expires_at,
             reason=self.pressure.reason,
             before_tokens=plan.before_tokens if self.begun_with is None else self.begun_with,
             limit=self.pressure.limit,
-            messages=len(messages(plan.covered)),
+            messages=count,
             continues=self.begun_with is not None,
         )
 
@@ -358,7 +364,7 @@ class _Compaction:
 
     async def _plan(self) -> Plan:
         """Plan, or record the refusal and raise it."""
-        decision = self.pressure.plan(self.step)
+        decision = await self.pressure.plan(self.step)
         if isinstance(decision, Plan):
             return decision
         await self._set_back(decision.reason, str(decision.facts))
@@ -403,7 +409,8 @@ class _Compaction:
         if plan.covers is not None:
             window = self.pressure.window
             parts, who, number = self._written(plan) or await self._summarise(plan)
-            completed = compaction_event(
+            write = partial(
+                compaction_event,
                 window,
                 plan,
                 parts=parts,
@@ -416,7 +423,8 @@ class _Compaction:
                 now=self.pressure.now,
                 number=number,
             )
-            own = {"lease": self.lease, "messages": len(messages(plan.covered))}
+            completed = await off_loop(len(window.items), write)
+            own = {"lease": self.lease, "messages": await _messages(plan)}
             payloads.append(completed.model_copy(update=own | {"pruned_tokens": self._freed_before(plan)}))
         elif self.lease is not None:
             # The new plan covers nothing: record a failure to end our lease, or other writers wait for a summary that
@@ -452,7 +460,9 @@ class _Compaction:
     async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
         """Ask for a plan's summary; with ``on_failure="truncate"`` return a notice where none can be written."""
         policy, counter = self.pressure.policy, self.compactor.counter
-        requests = summary_requests(self.pressure.window, plan, counter, await self._wanted())
+        await in_thread(self.compactor.chain)  # the first one of a process imports its modules
+        window, wanted = self.pressure.window, await self._wanted()
+        requests = await off_loop(len(window.items), partial(summary_requests, window, plan, counter, wanted))
         warm = self._warm(plan)
         if not isinstance(warm, str):
             requests = requests.asked_in(warm)
@@ -558,6 +568,11 @@ class _Compaction:
         await announced.tell(self.compactor.hooks)
         boundary = await announced.mark() if self.pressure.policy.boundary else None
         return announced.taken(boundary)
+
+
+async def _messages(plan: Plan) -> int:
+    """Return how many messages a plan covers."""
+    return len(await off_loop(len(plan.covered), partial(messages, plan.covered)))
 
 
 def _with_reason(who: WrittenBy, warm: SentContext | str) -> WrittenBy:

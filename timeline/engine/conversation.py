@@ -6,6 +6,7 @@ an agent's loop share. Both are state; what is done with them is elsewhere.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import anyio.to_thread
@@ -17,7 +18,7 @@ from timeline.events import PolicyChanged, event_ids
 from timeline.log.protocol import Draft
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -110,9 +111,28 @@ class Conversation(ConversationView):
         self.rendered: RenderedContext | None = None
         self.sent: SentContext | WhyAlone = "not_sent"
         self._known_policy = log.fold.window.policy
+        self._late: list[asyncio.Task[None]] = []
+
+    def record_late(self, record: Coroutine[None, None, None]) -> None:
+        """Write the record of a context while the model is called; `recorded` waits for it."""
+        self._late.append(asyncio.create_task(record))
+
+    async def recorded(self) -> None:
+        """Wait until the records of all rendered contexts are written; a cancelled wait leaves them to be written.
+
+        Raises:
+            StoreError: the store refused one of them; that context is not recorded.
+        """
+        while self._late:
+            late = self._late[0]
+            await asyncio.wait([late])
+            if late in self._late:  # another task may have waited for it, too
+                self._late.remove(late)
+                late.result()
 
     async def catch_up(self) -> None:
         """Read what other writers appended; without a policy of its own, use the one that the newest put in force."""
+        await self.recorded()
         await self.log.catch_up()
         known = self.window.policy
         if known == self._known_policy:
@@ -128,7 +148,7 @@ class Conversation(ConversationView):
         if called.finish_reason == "error":
             return
         context = self.rendered
-        known = request is not None and context is not None and context.recorded == request.context
+        known = request is not None and context is not None and context.answered_as == request.answers
         if request is None or context is None or not known:
             self.sent = "not_sent"
         else:

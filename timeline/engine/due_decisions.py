@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.blocks import SystemMessage, instant_text
+from timeline.engine.accounts import settle
 from timeline.engine.compactor import set_back
 from timeline.engine.hiding import CompactionProgress, describe_hide
 from timeline.engine.lease import take_turn
@@ -26,10 +28,11 @@ from timeline.errors import (
     VersionConflict,
 )
 from timeline.events import BlocksHidden
+from timeline.log.off_loop import off_loop
 from timeline.log.stored import addressed_block
 from timeline.planning.account import tokens_from
 from timeline.planning.cache_clock import coldness, pays_back, terms_in_force
-from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
+from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
 from timeline.planning.plans import HideDecision
 from timeline.projection.reports import TakenDecision
 from timeline.usage import CACHE_SECONDS
@@ -44,11 +47,11 @@ if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.planning.account import Account, AccountCache
     from timeline.planning.cache_clock import Cold
-    from timeline.planning.hide import HidePlan
+    from timeline.planning.hide import HidePlan, OwedNotice
     from timeline.policy.model import Hiding
 
 
-async def take_due_decisions(pressure: Pressure, accounts: AccountCache) -> list[TakenDecision]:
+async def take_due_decisions(pressure: Pressure, accounts: AccountCache, owed: OwedNotice) -> list[TakenDecision]:
     """Hide and compact as far as it is due; return the decisions. Refusals and failures are recorded, not raised.
 
     Where a compaction leaves the log above the trigger, the next one follows at once, or its refusal is recorded: the
@@ -57,8 +60,9 @@ async def take_due_decisions(pressure: Pressure, accounts: AccountCache) -> list
     Args:
         pressure: the log to make smaller; its ``reason`` is ignored, each decision sets its own.
         accounts: draws up the accounts.
+        owed: finds whether a notice is due.
     """
-    decisions = _DueDecisions(pressure, accounts)
+    decisions = _DueDecisions(pressure, accounts, owed)
     if decisions.policy.hiding is not None:
         await decisions.hide(decisions.policy.hiding)
     await decisions.compact()
@@ -71,8 +75,8 @@ class _DueDecisions:
     ``pressed``: the pressure batch hid something; `compact` then goes on until the total is within the target.
     """
 
-    def __init__(self, pressure: Pressure, accounts: AccountCache) -> None:
-        self.pressure, self.accounts = pressure, accounts
+    def __init__(self, pressure: Pressure, accounts: AccountCache, owed: OwedNotice) -> None:
+        self.pressure, self.accounts, self.owed = pressure, accounts, owed
         self.log, self.policy, self.counter = pressure.log, pressure.policy, pressure.compactor.counter
         self.taken: list[TakenDecision] = []
         self.cold: Cold | None = coldness(pressure.window, self.policy, pressure.now)
@@ -86,8 +90,15 @@ class _DueDecisions:
     @property
     def _setback(self) -> Setback | None:
         """The refusal or failure on record, if it is this policy's."""
-        setback = self.pressure.window.setback
+        return self._setback_of(self.pressure.window)
+
+    def _setback_of(self, window: Window) -> Setback | None:
+        setback = window.setback
         return setback if setback is not None and setback.policy == self.policy.hash() else None
+
+    async def _settle(self) -> None:
+        """Count the window as it is now, off the loop where that is long: `account` then only reads."""
+        await settle(self.accounts, self.pressure.window.items, self.policy)
 
     async def hide(self, hiding: Hiding) -> None:
         """Hide a batch if the cache is cold, and one if the context is above its trigger; then give an owed notice.
@@ -97,10 +108,11 @@ class _DueDecisions:
         """
         if self.cold is not None:
             await self._hide(hiding, "cold", hiding.minimum, self.cold.facts())
+        await self._settle()
         if hiding.pressure_minimum is not None and self.account.over_trigger:
             self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
         # Check before taking the log's lock: a render with nothing to decide never takes it.
-        if owes_notice(self.pressure.window):
+        if self.owed.is_due(self.pressure.window):
             await self._tell()
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
@@ -111,29 +123,35 @@ class _DueDecisions:
         async def choose(time: datetime) -> Sequence[Payload]:
             chosen.clear()
             window = self.pressure.window
-            plan = plan_hide(window, self.policy, hiding, self.counter, least=least)
-            if plan is None or (reason == "pressure" and not self._is_paid_back(plan, hiding)):
+            await self._settle()
+            batch = await off_loop(len(window.items), partial(plan, window, self.account.available))
+            if batch is None:
                 return ()
-            freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
+            freed = {"blocks": len(batch.replacements), "freed_tokens": batch.freed, "least_tokens": least}
             figures = {**facts, **freed}
-            hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts=figures, counter=self.counter.name)
-            hide = progress.annotated(HideDecision(hidden, plan.freed), window)
+            hidden = BlocksHidden(reason=reason, blocks=batch.replacements, facts=figures, counter=self.counter.name)
+            hide = await progress.annotated(HideDecision(hidden, batch.freed), window)
             chosen.append((hide, window))
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]
 
+        def plan(window: Window, available: int) -> HidePlan | None:
+            batch = plan_hide(window, self.policy, hiding, self.counter, least=least)
+            if batch is None or (reason == "pressure" and not self._is_paid_back(batch, hiding, window, available)):
+                return None
+            return batch
+
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.at):
-                self.taken += [describe_hide(hide, window, self.pressure) for hide, window in chosen]
+                self.taken += [await describe_hide(hide, window, self.pressure) for hide, window in chosen]
                 return True
         return False
 
-    def _is_paid_back(self, plan: HidePlan, hiding: Hiding) -> bool:
+    def _is_paid_back(self, plan: HidePlan, hiding: Hiding, window: Window, available: int) -> bool:
         """Return whether a batch saves soon enough what it costs to send anew what stands behind it.
 
         Where the summary may not be written, or the context does not fit, there is nothing better than the batch.
         """
-        window = self.pressure.window
-        if hiding.payback is None or window.is_held or self._setback is not None or self.account.available < 0:
+        if hiding.payback is None or window.is_held or self._setback_of(window) is not None or available < 0:
             return True
         behind = tokens_from(window.items, plan.replacements[0].version, self.policy)
         terms = terms_in_force(window, self.policy)
@@ -143,7 +161,7 @@ class _DueDecisions:
         """Append the notice of an earlier batch, which was hidden in the midst of a response."""
 
         async def choose(time: datetime) -> Sequence[Payload]:
-            return [await self._notice(time)] if owes_notice(self.pressure.window) else ()
+            return [await self._notice(time)] if self.owed.is_due(self.pressure.window) else ()
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.at):
@@ -161,6 +179,7 @@ class _DueDecisions:
         """
         left = self.policy.attempts
         while left:
+            await self._settle()
             reason = self._due()
             if reason is None or self._stands_back():
                 return
@@ -169,6 +188,7 @@ class _DueDecisions:
             left -= 1
             if not await self._compact(reason):
                 return
+        await self._settle()
         if self._due() is not None and self._setback is None:
             detail = f"still due after {len(self.taken)} decisions"
             await set_back(self.pressure, "no_progress", detail)
@@ -231,6 +251,7 @@ class _DueDecisions:
             return False
         try:
             now = await take_turn(self.log, self.pressure.now, self.pressure.at, wait=True)
+            await self._settle()
         except CompactionInProgress:  # a hook of that very compaction renders here: it would wait for itself
             return False
         # If the lease expired, `now` is past its end, so the next attempt does not wait for it again.
@@ -239,6 +260,7 @@ class _DueDecisions:
 
     async def _compact(self, reason: CompactReason) -> bool:
         """Run the policy's steps once and take in the decisions; return whether anything was done."""
+        await self._settle()
         wait = self.account.total > self.account.limit
         done = await run_steps(replace(self.pressure, reason=reason, wait=wait))
         self.taken, self.pressure = self.taken + done.taken, done.pressure

@@ -39,6 +39,13 @@ class Encoders:
             self._continued[key] = _Continued(wire, context.model, parts)
         return self._continued[key].encode(context)
 
+    def ahead(self, context: NeutralContext) -> Encoders:
+        """Return encoders that have written a context in each form asked for so far, and leave these as they are."""
+        twin = Encoders()
+        for (wire, model), known in [*self._continued.items()]:
+            twin._continued[wire, model] = known.ahead(context.entries)
+        return twin
+
 
 class _Continued:
     """Encodes the contexts of one conversation, each from where the last one ended, in the bytes of the plain encoder.
@@ -70,6 +77,13 @@ class _Continued:
                 self._take(context.entries)
             self._settle()
             return self._parts.finish(context, self._writer.branch(), self._gatherer.items[self._settled :])
+
+    def ahead(self, entries: Sequence[Entry]) -> _Continued:
+        """Return an encoder that has written these entries, and leave this one as it is."""
+        twin = _Continued(self._wire, self._model, self._parts)
+        twin._take(entries)
+        twin._settle()
+        return twin
 
     def _restart(self) -> None:
         self._entries: Sequence[Entry] = ()

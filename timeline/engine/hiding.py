@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from timeline.errors import VersionConflict
 from timeline.events import Pruned
+from timeline.log.off_loop import off_loop
 from timeline.log.stopwatch import Stopwatch
 from timeline.planning.account import costs
 from timeline.planning.plan_step import plan_hides
@@ -19,17 +21,21 @@ from timeline.planning.plans import as_pruned, named, tools_of
 from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
     from timeline.engine.compactor import Pressure
     from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.planning.plans import HideDecision
+    from timeline.policy.model import Policy
     from timeline.policy.steps import HidingStep
 
+GoesOn: TypeAlias = "Callable[[int], Awaitable[bool]]"
+"""Gets the tokens that a batch frees, and returns whether more follows in the same compaction."""
 
-def _enough(freed: int) -> bool:
+
+async def _enough(freed: int) -> bool:
     del freed
     return False
 
@@ -55,16 +61,16 @@ class CompactionProgress:
         """Begin to measure."""
         self.watch = Stopwatch(self.pressure.clock)
 
-    def annotated(self, hide: HideDecision, window: Window, goes_on: Callable[[int], bool] = _enough) -> HideDecision:
+    async def annotated(self, hide: HideDecision, window: Window, goes_on: GoesOn = _enough) -> HideDecision:
         """Add the compaction's figures to hides; ``goes_on`` gets the freed tokens, returns whether more follows."""
-        before = sum(costs(window.items, self.pressure.policy))
+        before = await messages_tokens(window, self.pressure.policy)
         pruned = Pruned(
             reason=self.pressure.reason,
             before_tokens=before if self.begun_with is None else self.begun_with,
             after_tokens=before,
             limit=self.pressure.limit,
             continues=self.begun_with is not None,
-            goes_on=goes_on(hide.freed),
+            goes_on=await goes_on(hide.freed),
             duration=self.watch.duration(),
         )
         filled = as_pruned(pruned, hide.event.blocks, window, hide.freed)
@@ -75,8 +81,13 @@ class CompactionProgress:
         self.begun_with = pruned.before_tokens if pruned is not None and pruned.goes_on else None
 
 
+async def messages_tokens(window: Window, policy: Policy) -> int:
+    """Return the tokens of a window's messages, as the account has them."""
+    return await off_loop(len(window.items), lambda: sum(costs(window.items, policy)))
+
+
 async def hide_by_step(
-    step: HidingStep, progress: CompactionProgress, *, goes_on: Callable[[int], bool] = _enough
+    step: HidingStep, progress: CompactionProgress, *, goes_on: GoesOn = _enough
 ) -> list[TakenDecision]:
     """Carry out a step that hides blocks; return the decision, or nothing if there is nothing to hide.
 
@@ -91,22 +102,23 @@ async def hide_by_step(
     async def choose(_: datetime) -> Sequence[Payload]:
         chosen.clear()  # asked again after another writer's append: the earlier choice was not appended
         window = pressure.window
-        hide = plan_hides(step, window, pressure.policy, pressure.compactor.counter)
+        plan = partial(plan_hides, step, window, pressure.policy, pressure.compactor.counter)
+        hide = await off_loop(len(window.items), plan)
         if hide is None:
             return ()
-        hide = progress.annotated(hide, window, goes_on)
+        hide = await progress.annotated(hide, window, goes_on)
         chosen.append((hide, window))
         return [hide.event]
 
     with suppress(VersionConflict):  # then it is left to the next pass
         if await pressure.log.decide(choose, at=pressure.at):
-            taken = [describe_hide(hide, window, pressure) for hide, window in chosen]
+            taken = [await describe_hide(hide, window, pressure) for hide, window in chosen]
             progress.follow(chosen[-1][0].event.pruned)
             return taken
     return []
 
 
-def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> TakenDecision:
+async def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> TakenDecision:
     """Report an appended batch to the observer, and return it as a decision.
 
     Its facts are the event's own, the messages' tokens before and after, and the tools whose outputs were hidden.
@@ -120,7 +132,7 @@ def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> Tak
     if event.pruned is not None:
         pressure.compactor.observer.pruned(pressure.log.fold.conversation, event.pruned)
     tools = tools_of({replacement.version for replacement in event.blocks}, window)
-    before = sum(costs(window.items, pressure.policy))
+    before = await messages_tokens(window, pressure.policy)
     facts: dict[str, int | str] = {
         **event.facts,
         "before_tokens": before,

@@ -78,14 +78,14 @@ class _Run:
         steps = self.pressure.policy.steps or (Summarize(),)
         refusal: Refusal | None = None
         for number, step in enumerate(steps, start=1):
-            if not self._wanted():
+            if not await self._wanted():
                 return self.done
             if isinstance(step, StripChitchat | ClearToolOutputs):
                 more = partial(self._goes_on, steps[number:])
                 self.done.taken += await hide_by_step(step, self.progress, goes_on=more)
                 continue
             # Planned first where another step follows: a refusal goes on record only if no step did anything.
-            refused = self._refusal_of(step) if number < len(steps) else None
+            refused = await self._refusal_of(step) if number < len(steps) else None
             if refused is not None:
                 refusal = refused
             elif await self._cover(step) or (isinstance(step, CollapseStages) and await self._cover_more(step)):
@@ -96,30 +96,30 @@ class _Run:
 
     async def _cover_more(self, step: CollapseStages) -> bool:
         """Repeat a step that covers one run of stages at a time, while it finds more; return whether the pass ends."""
-        while self._wanted() and self._refusal_of(step) is None:
+        while await self._wanted() and await self._refusal_of(step) is None:
             if await self._cover(step):
                 return True
             if self.done.failure is not None:
                 break
         return False
 
-    def _wanted(self) -> bool:
+    async def _wanted(self) -> bool:
         """Return whether the next step is to run: nothing was done yet, or the context is still too large."""
         if not (self.covered if self.pressure.reason in FORCED else self.done.done):
             return True
-        return self._too_large()
+        return await self._too_large()
 
-    def _goes_on(self, later: Sequence[Step], freed: int) -> bool:
+    async def _goes_on(self, later: Sequence[Step], freed: int) -> bool:
         """Return whether a covering step follows on a batch that frees so many tokens: one compaction with it, then."""
         follows = any(isinstance(step, CoveringStep) for step in later)
-        return follows and ((self.pressure.reason in FORCED and not self.covered) or self._too_large(freed))
+        return follows and ((self.pressure.reason in FORCED and not self.covered) or await self._too_large(freed))
 
-    def _too_large(self, freed: int = 0) -> bool:
-        left = self.pressure.account()
+    async def _too_large(self, freed: int = 0) -> bool:
+        left = await self.pressure.account()
         return left.total - freed > left.target
 
-    def _refusal_of(self, step: CoveringStep) -> Refusal | None:
-        decision = self.pressure.plan(step)
+    async def _refusal_of(self, step: CoveringStep) -> Refusal | None:
+        decision = await self.pressure.plan(step)
         return decision if isinstance(decision, Refusal) else None
 
     async def _cover(self, step: CoveringStep) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
+from timeline.engine.accounts import settle
 from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.encoders import Encoders
@@ -16,7 +17,9 @@ from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.fold.counts import ScaledCounter
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
+from timeline.log.off_loop import WORTH_A_THREAD, off_loop
 from timeline.planning.account import NO_TAIL, AccountCache, account_of, certain_total, fixed_part, no_room_from, scaled
+from timeline.planning.hide import OwedNotice
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -46,10 +49,12 @@ class Renderer:
 
     Attributes:
         accounts: draws up the accounts.
+        owed: finds whether a notice is due.
     """
 
     def __init__(self) -> None:
         self.accounts = AccountCache()
+        self.owed = OwedNotice()
         self._projector = Projector()
         self._encoders = Encoders()
         self._counts: dict[tuple[str, str], int] = {}
@@ -88,35 +93,55 @@ class Renderer:
             raise BudgetImpossible(empty.facts())
         if not isinstance(sent, str) and not sent.has_prefix(system, tools):
             sent = "prefix"
-        decisions = await take_due_decisions(Pressure(compactor, log, fixed, now, at, sent=sent), self.accounts)
+        pressure = Pressure(compactor, log, fixed, now, at, sent=sent)
+        decisions = await take_due_decisions(pressure, self.accounts, self.owed)
         if decisions:  # the tail is shorter once stages were collapsed, and an offset was that of what was sent before
             tail, reported = tail_of(log.fold.window, policy, ephemeral), log.fold.window.reported
             fixed = self.fixed(compactor, system=system, tools=tools, tail=tail, reported=reported)
         window = log.fold.window
-        neutral = self._projector.project(
-            window, policy.cache_points, policy=policy.hash(), system=system, tools=tools, ephemeral=tail.texts
-        )
+        await settle(self.accounts, window.items, policy)
+        projected = await self._project(window, policy, system=system, tools=tools, ephemeral=tail.texts)
         account = self.accounts.account(window.items, fixed, policy)
-        context = self._context(window, policy, neutral, account, decisions)
+        context = self._context(window, policy, projected, account, decisions)
         held = window.is_held  # after an undo: reported, not compacted again
         if certain_total(account, policy, reported) > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(account.facts(), largest[:10])
         return context
 
+    async def _project(self, window: Window, policy: Policy, **beside: Any) -> tuple[NeutralContext, str]:
+        """Project a window; return the context and its fingerprint. A thread does it where much of it is new.
+
+        The thread has a projector and encoders of its own, which then take the place of these: a render beside this one
+        may use these meanwhile.
+        """
+        new, projector = self._projector.unknown(window), self._projector
+        if new >= WORTH_A_THREAD:
+            projector = projector.apart()
+
+        def work() -> tuple[NeutralContext, str, Encoders]:
+            neutral = projector.project(window, policy.cache_points, policy=policy.hash(), **beside)
+            encoders = self._encoders if new < WORTH_A_THREAD else self._encoders.ahead(neutral)
+            return neutral, projector.fingerprint(neutral), encoders
+
+        neutral, fingerprint, encoders = await off_loop(new, work)
+        self._projector, self._encoders = projector, encoders
+        return neutral, fingerprint
+
     def _context(
         self,
         window: Window,
         policy: Policy,
-        neutral: NeutralContext,
+        projected: tuple[NeutralContext, str],
         account: Account,
         decisions: Sequence[TakenDecision],
     ) -> RenderedContext:
+        neutral, fingerprint = projected
         return RenderedContext(
             conversation=window.conversation,
             version=window.version,
             projection=PROJECTION,
-            fingerprint=self._projector.fingerprint(neutral),
+            fingerprint=fingerprint,
             window=window,
             policy=policy,
             neutral=neutral,

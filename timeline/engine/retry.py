@@ -78,7 +78,7 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
     pressure = replace(pressure, reason="refused", most=target + pressure.fixed.reserved)
     tried: list[str] = []
     for _ in range(pressure.policy.attempts):
-        if pressure.account().sent <= target:
+        if (await pressure.account()).sent <= target:
             break
         done = await run_steps(pressure)
         tried += [_told(taken) for taken in done.taken]

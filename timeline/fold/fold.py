@@ -29,6 +29,7 @@ from timeline.fold.counts import Recount, in_unit
 from timeline.fold.state import NOTHING_YET
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Window, redacted, revealed
+from timeline.frozen import Grown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -71,6 +72,7 @@ class Fold:
         self.at: datetime | None = None
         self._without = frozenset(without)
         self._items: list[Item] = []
+        """Windows share it, as long as it only gets longer; a copy is changed in any other way."""
         self._index: dict[int, int] = {}
         self._paths: dict[str, int] = {}
         self._turns = Turns()
@@ -104,6 +106,11 @@ class Fold:
     def count_as(self, other: Fold) -> None:
         """Show figures as another fold does."""
         self.count_by(None if other.recount is None else other.recount.counter, other.start)
+
+    def counts_as(self, other: Fold) -> bool:
+        """Return whether it shows figures as another fold does."""
+        mine, its = self.recount, other.recount
+        return self.start == other.start and (mine and mine.counter) is (its and its.counter)
 
     @property
     def ratio(self) -> float:
@@ -210,11 +217,16 @@ class Fold:
         return self._window
 
     @property
-    def stored(self) -> tuple[Item, ...]:
+    def stored(self) -> Sequence[Item]:
         """The window's items with the figures of the log, which a snapshot keeps."""
-        return tuple(self._items)
+        return Grown(self._items)
 
-    def _counted(self) -> tuple[Item, ...]:
+    def _change_items(self) -> list[Item]:
+        """Return the items to change one of them; windows from before keep theirs."""
+        self._items, self._shown = [*self._items], None
+        return self._items
+
+    def _counted(self) -> Sequence[Item]:
         recount, ratio = self.recount, self.ratio
         if recount is None or (ratio == 1 and not self._is_mixed):
             return self.stored
@@ -223,7 +235,7 @@ class Fold:
             self._shown = None
         if self._shown is None:
             self._shown = list(recount.items(self._items))
-        return tuple(self._shown)
+        return Grown(self._shown)
 
     def _is_foreign(self, item: Item) -> bool:
         return self.recount is not None and self.recount.is_foreign(item)
@@ -293,10 +305,14 @@ class Fold:
 
         A block that an application appends takes no list out of the tail.
         """
-        for position, item in enumerate(self._items):
-            if type(item.block) is StageDigest and (newest.in_tail or not item.in_tail):
-                self._items[position] = item._replace(superseded=True)
-                self._shown = None
+        older = [
+            (position, item)
+            for position, item in enumerate(self._items)
+            if type(item.block) is StageDigest and (newest.in_tail or not item.in_tail)
+        ]
+        items = self._change_items() if older else []
+        for position, item in older:
+            items[position] = item._replace(superseded=True)
 
     def _put(self, item: Item) -> None:
         self._index[item.version] = len(self._items)
@@ -323,10 +339,10 @@ class Fold:
 
     def _undo(self, version: int, *, since: int) -> None:
         """Mark the reasoning since an undone compaction: the summary that preceded it is no longer in the context."""
-        for position, item in enumerate(self._items):
+        items = self._change_items()
+        for position, item in enumerate(items):
             if type(item.block) is Reasoning and item.version > since:
-                self._items[position] = item._replace(undone_at=version)
-                self._shown = None
+                items[position] = item._replace(undone_at=version)
 
     def _rebuild(self, items: Sequence[Item]) -> None:
         self._items, self._index, self._paths, self._is_mixed, self._shown = [], {}, {}, False, None
@@ -372,11 +388,11 @@ class Fold:
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items. A covered or unknown version is skipped: the decision came too late for it."""
+        items = self._change_items()
         for version in versions:
             if (position := self._index.get(version)) is not None:
-                self._items[position] = change(self._items[position])
-                self._is_mixed = self._is_mixed or self._is_foreign(self._items[position])
-                self._shown = None
+                items[position] = item = change(items[position])
+                self._is_mixed = self._is_mixed or self._is_foreign(item)
 
 
 def count_of_unknown(payload: UnknownPayload) -> tuple[int, str]:

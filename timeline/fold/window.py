@@ -15,7 +15,7 @@ from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, PolicyOrigin, Replacement
@@ -205,7 +205,7 @@ class Window:
 
     conversation: str
     version: int = 0
-    items: tuple[Item, ...] = ()
+    items: Sequence[Item] = ()
     summaries: tuple[CompactionCompleted, ...] = ()
     turn_id: str = ""
     response: int = 0

@@ -35,7 +35,7 @@ class Segmenter:
     """
 
     def __init__(self) -> None:
-        self._entries: tuple[Entry, ...] = ()
+        self._entries: Sequence[Entry] = ()
         self._model = ""
         self._segments: list[Segment] = []
         self._places: list[int] = []

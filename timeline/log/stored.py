@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
@@ -28,6 +29,7 @@ from timeline.log.history import (
     record_within,
     standing_compactions,
 )
+from timeline.log.off_loop import off_loop
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
 from timeline.ports import Expected, Home
@@ -309,13 +311,20 @@ class StoredLog:
         return True
 
     async def _write(self, events: Sequence[NewEvent], values: Mapping[str, str], *, snapshot: bool) -> int:
-        ahead = _snapshot_ahead(self._fold, events) if snapshot else None
-        expected = self._fold.version
+        fold = self._fold
+        ahead = await off_loop(len(fold.stored), partial(_ahead, fold, events)) if snapshot else None
         appended = await self._store.append(
-            self._fold.conversation, events, expected=expected, values=values, snapshot=ahead
+            fold.conversation,
+            events,
+            expected=fold.version,
+            values=values,
+            snapshot=None if ahead is None else ahead[1],
         )
-        _apply(self._fold, events)
-        self._kept = self._kept if ahead is None else ahead.version
+        if ahead is not None and ahead[0].counts_as(fold):
+            self._fold = ahead[0]  # it took the events in already, off the loop
+        else:
+            _apply(fold, events)
+        self._kept = self._kept if ahead is None else ahead[1].version
         notify(self._store, self._fold.conversation, events)
         return appended.first_version
 
@@ -481,11 +490,11 @@ def _apply(fold: Fold, events: Sequence[NewEvent]) -> None:
         fold.apply(version, event.at, event.payload)
 
 
-def _snapshot_ahead(fold: Fold, events: Sequence[NewEvent]) -> Snapshot:
-    """Take the snapshot of the fold as it will be once the events are in the log."""
+def _ahead(fold: Fold, events: Sequence[NewEvent]) -> tuple[Fold, Snapshot]:
+    """Return a fold as it will be once the events are in the log, and its snapshot."""
     ahead = fold.copy()
     _apply(ahead, events)
-    return take_snapshot(ahead)
+    return ahead, take_snapshot(ahead)
 
 
 def busy(conversation: str) -> StoreLocked:

@@ -369,12 +369,21 @@ class AccountCache:
 
     def account(self, items: Sequence[Item], fixed: FixedPart, policy: Policy) -> Account:
         """Draw up the account of a window, with the same result as `account`."""
-        costs = self._costs
-        if costs is None or costs.policy is not policy or not begins_with(items, self._items):
-            costs, self._items = Costs(policy), ()
-        costs.take(items[len(self._items) :])
-        self._items, self._costs = items, costs
+        costs, known = self._costs, len(items) - self.unknown(items, policy)
+        if costs is None or not known:
+            costs = Costs(policy)
+        costs.take(items[known:])
+        self.adopt(items, costs)
         return _drawn_up(costs, fixed, limits_of_policy(policy, fixed))
+
+    def unknown(self, items: Sequence[Item], policy: Policy) -> int:
+        """Return how many of a window's items have to be counted for its account."""
+        known = self._costs is not None and self._costs.policy is policy and begins_with(items, self._items)
+        return len(items) - len(self._items) if known else len(items)
+
+    def adopt(self, items: Sequence[Item], costs: Costs) -> None:
+        """Go on from the costs of a window's items, as `costs_of` made them."""
+        self._items, self._costs = items, costs
 
 
 def account_of(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:

@@ -23,6 +23,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.facts.tool_use import tool_use
+from timeline.frozen import begins_with
 from timeline.planning.account import costs, freed_by
 from timeline.planning.replacements import replacement_of
 
@@ -156,16 +157,28 @@ def needs_notice(window: Window) -> bool:
     return not shown and not window.speaking
 
 
-def owes_notice(window: Window) -> bool:
-    """Return whether a notice is due now for an earlier hide, decided while a response was in progress.
+class OwedNotice:
+    """Finds whether a notice is due for an earlier hide, decided while a response was in progress.
 
-    Not after a summary since that hide: it may have covered the notice, which then comes again with the next hide.
+    Not after a summary since that hide: it may have covered the notice, which then comes again with the next hide. A
+    window that goes on from the last one asked about is read from there.
     """
-    newest = max((i.hide.version for i in window.items if i.hide and i.hide.reason in AUTOMATIC), default=0)
-    if not newest:
-        return False
-    since = (item for item in window.items if item.version > newest)
-    return not any(item.is_summary or is_notice(item.block) for item in since) and needs_notice(window)
+
+    def __init__(self) -> None:
+        self._items: Sequence[Item] = ()
+        self._hidden = self._told = 0
+
+    def is_due(self, window: Window) -> bool:
+        """Return whether a window owes a notice now."""
+        if not begins_with(window.items, self._items):
+            self._items, self._hidden, self._told = (), 0, 0
+        for item in window.items[len(self._items) :]:
+            if item.hide is not None and item.hide.reason in AUTOMATIC:
+                self._hidden = max(self._hidden, item.hide.version)
+            if item.is_summary or is_notice(item.block):
+                self._told = max(self._told, item.version)
+        self._items = window.items
+        return self._hidden > self._told and needs_notice(window)
 
 
 def is_notice(block: Block) -> bool:

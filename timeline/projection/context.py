@@ -21,7 +21,7 @@ from timeline.projection.reports import Counts, TakenDecision, counts_of, overfl
 from timeline.wire import encoded_alone
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
-from timeline.wire.request import Request, make_request
+from timeline.wire.request import LateRecord, Request, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,8 @@ class RenderedContext(Frozen):
         account: tokens by category.
         decisions: of this render.
         overflow: whether the total is still above the trigger, but within the limit.
-        recorded: version of the event that recorded it, or the same context before; None where nothing did.
+        recorded: version of the event that recorded it, or the same context before; None where nothing did, or where
+            it is recorded while the model is called.
     """
 
     conversation: str
@@ -58,7 +59,19 @@ class RenderedContext(Frozen):
     overflow: bool = False
     recorded: int | None = None
     _note: Callable[[Request], None] | None = PrivateAttr(default=None)
+    _late: LateRecord | None = PrivateAttr(default=None)
     _encoded_by: Callable[[str, NeutralContext], dict[str, Any]] | None = PrivateAttr(default=None)
+
+    def recorded_late(self, late: LateRecord) -> Self:
+        """Return the same context, whose record is written later: its requests find the version there."""
+        twin = self.model_copy()
+        twin._late = late  # noqa: SLF001 - of its own class
+        return twin
+
+    @property
+    def answered_as(self) -> int | None:
+        """Version of the event that recorded it, also of one that was recorded after it was rendered."""
+        return self.recorded if self._late is None else self._late.version
 
     def encoded_by(self, encode: Callable[[str, NeutralContext], dict[str, Any]]) -> Self:
         """Return the same context, which is encoded by what encoded the contexts before it."""
@@ -170,6 +183,7 @@ class RenderedContext(Frozen):
             parameters=parameters,
             conversation=self.conversation,
             context=self.recorded,
+            late=self._late,
             encode=self._encode,
         )
         if self._note is not None:

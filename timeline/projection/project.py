@@ -29,7 +29,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.fold.turns import RESPONSE_BLOCKS
-from timeline.frozen import begins_with, sha256_hex
+from timeline.frozen import Grown, begins_with, sha256_hex
 from timeline.policy.steps import SummaryForm
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.wire.neutral import Entry, EntryChain, NeutralContext
@@ -211,7 +211,7 @@ class _Whole:
 
     def __init__(self) -> None:
         self.signatures = Signatures(())
-        self.items: tuple[Item, ...] = ()
+        self.items: Sequence[Item] = ()
         self.gone: set[int | None] = set()
         self.calls: set[int] = set()
         self.entries: list[Entry] = []
@@ -237,6 +237,18 @@ class Projector:
         self._made: dict[int, _Made] = {}
         self._whole = _Whole()
         self._chain = EntryChain()
+
+    def apart(self) -> Projector:
+        """Return a projector that knows what this one does, and leaves this one as it is: to project in a thread."""
+        twin = Projector()
+        twin._made = {**self._made}
+        twin._chain = self._chain.apart()
+        return twin
+
+    def unknown(self, window: Window) -> int:
+        """Return how many items of a window have to be projected."""
+        known = self._whole
+        return len(window.items) - (len(known.items) if known.is_continued_by(window.items) else 0)
 
     def fingerprint(self, neutral: NeutralContext, projection: int = PROJECTION) -> str:
         """Return the fingerprint of a context that was projected here, as the projection of a number has it.
@@ -279,7 +291,7 @@ class Projector:
             model=window.model,
             kept_long=rule.kept_long,
         )
-        return beside.model_copy(update={"entries": tuple(whole.entries)})  # checked when they were made, once each
+        return beside.model_copy(update={"entries": Grown(whole.entries)})  # checked when they were made, once each
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
         """Return the entries of a window, and for each entry the item that it shows."""

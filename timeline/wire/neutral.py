@@ -8,16 +8,17 @@ answers calls that have no result.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import JsonValue
+from pydantic import BeforeValidator, JsonValue, SerializerFunctionWrapHandler, WrapSerializer
 
 from timeline.frozen import Frozen, begins_with, canonical_json, sha256_hex, without_empty
 from timeline.usage import KeptLong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """A wish that each wire lowers to a role it has: text from the conversation never becomes a system message."""
@@ -104,6 +105,12 @@ class EntryChain:
         self._entries: Sequence[Entry] = ()
         self._links: list[bytes] = []
 
+    def apart(self) -> EntryChain:
+        """Return a chain that goes on from here, and leaves this one as it is."""
+        twin = EntryChain()
+        twin._entries, twin._links = self._entries, [*self._links]
+        return twin
+
     def end(self, entries: Sequence[Entry]) -> bytes:
         """Return the last link; no bytes where there is no entry."""
         known = len(self._entries) if begins_with(entries, self._entries) else _same(self._entries, entries)
@@ -129,6 +136,10 @@ class CachePoint(Frozen):
     index: int
 
 
+def _as_tuple(entries: Sequence[Entry], write: SerializerFunctionWrapHandler) -> Any:
+    return write(tuple(entries))
+
+
 class NeutralContext(Frozen):
     """A whole context: system prompt, tools, entries, cache points, and an ephemeral tail that is never cached or kept.
 
@@ -142,7 +153,7 @@ class NeutralContext(Frozen):
 
     system: JsonValue = None
     tools: tuple[JsonValue, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    entries: Annotated[Sequence[Entry], BeforeValidator(tuple), WrapSerializer(_as_tuple)] = ()
     cache_points: tuple[CachePoint, ...] = ()
     ephemeral: tuple[Entry, ...] = ()
     policy: str = ""

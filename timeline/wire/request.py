@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.errors import InvalidArgument
@@ -36,6 +36,13 @@ _CREDENTIAL: Final = re.compile(
 """Names of what only a client sends, in headers, in small letters and digits alone."""
 
 
+@dataclass(slots=True, eq=False)
+class LateRecord:
+    """The record of a context that is written while the model is called: its version, None until it is written."""
+
+    version: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The complete request of a model call, frozen. `RenderedContext.request` makes one, and `record` takes it.
@@ -48,7 +55,7 @@ class Request:
         sha256: hash of that text.
         conversation: the log that its context was rendered from.
         context: version of the recorded context that it was made from; None if the context was not recorded, so that
-            nothing can prove the request later.
+            nothing can prove the request later, or is recorded while the model is called: see ``answers``.
         by: who makes the body that is sent: we do, or a framework by itself.
     """
 
@@ -62,6 +69,12 @@ class Request:
     by: Literal["ours", "framework"]
     _arguments: str
     _parameters: str
+    _late: LateRecord | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def answers(self) -> int | None:
+        """Version of the recorded context that it was made from, also of one that was recorded after it was made."""
+        return self.context if self._late is None else self._late.version
 
     @property
     def body(self) -> dict[str, Any]:
@@ -114,6 +127,7 @@ def make_request(
     parameters: Mapping[str, Any],
     conversation: str,
     context: int | None,
+    late: LateRecord | None = None,
     encode: Callable[[str, NeutralContext], dict[str, Any]] = encoded_alone,
 ) -> Request:
     """Make the request of a context.
@@ -125,6 +139,7 @@ def make_request(
         parameters: the other keys of the body.
         conversation: the log that the context was rendered from.
         context: version of the recorded context.
+        late: the record of a context that is written meanwhile.
         encode: encodes a context in a wire format.
 
     Raises:
@@ -146,6 +161,7 @@ def make_request(
         by="ours",
         _arguments=compact_json(_arguments(wire, model, checked, encoded)),
         _parameters=compact_json(checked),
+        _late=late,
     )
 
 

@@ -403,7 +403,7 @@ class TimelineSession:
                 model=model,
                 response_id=response_id,
                 usage=usage_of(response),
-                answers=answers if call is None else call.request.context,
+                answers=answers if call is None else call.request.answers,
                 duration=duration,
                 request=None if call is None else call.request.recorded(),
             )
