@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..codec import decode
 from ..digests import within
+from ..search.columns import columns_of
 from ..search.scanning import MOST, Hit, Scan, SearchFilter, best, redacted_version, text_of
 from ..search.snippets import found
-from ..search.words import columns_of
 from . import statements
 from .transactions import transaction
 
