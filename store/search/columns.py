@@ -29,7 +29,7 @@ _HUMPS: Final = tuple(map(re.compile, (b"aA", b"0A", b"AAa")))
 
 
 def columns_of(text: str) -> tuple[str, str]:
-    """Return two texts that FTS5 cuts into the words and the humps of `Words.columns`; without a word, two empty ones."""
+    """Return two texts that FTS5 cuts into the words and the humps of `Words.columns`; empty ones without a word."""
     words: list[str] = []
     humps: list[str] = []
     for _, piece in pieces(text):
