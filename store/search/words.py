@@ -80,12 +80,6 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
         start = end
 
 
-def columns_of(text: str) -> tuple[str, str]:
-    """Return `Words.columns` of a text of any length."""
-    each = [Words.of(piece).columns for _, piece in pieces(text)]
-    return " ".join(words for words, _ in each if words), f" {SEAM} ".join(humps for _, humps in each if humps)
-
-
 SEAM: Final = "\u00a6"
 """Separates the humps of two words, so that no phrase crosses the seam."""
 

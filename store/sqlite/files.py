@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
-from ..failures import DRIVER_ERRORS, hard_linked, read_only, store_error
+from ..failures import DRIVER_ERRORS, hard_linked, moved, read_only, store_error
 from ..migrations import APPLICATION_ID, migrate, schema_version
 from ..private_files import make_private
 from .chaining import chain_slice, is_unchained
 from .connection import Connection
 from .foreign_logs import check_log
-from .holding import Held
-from .identity import Identity
+from .holding import Guest, Held
+from .identity import Change, Identity
 from .lock_files import LOCKS_FILES
 from .turns import Turn
 
@@ -159,6 +159,46 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
     return held
 
 
+def connect_beside(file: Path, busy_timeout: float, name: str) -> Held:
+    """Open a second connection that writes what is derived from the log, while a writer has the file open.
+
+    It waits for no disk: what a power loss takes of it is made again.
+
+    Args:
+        file: the database.
+        busy_timeout: seconds to wait for the turn.
+        name: the name of the store that the writer has open.
+
+    Raises:
+        StoreMoved: another store is in the file's place.
+        StoreError: the database cannot be opened.
+    """
+    try:
+        turn = Turn(file, busy_timeout)
+        with turn:
+            connection = sqlite3.connect(
+                database_uri(file, "mode=rw"), uri=True, isolation_level=None, timeout=busy_timeout, factory=Connection
+            )
+            try:
+                _set(connection, "normal")
+                return Guest(connection, _identity_of(file, connection, name), turn, file)
+            except BaseException:
+                connection.close()
+                turn.close()
+                raise
+    except DRIVER_ERRORS as error:
+        raise store_error(error, file) from error
+    except OSError as error:
+        raise read_only(file) from error
+
+
+def _identity_of(file: Path, connection: sqlite3.Connection, name: str) -> Identity:
+    identity = Identity(file, file.stat(), connection)
+    if identity.store != name:
+        raise moved(file, Change.REPLACED)
+    return identity
+
+
 def _make_if_missing(file: Path) -> None:
     """Make a file that only its owner may read, where there is none; who may read one that is there is not ours to say.
 
@@ -197,6 +237,10 @@ def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Dura
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # Only possible before the first table.
     migrate(connection, file)
     _write_ahead(connection, busy_timeout)
+    _set(connection, durability)
+
+
+def _set(connection: sqlite3.Connection, durability: Durability) -> None:
     for pragma in (
         f"synchronous = {durability.upper()}",
         "foreign_keys = ON",

@@ -167,6 +167,20 @@ class Held:
         return rows[0] if rows else None
 
 
+class Guest(Held):
+    """A connection beside the one that owns the file, which tidies up when it is closed."""
+
+    def close(self) -> None:
+        """Close the connection, in a turn if that comes."""
+        try:
+            with self._turn:
+                self.connection.close()
+        except StoreError as late:
+            log.warning("%s", late)
+            self.connection.close()
+        self._turn.close()
+
+
 def _remove(path: str) -> None:
     with suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108 - as above

@@ -55,12 +55,12 @@ class Place:
     """The file at a path, as it was when this object was made."""
 
     def __init__(self, file: Path) -> None:
-        self._file = str(file.absolute())
-        self._node = found_node(self._file)
+        self.file = file.absolute()
+        self._node = found_node(str(self.file))
 
     def change(self) -> Change | None:
         """Return what happened to the file; None where it is the same."""
-        node = found_node(self._file)
+        node = found_node(str(self.file))
         if node == self._node:
             return None
         return Change.GONE if node is None else Change.REPLACED

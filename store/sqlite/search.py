@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..codec import decode
 from ..digests import within
+from ..search.columns import columns_of
 from ..search.scanning import MOST, Hit, Scan, SearchFilter, best, redacted_version, text_of
 from ..search.snippets import found
-from ..search.words import columns_of
 from . import statements
 from .transactions import transaction
 
@@ -32,9 +32,26 @@ if TYPE_CHECKING:
 
 FORM: Final = 1
 """Number of the rules by which texts are cut and indexed. An index of another form is rebuilt."""
-SLICE: Final = 512 * 1024
-"""Characters of stored events after which a slice ends: some 50 ms of the writer's time."""
+SLICE: Final = 1024 * 1024
+"""Characters of stored events after which a slice ends: some 30 ms of an append's time while it is entered."""
 MOST_EVENTS: Final = 2_000
+_REDACTED: Final = "block.redacted"
+
+
+class Slice(NamedTuple):
+    """Events that are next to be indexed, as they were read, with what the index is to hold of them.
+
+    Attributes:
+        after: the position that the index had reached; None if it is to be made anew.
+        until: the position that it reaches with these.
+        rows: position, conversation's key, type, payload and checksum of each.
+        columns: the texts of each, cut into columns; None where there is none.
+    """
+
+    after: int | None
+    until: int
+    rows: list[tuple[int, int, str, str, str]]
+    columns: list[tuple[str, str, str] | None]
 
 
 def catch_up(connection: sqlite3.Connection, until: int) -> int:
@@ -55,35 +72,66 @@ def index_up_to(connection: sqlite3.Connection, until: int) -> None:
 
 
 def _index_slice(connection: sqlite3.Connection, until: int) -> int:
+    return _enter(connection, cut_slice(connection, until))
+
+
+def cut_slice(connection: sqlite3.Connection, until: int) -> Slice:
+    """Read the next slice of the events up to a position, and cut their texts: it takes no lock."""
     progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
-    if progress is None:
-        connection.execute(statements.DROP_INDEX)
-        connection.execute(statements.CREATE_INDEX)
-        connection.execute(statements.FORGET_PROGRESS)
     after: int = 0 if progress is None else progress[0]
-    rows = connection.execute(statements.TO_INDEX, (after, until, MOST_EVENTS))
-    size = count = 0
-    for row in rows:
-        _index(connection, row)
-        after, size, count = row[0], size + len(row[5]), count + 1
+    found = connection.execute(statements.TO_INDEX, (after, until, MOST_EVENTS))
+    rows: list[tuple[int, int, str, str, str]] = []
+    size = 0
+    for position, key, _, type_, _, payload, checksum in found:
+        rows.append((position, key, type_, payload, checksum))
+        size += len(payload)
         if size >= SLICE:
             break
     else:
         # Nothing was left out: what follows the last row up to `until` holds no text, unless there were too many.
-        after = after if count == MOST_EVENTS else max(after, until)
-    rows.close()
-    connection.execute(statements.SET_PROGRESS, (FORM, after))
-    return after
+        until = rows[-1][0] if len(rows) == MOST_EVENTS else max(after, until)
+    if size >= SLICE:
+        until = rows[-1][0]
+    found.close()
+    columns = [None if type_ == _REDACTED else _columns(key, payload) for _, key, type_, payload, _ in rows]
+    return Slice(None if progress is None else after, until, rows, columns)
 
 
-def _index(connection: sqlite3.Connection, row: Row) -> None:
-    position, key, _, type_, _, payload = row
-    if type_ == "block.redacted":
-        version = redacted_version(payload)
-        if version is not None:
+def enter_slice(connection: sqlite3.Connection, cut: Slice) -> int:
+    """Index a slice in one transaction, if the log still has what was read; return the position that was reached.
+
+    A redaction, a scavenge or an erasure may have come in between, or another search: then nothing is indexed of it.
+
+    Raises:
+        sqlite3.Error: the database failed; nothing was indexed.
+    """
+    with transaction(connection):
+        progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
+        reached = None if progress is None else progress[0]
+        if reached != cut.after:
+            return reached or 0
+        bounds = (reached or 0, cut.rows[-1][0] if cut.rows else 0)
+        if connection.execute(statements.STILL_TO_INDEX, bounds).fetchall() != [(row[0], row[4]) for row in cut.rows]:
+            return bounds[0]
+        return _enter(connection, cut)
+
+
+def _enter(connection: sqlite3.Connection, cut: Slice) -> int:
+    if cut.after is None:
+        connection.execute(statements.DROP_INDEX)
+        connection.execute(statements.CREATE_INDEX)
+        connection.execute(statements.FORGET_PROGRESS)
+    texts: list[tuple[int, str, str, str]] = []
+    for (position, key, type_, payload, _), columns in zip(cut.rows, cut.columns, strict=True):
+        if columns is not None:
+            texts.append((position, *columns))
+        elif type_ == _REDACTED and (version := redacted_version(payload)) is not None:
+            connection.executemany(statements.INDEX_TEXT, texts)  # what it takes out may be among them
+            texts.clear()
             forget(connection, key, version)
-    elif (columns := _columns(key, payload)) is not None:
-        connection.execute(statements.INDEX_TEXT, (position, *columns))
+    connection.executemany(statements.INDEX_TEXT, texts)
+    connection.execute(statements.SET_PROGRESS, (FORM, cut.until))
+    return cut.until
 
 
 def forget(connection: sqlite3.Connection, key: int, version: int) -> None:
@@ -246,7 +294,7 @@ class SQLiteQuestions:
     async def _scan(self, scan: Scan, after: int, redacted: set[tuple[int, int]]) -> None:
         """Scan every text behind a position. Ranks count only these texts."""
         while rows := await self.rows(statements.TO_INDEX, (after, _LAST, _SCANNED)):
-            for position, key, version, _, at, payload in rows:
+            for position, key, version, _, at, payload, _ in rows:
                 text = text_of(payload)
                 if text is not None and (key, version) not in redacted:
                     scan.add(position, key, text, at)

@@ -65,14 +65,14 @@ from .erasing import erase
 from .facts import SLICE as FACTS_SLICE
 from .facts import SQLiteFacts
 from .facts import catch_up as catch_up_facts
-from .files import Durability, advice, connect_writer, exists, started
+from .files import Durability, advice, connect_beside, connect_writer, exists, started
 from .holding import log
 from .identity import Place
 from .mending import mend
 from .reading import open_alone, open_beside
 from .removing import RETENTION, rehearse, remove, remove_values, replace_snapshot, setting, shrink, take_lease
 from .rewriting import rewrite
-from .search import SLICE, SQLiteQuestions, catch_up
+from .search import SLICE, SQLiteQuestions, catch_up, cut_slice, enter_slice
 from .writer import Writer
 
 if TYPE_CHECKING:
@@ -125,8 +125,14 @@ class SQLiteStore(QueryMixin):
         advice: warnings about this store and the SQLite library in use; mostly empty.
     """
 
-    def __init__(
-        self, file: Path, writer: Writer | None, reader: aiosqlite.Connection, place: Place, advice: list[str]
+    def __init__(  # noqa: PLR0917 - made by `open` alone
+        self,
+        file: Path,
+        writer: Writer | None,
+        reader: aiosqlite.Connection,
+        place: Place,
+        busy_timeout: float,
+        advice: list[str],
     ) -> None:
         self.file = file
         self.advice = advice
@@ -134,6 +140,10 @@ class SQLiteStore(QueryMixin):
         self._writer = writer
         self._reader = reader
         self._place = place
+        self._busy_timeout = busy_timeout
+        self._indexing = asyncio.Lock()
+        self._indexer: Writer | None = None
+        """Indexes much text at once, on a connection of its own, while a search waits for it."""
         self._moved: str | None = None
         """The error of a store whose file was swapped while it was open."""
         self._closing: asyncio.Task[None] | None = None
@@ -195,7 +205,7 @@ class SQLiteStore(QueryMixin):
             raise
         for advised in known:
             _advise_once(advised)
-        return cls(file, writer, reader, place, known)
+        return cls(file, writer, reader, place, busy_timeout, known)
 
     async def append(
         self,
@@ -448,12 +458,33 @@ class SQLiteStore(QueryMixin):
             log.info("facts are read from the log: %s", refusal)
 
     async def _catch_up(self, writer: Writer) -> None:
+        """Index what was appended since the last search: a slice by the writer, what is more beside it."""
         indexed, last = await self._questions.progress()
         try:
-            while indexed < last:
+            if indexed < last:
                 indexed = await self._written(writer.submit(partial(catch_up, until=last), SLICE))
+            if indexed < last:
+                async with self._indexing:
+                    await self._index_beside(writer.opened.result(), last)
         except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
             log.info("the search goes on without its index: %s", refusal)
+
+    async def _index_beside(self, name: str, until: int) -> None:
+        """Index the events up to a position on a connection of its own: the writer waits for one slice at a time."""
+        indexed, _ = await self._questions.progress()
+        if indexed >= until:
+            return
+        indexer = Writer(partial(connect_beside, self._place.file, self._busy_timeout, name), f"{self.file}: search")
+        self._indexer = indexer
+        try:
+            await started(indexer)
+            while indexed < until:
+                cut = await self._written(indexer.submit(partial(cut_slice, until=until)))
+                indexed = await self._written(indexer.submit(partial(enter_slice, cut=cut), SLICE))
+        finally:
+            indexer.stop()
+            await asyncio.wrap_future(indexer.stopped)
+            self._indexer = None
 
     async def chain_head(self, conversation: str) -> bytes:
         """Return the link of a conversation's newest event, as its row has it."""
@@ -653,6 +684,9 @@ class SQLiteStore(QueryMixin):
             warnings.warn(f"{self.file}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
 
     async def _close(self) -> None:
+        if self._indexer is not None:
+            self._indexer.stop()
+            await asyncio.wrap_future(self._indexer.stopped)
         if self._writer is not None:
             # The writer leaves a swapped file first, while the reader still has it open: see `Held`.
             with suppress(StoreError):

@@ -1,14 +1,70 @@
-"""`python -m tests.bench`: every benchmark, as JSON rows of name, ratio, bar and ok."""
+"""``python -m tests.bench [PART …]``: the benchmarks, as JSON: the machine, and a row for each thing measured.
+
+Every module of this folder that has a function ``rows`` is a part of the table; name some to measure these alone.
+``--keep`` writes the rows to docs/speed/measured.json, in place of the same ones; `python -m tests.project.speed` makes
+the page of them. The exit status is 1 if a row does not keep to its bar.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import platform
+import sqlite3
 import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
 
-from tests.bench import append, crowds, hiding, limits, replays, starting, timelines, together
+import tests.bench
+from tests.project.speed import MEASURED, joined
 
-PARTS = (append, together, crowds, hiding, timelines, limits, replays, starting)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
-rows = [row for part in PARTS for row in part.run()]
-sys.stdout.write(json.dumps(rows, indent=2) + "\n")
-sys.exit(0 if all(row["ok"] for row in rows) else 1)
+    from tests.bench.rows import Row
+
+
+def parts() -> dict[str, Callable[[], Iterable[Row]]]:
+    """Return the function that measures each part, by the name of its module."""
+    names = sorted(name for _, name, _ in iter_modules(tests.bench.__path__) if name != "__main__")
+    modules = {name: import_module(f"tests.bench.{name}") for name in names}
+    return {name: module.rows for name, module in modules.items() if hasattr(module, "rows")}
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on besides the code."""
+    return {
+        "processor": _processor(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{len(names)} of {names[0]}" if names else platform.machine()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure the parts that are named, or all."""
+    known = parts()
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("part", nargs="*", choices=[*known, []], default=[])
+    parser.add_argument("--keep", action="store_true")
+    asked = parser.parse_args(arguments)
+    rows = [row for name in asked.part or known for row in known[name]()]
+    report = {"machine": machine(), "rows": [row.as_json() for row in rows]}
+    sys.stdout.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    if asked.keep:
+        MEASURED.parent.mkdir(exist_ok=True)
+        MEASURED.write_text(joined(MEASURED, report), encoding="utf-8")
+    return 0 if all(row.ok for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -8,9 +8,9 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tests.bench.pairs import median_ratio, seconds
+from tests.bench.rows import against, cpu
 from timeline.blocks import ToolResult
 from timeline.events import BlockAppended, NewEvent, event_id
 from timeline.ports import Expected
@@ -23,26 +23,27 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
+    from tests.bench.rows import Row
+
 EVENTS = 100
 APPENDS = 10
 BAR = 0.5
-PAIRS = 61
 TEXT = "".join(f'{n:3} |     def line_{n}(self) -> str:  # "quoted"\n' for n in range(22))
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def run() -> list[dict[str, Any]]:
-    """Return one row: the speed of an append of 100 counted events of about 1 KB, as a share of plain `sqlite3`'s."""
+def rows() -> Iterator[Row]:
+    """Measure the speed of an append of 100 counted events of about 1 KB, as a share of plain `sqlite3`'s."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "ours.db"))
         connection = connect_writer(Path(folder) / "plain.db", "full", 5.0).connection
         connection.execute("PRAGMA wal_autocheckpoint = 1000")  # as plain sqlite3 has it; our writer checkpoints itself
         numbers = count(1)
-        ratio = median_ratio(partial(_ours, runner, store, numbers), partial(_plain, connection, numbers), pairs=PAIRS)
+        ours, plain = partial(_ours, runner, store, numbers), partial(_plain, connection, numbers)
+        what = "`EventStore.append` of 100, speed"
+        yield against("Appends", what, "`sqlite3`: same tables, encoded rows", (ours, plain), BAR, least=True)
         connection.close()
         runner.run(store.aclose())
-    speed = 1 / ratio
-    return [{"name": "append of 100 events / plain sqlite3", "ratio": round(speed, 3), "bar": BAR, "ok": speed >= BAR}]
 
 
 def _ours(runner: asyncio.Runner, store: SQLiteStore, numbers: Iterator[int]) -> float:
@@ -52,7 +53,7 @@ def _ours(runner: asyncio.Runner, store: SQLiteStore, numbers: Iterator[int]) ->
         for batch in batches:
             await store.append("bench", batch)
 
-    return seconds(lambda: runner.run(append_all()))
+    return cpu(lambda: runner.run(append_all()))
 
 
 def _plain(connection: sqlite3.Connection, numbers: Iterator[int]) -> float:
@@ -71,7 +72,7 @@ def _plain(connection: sqlite3.Connection, numbers: Iterator[int]) -> float:
             connection.executemany(statements.INSERT_EVENTS[1], rows)
             connection.execute("COMMIT")
 
-    taken = seconds(insert_all)
+    taken = cpu(insert_all)
     connection.execute(statements.UPDATE_CONVERSATION, (version, "", key))
     return taken
 

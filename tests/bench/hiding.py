@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.bench.logs import POLICY, START
-from tests.bench.pairs import median_ratio
+from tests.bench.rows import against
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.events import ModelCalled, event_id
 from timeline.log.protocol import Draft
@@ -19,25 +19,28 @@ from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.bench.rows import Row
     from timeline.blocks import Block
     from timeline.ports import EventStore
 
 BAR: Final = 2.5
-PAIRS: Final = 7
+PAIRS: Final = 15
 BATCH: Final = 2_000
 COLD: Final = START + timedelta(hours=2)
 OUTPUT: Final = "lorem ipsum dolor sit amet " * 20
 
 
-def run() -> list[dict[str, Any]]:
-    """Return one row: hiding 8,000 results against hiding 4,000."""
+def rows() -> Iterator[Row]:
+    """Measure one row: hiding 8,000 results against hiding 4,000."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db"))
         large = runner.run(_conversation(store, "large", 8_000))
         small = runner.run(_conversation(store, "small", 4_000))
-        ratio = median_ratio(partial(_hide, runner, large, 8_000), partial(_hide, runner, small, 4_000), PAIRS)
+        of_8_000, of_4_000 = partial(_hide, runner, large, 8_000), partial(_hide, runner, small, 4_000)
+        yield against("Decisions", "hiding 8,000 blocks", "hiding 4,000", (of_8_000, of_4_000), BAR, most=PAIRS)
         runner.run(store.aclose())
-    return [{"name": "hiding 8,000 blocks / 4,000", "ratio": round(ratio, 3), "bar": BAR, "ok": ratio <= BAR}]
 
 
 def _hide(runner: asyncio.Runner, timeline: Timeline, count: int) -> float:

@@ -12,46 +12,38 @@ import json
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.bench.logs import POLICY, START, recorded_text, sized_blocks
-from tests.bench.pairs import median_ratio
-from tests.bench.timelines import row
+from tests.bench.rows import against, cpu
 from timeline.projection.project import Projector
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
+    from tests.bench.rows import Row
     from timeline.ports import EventStore
 
-PAIRS = 15
 _SYSTEM = "You are an agent. " * 400
 
 
-def run() -> list[dict[str, Any]]:
-    """Return the rows of all benchmarks here."""
+def rows() -> Iterator[Row]:
+    """Measure all rows here."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db"))
         small, large = (_Agent(runner, store, count) for count in (400, 5_000))
-        rows = [
-            row("CPU of a step at 5,000 blocks / at 400", median_ratio(large.step, small.step, PAIRS), 2),
-            *_of_10_000(runner, store),
-        ]
+        yield against("A step", "a step at 5,000 blocks", "at 400", (large.step, small.step), 2)
+        yield from _of_10_000(_Agent(runner, store, 10_000))
         runner.run(store.aclose())
-    return rows
 
 
-def _of_10_000(runner: asyncio.Runner, store: EventStore) -> list[dict[str, Any]]:
-    agent = _Agent(runner, store, 10_000)
-    written = median_ratio(agent.sent, agent.json, PAIRS)
-    hashed = median_ratio(agent.fingerprint, agent.hashed, PAIRS)
-    return [
-        row("recorded render and wire after one append, 10,000 blocks / json.dumps of the body", written, 0.1),
-        row("fingerprint after one append, 10,000 blocks / sha256 of their texts", hashed, 0.1),
-    ]
+def _of_10_000(agent: _Agent) -> Iterator[Row]:
+    sent = "recorded render and wire after one append, 10,000 blocks"
+    yield against("A step", sent, "`json.dumps` of the body", (agent.sent, agent.json), 0.1)
+    hashed = "fingerprint after one append, 10,000 blocks"
+    yield against("A step", hashed, "sha256 of their texts", (agent.fingerprint, agent.hashed), 0.1)
 
 
 class _Agent:
@@ -69,28 +61,28 @@ class _Agent:
 
     def step(self) -> float:
         """Append, render, record, encode."""
-        return _timed(self._more) + _timed(self._send)
+        return cpu(self._more) + cpu(self._send)
 
     def sent(self) -> float:
         """Render, record and encode after an append that is not timed."""
         self._more()
-        return _timed(self._send)
+        return cpu(self._send)
 
     def json(self) -> float:
         """Write the newest body as JSON."""
-        return _timed(partial(json.dumps, self._body))
+        return cpu(partial(json.dumps, self._body))
 
     def fingerprint(self) -> float:
         """Project and hash after an append that is not timed."""
         self._more()
         window = self._timeline.window
         neutral = self._projector.project(window, POLICY.cache_points, system=_SYSTEM)
-        return _timed(partial(self._projector.fingerprint, neutral))
+        return cpu(partial(self._projector.fingerprint, neutral))
 
     def hashed(self) -> float:
         """Hash the texts of the window."""
         texts = "".join(item.block.countable() for item in self._timeline.window.items)
-        return _timed(lambda: hashlib.sha256(texts.encode()).hexdigest())
+        return cpu(lambda: hashlib.sha256(texts.encode()).hexdigest())
 
     def _more(self) -> None:
         self._append(2, self._next)
@@ -102,9 +94,3 @@ class _Agent:
     def _send(self) -> None:
         context = self._runner.run(self._timeline.render(system=_SYSTEM, now=START))
         self._body = context.to_anthropic(model="claude-opus-5")
-
-
-def _timed(work: Callable[[], object]) -> float:
-    start = process_time()
-    work()
-    return process_time() - start

@@ -7,9 +7,9 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from tests.bench.pairs import median_ratio, seconds
+from tests.bench.rows import against, cpu
 from tests.project.recording import write_recording
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
@@ -17,6 +17,9 @@ from timeline.lab.work import measured_file
 from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.bench.rows import Row
     from timeline.lab.sizes import Measured
 
 BAR: Final = 3.0
@@ -24,27 +27,24 @@ BAR: Final = 3.0
 CALLS: Final = 240
 LIMIT: Final = 20_000
 """Small, so that the shorter recording has been compacted several times."""
-PAIRS: Final = 5
+PAIRS: Final = 15
 POLICIES: Final = ("none", "balanced", "pi")
 """The first never compacts: its window is all of the recording."""
 _TURN: Final = 40
 
 
-def run() -> list[dict[str, Any]]:
-    """Return a row for each policy: a replay of 480 calls against one of 240."""
+def rows() -> Iterator[Row]:
+    """Measure a row for each policy: a replay of 480 calls against one of 240."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         small, large = (_recording(Path(folder), calls) for calls in (CALLS, 2 * CALLS))
-        return [_row(runner, name, large, small) for name in POLICIES]
+        for name in POLICIES:
+            yield _row(runner, name, large, small)
 
 
-def _row(runner: asyncio.Runner, name: str, large: Measured, small: Measured) -> dict[str, Any]:
-    ratio = median_ratio(partial(_replay, runner, name, large), partial(_replay, runner, name, small), PAIRS)
-    return {
-        "name": f"lab, {name}: replay of {2 * CALLS} calls / {CALLS}",
-        "ratio": round(ratio, 3),
-        "bar": BAR,
-        "ok": ratio <= BAR,
-    }
+def _row(runner: asyncio.Runner, name: str, large: Measured, small: Measured) -> Row:
+    long, short = partial(_replay, runner, name, large), partial(_replay, runner, name, small)
+    what = f"replay of {2 * CALLS} calls under `{name}`"
+    return against("The lab", what, f"of {CALLS} calls", (long, short), BAR, most=PAIRS)
 
 
 def _recording(folder: Path, calls: int) -> Measured:
@@ -55,4 +55,4 @@ def _recording(folder: Path, calls: int) -> Measured:
 
 def _replay(runner: asyncio.Runner, name: str, measured: Measured) -> float:
     policy = find_policy(name, max_tokens=LIMIT)
-    return seconds(lambda: runner.run(replay(measured, policy, packaged_prices().price_of)))
+    return cpu(lambda: runner.run(replay(measured, policy, packaged_prices().price_of)))

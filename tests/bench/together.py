@@ -9,17 +9,19 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.bench.append import event
 from tests.bench.logs import POLICY
-from tests.bench.pairs import median_ratio
+from tests.bench.rows import against
 from timeline.blocks import UserPrompt
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.bench.rows import Row
 
 TASKS = 64
 APPENDS = 10 * TASKS
@@ -28,40 +30,32 @@ BAR_APART = 3.0
 """For conversations of their own, each of which has its own pages of the indexes to write."""
 NO_BAR_ABOVE = 15_000
 """Syncs a second above which a disk, or its cache, leaves nothing to share: then the processor is what is measured."""
-PAIRS = 11
+PAIRS = 31
 TEXT = "What a tool said, or a model: a line or two of it. " * 4
 
 
-def run() -> list[dict[str, Any]]:
-    """Return the rows: how many times faster 64 tasks append, to a timeline, to a conversation, and each to its own."""
+def rows() -> Iterator[Row]:
+    """Measure how many times faster 64 tasks append, to a timeline, to a conversation, and each to its own."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db", durability="full"))
-        numbers, rates = count(1), [_syncs(Path(folder))]
+        numbers, before = count(1), _syncs(Path(folder))
         alone = partial(_append, runner, store, numbers, 1, lambda _: "alone")
         shared = partial(_append, runner, store, numbers, TASKS, lambda _: "shared")
         own = partial(_append, runner, store, numbers, TASKS, lambda task: f"task {task}")
-        ratios = [1 / median_ratio(many, alone, PAIRS) for many in (shared, own)]
-        timelines = 1 / median_ratio(
-            partial(_append_blocks, runner, store, numbers, TASKS),
-            partial(_append_blocks, runner, store, numbers, 1),
-            PAIRS,
-        )
-        rates.append(_syncs(Path(folder)))
+        blocks, block = (partial(_append_blocks, runner, store, numbers, tasks) for tasks in (TASKS, 1))
+        made = [
+            _row(f"{TASKS} tasks that append to one timeline", blocks, block, BAR),
+            _row(f"{TASKS} tasks that append to one conversation", shared, alone, BAR),
+            _row(f"{TASKS} tasks, each with a conversation of its own", own, alone, BAR_APART),
+        ]
+        syncs = (before + _syncs(Path(folder))) / 2
         runner.run(store.aclose())
-    syncs = sum(rates) / len(rates)
-    return [
-        _row("64 tasks that append to one timeline / one task", timelines, BAR, syncs),
-        _row("64 tasks that append to one conversation / one task", ratios[0], BAR, syncs),
-        _row("64 tasks, each with a conversation of its own / one task", ratios[1], BAR_APART, syncs),
-    ]
+    yield from (row._replace(applies=syncs <= NO_BAR_ABOVE) for row in made)
 
 
-def _row(name: str, ratio: float, bar: float, syncs: float) -> dict[str, Any]:
-    """Make a line of the report, which says the rate of syncs that it was measured at; see `NO_BAR_ABOVE`."""
-    applies = syncs <= NO_BAR_ABOVE
-    measured = f"fdatasync {syncs:,.0f}/s" + ("" if applies else f": no bar above {NO_BAR_ABOVE:,}/s")
-    name = f"{name}, single events, full durability ({measured})"
-    return {"name": name, "ratio": round(ratio, 3), "bar": bar, "ok": ratio >= bar or not applies}
+def _row(what: str, together: Callable[[], float], alone: Callable[[], float], bar: float) -> Row:
+    what = f"{what}, single events, full durability, speed"
+    return against("Appends", what, "one task", (together, alone), bar, least=True, most=PAIRS)
 
 
 def _append(

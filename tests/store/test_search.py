@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.depth import examples
-from timeline.errors import InvalidFilter, SearchUnavailable, StoreCorrupt
+from timeline.errors import InvalidFilter, SearchUnavailable, StoreClosed, StoreCorrupt
 from timeline.events import BlockRedacted
+from timeline.ports import Rewriting
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import search as indexing
 from timeline.store.sqlite import statements
+from timeline.store.sqlite.connection import know_packed
 from timeline.store.sqlite.search import FORM
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, compaction, event, events
@@ -139,6 +142,60 @@ async def test_the_index_is_made_in_slices_between_which_appends_are_served(
         await asyncio.gather(search, return_exceptions=True)
         assert len(await _paths(store, "word")) == 60
         assert await _paths(store, "another") == ["late"]
+
+
+async def test_appends_do_not_wait_until_the_index_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database's first search indexes on a connection of its own, and the writer goes on between two slices."""
+    monkeypatch.setattr(indexing, "SLICE", 2_000)
+    async with await SQLiteStore.open(tmp_path / "agent.db", durability="normal") as store:
+        await store.append("a", [block_event(f"p{n}", f"word {n} " * 20) for n in range(3_000)])
+        search = asyncio.create_task(_paths(store, "word"))
+        await asyncio.sleep(0.05)
+        for number in range(10):
+            await store.append("b", [block_event(f"q{number}", "another")])
+            assert not search.done()
+        assert len(await search) == 1_000
+        assert len(await _paths(store, "another")) == 10
+
+
+async def test_a_store_is_closed_while_its_index_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search that waited is refused, no connection is left, and the next search goes on."""
+    monkeypatch.setattr(indexing, "SLICE", 2_000)
+    monkeypatch.chdir(tmp_path)
+    store = await SQLiteStore.open(Path("agent.db"), durability="normal")
+    monkeypatch.chdir(tmp_path.parent)  # the file is the one that was opened
+    await store.append("a", [block_event(f"p{n}", f"word {n} " * 20) for n in range(3_000)])
+    search = asyncio.create_task(_paths(store, "word"))
+    await asyncio.sleep(0.05)
+    await store.aclose()
+    with pytest.raises(StoreClosed):
+        await search
+    assert os.listdir(tmp_path) == ["agent.db"]  # noqa: PTH208 - in an async function
+    async with await SQLiteStore.open(tmp_path / "agent.db") as again:
+        assert len(await _paths(again, "word")) == 1_000
+
+
+@pytest.mark.parametrize("change", ["redacted", "erased", "indexed"])
+async def test_what_changes_while_texts_are_cut_is_not_indexed_as_it_was(tmp_path: Path, change: str) -> None:
+    """A slice that was read before a redaction, an erasure or another search is thrown away."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [block_event(f"p{n}", f"secret {n}") for n in range(4)])
+        with closing(sqlite3.connect(file, isolation_level=None)) as beside:
+            know_packed(beside)
+            cut = indexing.cut_slice(beside, 4)
+            match change:
+                case "redacted":
+                    tombstone = block_event("p2", "nothing").payload
+                    await store.rewrite([Rewriting("a", 4, [], {3: tombstone}, (3,), lambda snapshot: snapshot)])
+                case "erased":
+                    await store.erase("a")
+                case _:
+                    assert len(await _paths(store, "secret")) == 4
+            before = _asked(file, statements.PROGRESS, FORM)
+            assert indexing.enter_slice(beside, cut) == (before[0][0] if before else 0)
+            assert _asked(file, statements.PROGRESS, FORM) == before
+        assert len(await _paths(store, "secret")) == {"redacted": 3, "erased": 0, "indexed": 4}[change]
 
 
 async def test_long_runs_of_events_without_text_are_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from timeline.errors import InvalidFilter
+from timeline.store.search.columns import columns_of
 from timeline.store.search.snippets import WIDTH, snippet
-from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, columns_of, humps_of
+from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, humps_of
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,30 @@ def test_the_index_cuts_the_columns_just_as_they_were_made() -> None:
     assert len(cut) == words.size
 
 
+def _indexed(words: str, humps: str) -> list[tuple[str, str, int]]:
+    """Return what FTS5 has of a text: the words of each column, in order."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5 (words, humps, content = '', tokenize = 'ascii')")
+        connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (t, 'instance')")
+        connection.execute("INSERT INTO t (rowid, words, humps) VALUES (1, ?, ?)", (words, humps))
+        return connection.execute("SELECT col, term, offset FROM terms ORDER BY col, offset").fetchall()
+
+
+SIGNS = st.text(st.sampled_from("aZ09_ .\n\0éß新会\u0130\u2014\U0001f600\ud800") | st.characters(), max_size=60)
+
+
+@given(st.lists(SIGNS | st.sampled_from(["getUserName", "HTTPServer", "x" * 64, "aB" * 33, "x" * 200]), max_size=8))
+@example(["x" * 64, "\u2014", "x" * 65])
+@example(["getUserName\0isNext", "\0", "HTTPServer"])
+@example(["aB" * 32, " ", "aB" * 33, "é"])
+def test_a_text_that_is_indexed_as_it_is_has_the_words_that_it_is_cut_into(parts: list[str]) -> None:
+    """What is written for FTS5 holds the same words at the same places, and is empty for a text without a word."""
+    text = "".join(parts)
+    words = Words.of(text)
+    assert _indexed(*columns_of(text)) == _indexed(*words.columns)
+    assert bool(columns_of(text)[0]) is bool(words.words)
+
+
 @given(st.text())
 @example("İﬀŉ")
 def test_folding_makes_no_word_into_two(text: str) -> None:
@@ -107,7 +132,7 @@ def test_a_long_text_is_searched_piece_by_piece_as_if_it_were_one(text: str, ask
     line = snippet(text, query)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("timeline.store.search.words.PIECE", piece)
-        assert columns_of(text) == whole.columns
+        assert _indexed(*columns_of(text)) == _indexed(*whole.columns)
         assert query.counted(text) == (whole.size, query.counts(whole))
         assert snippet(text, query) == line
 
