@@ -587,9 +587,13 @@ class MemoryStore(QueryMixin):
         """Return nothing, as `examine` does."""
         return await self.examine()
 
-    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+    async def replace_snapshot(
+        self, conversation: str, snapshot: Snapshot | None, *, expected: int | None = None
+    ) -> None:
         """Put a snapshot in the place of the kept one; see `Proofs.replace_snapshot`."""
         log = self._log(conversation)
+        if expected not in {None, log.version}:
+            raise VersionConflict(conversation, expected, log.version)
         log.snapshot = None if snapshot is None else encode_snapshot(snapshot)
         log.window_start = 1 if snapshot is None else snapshot.window_start
 

@@ -434,11 +434,19 @@ class Proofs(Protocol):
         """
         ...
 
-    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+    async def replace_snapshot(
+        self, conversation: str, snapshot: Snapshot | None, *, expected: int | None = None
+    ) -> None:
         """Put a snapshot of the log in the place of the stored one; None removes it, and the window begins at 1.
+
+        Args:
+            conversation: its id.
+            snapshot: the new one.
+            expected: the version that the snapshot was made at: a redaction may have come since, whose content it has.
 
         Raises:
             ConversationNotFound: there is no such conversation.
+            VersionConflict: the conversation is not at ``expected``; nothing was replaced.
         """
         ...
 

@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
-from timeline.errors import ConversationNotFound, StoreLocked
+from timeline.errors import ConversationNotFound, StoreLocked, VersionConflict
 from timeline.events.chain import given, remains
 from timeline.frozen import sha256_hex
 from timeline.ports import KEPT_TYPES, Rehearsal, Removal
@@ -113,13 +113,22 @@ def note_size(connection: sqlite3.Connection) -> None:
     connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
 
 
-def replace_snapshot(connection: sqlite3.Connection, key: int, draft: SnapshotDraft | None) -> None:
+def replace_snapshot(
+    connection: sqlite3.Connection, conversation: str, draft: SnapshotDraft | None, expected: int | None
+) -> None:
     """Put a snapshot in the place of a conversation's own; without one, remove that.
 
     Raises:
+        ConversationNotFound, VersionConflict: as for `Proofs.replace_snapshot`.
         sqlite3.Error: the database failed; the snapshot is as it was.
     """
     with transaction(connection):
+        row = connection.execute(statements.KEY_AND_VERSION, (conversation,)).fetchone()
+        if row is None:
+            raise ConversationNotFound(conversation)
+        key, version = row
+        if expected not in {None, version}:
+            raise VersionConflict(conversation, expected, version)
         if draft is None:
             connection.execute(statements.DROP_SNAPSHOT, (key,))
         else:

@@ -596,6 +596,18 @@ REDACTED_SINCE: Final = (
     "SELECT conversation, payload FROM events INDEXED BY events_rare"
     f" WHERE type = 'block.redacted' AND {RARE_WHERE} AND position > ? ORDER BY position"
 )
+KEY_AND_VERSION: Final = "SELECT key, version FROM conversations WHERE id = ?"
+REWRITTEN_SINCE: Final = (
+    "SELECT (SELECT max(position) FROM events INDEXED BY events_rare"
+    f" WHERE type = 'block.redacted' AND {RARE_WHERE}),"
+    " (SELECT max(position) FROM events INDEXED BY events_rare"
+    f" WHERE type = 'compaction.reverted' AND {RARE_WHERE}),"
+    " (SELECT count(*) FROM erased), (SELECT total(first_version - 1) FROM conversations)"
+)
+"""What rises with all that changes the rows of older events: redactions, undone compactions, erasures, scavenges."""
+INDEXES: Final = (
+    "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name NOT LIKE 'search_index%' ORDER BY name"
+)
 
 _SCORE = "bm25(search_index, 1.0, 1.0, 0.0)"
 SEARCH: Final = (
