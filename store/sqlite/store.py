@@ -49,6 +49,7 @@ from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_valu
 from ..erasures import check_forks_choice, erasure_report
 from ..failures import (
     DRIVER_ERRORS,
+    RESTORE,
     CommitFailed,
     append_uncertain,
     checked_page,
@@ -102,7 +103,7 @@ T = TypeVar("T")
 
 _LAST: Final = 2**63 - 1
 _WINDOW_PAGE: Final = 2_000
-_CURE: Final = "`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew; or restore a backup."
+_CURE: Final = f"`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew. {RESTORE}."
 _PATH: Final = 9
 _CHECKSUM: Final = 8
 """Place of the checksum in a row behind the conversation of its event."""
@@ -364,7 +365,7 @@ class SQLiteStore(QueryMixin):
             events.extend(decode(owner, row, str(self.file)) for row in page)
         if len(events) != len(carried) + max(0, info.version - info.window_start + 1):
             raise StoreCorrupt(
-                f"{self.file}: events of the window of conversation {conversation!r} are missing. Restore a backup."
+                f"{self.file}: events of the window of conversation {conversation!r} are missing. {RESTORE}."
             )
         return StoredWindow(info, snapshot, events)
 
@@ -703,6 +704,11 @@ class SQLiteStore(QueryMixin):
         rows = await self._rows(statements.LINEAGE, conversation)
         if not rows:
             raise await self._missing(conversation)
+        if rows[-1][2]:
+            raise StoreCorrupt(
+                f"{self.file}: the log that conversation {conversation!r} was forked from is not the one that its row "
+                f"leads to. {_CURE}"
+            )
         return [_Part(*row) for row in reversed(rows)]
 
     async def _pages(
