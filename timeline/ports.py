@@ -922,8 +922,11 @@ class Hooks:
             summary, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a
             path. Its result is ignored.
         on_append: called with each block before it is counted and stored; returns the block to store, such as one with
-            its secrets masked (`timeline.forgetting.mask_credentials`). It is no coroutine. An error in it is raised,
-            and nothing is stored: a secret that it could not mask must not get in.
+            its secrets masked (`timeline.forgetting.mask_credentials`). Every other text that is stored is shown to it
+            as a `Note`: titles, errors, labels and approvals of stages, entries of frameworks, summaries. Where it
+            changes a system prompt, tools or an ephemeral text, which were sent as they are, the context is recorded by
+            hashes, as with ``record="hash"``. It is no coroutine. An error in it is raised, and nothing is stored: a
+            secret that it could not mask must not get in.
 
     Example:
         ```python

@@ -6,9 +6,11 @@ this file for a leak, and none was ever issued.
 
 from __future__ import annotations
 
-import random
 import string
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    import random
 
 HEX: Final = "0123456789abcdef"
 LOWER: Final = string.ascii_lowercase + string.digits

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _EDGE: Final = r"(?<![A-Za-z0-9_-])"
 _END: Final = r"(?![A-Za-z0-9_-])"
-_HEX, _LOWER, _UPPER, _ALNUM, _URL, _BASE64 = "[0-9a-f]", "[a-z0-9]", "[A-Z0-9]", "[A-Za-z0-9]", r"[\w-]", "[A-Za-z0-9+/]"
+_HEX, _LOWER, _UPPER = "[0-9a-f]", "[a-z0-9]", "[A-Z0-9]"
+_ALNUM, _URL, _BASE64 = "[A-Za-z0-9]", r"[\w-]", "[A-Za-z0-9+/]"
 _UUID: Final = rf"{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}"
 _BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("1password", ("ops_eyJ",), rf"{_BASE64}{{200,}}={{0,3}}"),
@@ -35,7 +36,7 @@ _BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("cloudflare", ("v1.0-",), rf"{_HEX}{{24}}-{_HEX}{{146}}"),
     ("databricks", ("dapi",), rf"{_HEX}{{32}}(?:-\d)?"),
     ("digitalocean", ("dop_v1_", "doo_v1_", "dor_v1_"), rf"{_HEX}{{64}}"),
-    ("discord", ("M", "N", "O"), rf"(?=[a-zA-Z]*\d){_ALNUM}{{23,25}}\.{_URL}{{6}}\.(?=[\w-]*\d){_URL}{{27,38}}"),
+    ("discord", ("M", "N", "O"), rf"(?=[\w.-]*\d){_ALNUM}{{23,25}}\.{_URL}{{6}}\.{_URL}{{27,38}}"),
     ("doppler", ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa."), rf"{_ALNUM}{{40,44}}"),
     ("duffel", ("duffel_live_", "duffel_test_"), rf"{_URL}{{43}}"),
     ("dynatrace", ("dt0c01.",), rf"{_UPPER}{{24}}\.{_UPPER}{{64}}"),
@@ -63,7 +64,7 @@ _BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("linear", ("lin_api_", "lin_oauth_"), rf"{_ALNUM}{{40,64}}"),
     ("mailgun", ("key-",), rf"{_HEX}{{32}}"),
     ("mapbox", ("sk.eyJ",), rf"{_URL}{{50,}}\.{_URL}{{22}}"),
-    ("newrelic", ("NRAK-", "NRII-"), rf"[A-Za-z0-9-]{{27,32}}"),
+    ("newrelic", ("NRAK-", "NRII-"), r"[A-Za-z0-9-]{27,32}"),
     ("npm", ("npm_",), rf"{_ALNUM}{{36}}"),
     ("nuget", ("oy2",), "[a-z2-7]{43}"),
     ("octopus", ("API-",), rf"(?=[A-Z]*\d){_UPPER}{{26}}"),
@@ -94,7 +95,7 @@ _BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("square", ("sq0atp-", "sq0csp-"), rf"{_URL}{{22,60}}"),
     ("stripe", ("sk_live_", "sk_test_", "rk_live_", "rk_test_"), rf"{_ALNUM}{{20,}}"),
     ("stripe", ("whsec_",), rf"{_ALNUM}{{32,}}"),
-    ("supabase", ("sbp_", "sb_secret_"), rf"[A-Za-z0-9_-]{{30,40}}"),
+    ("supabase", ("sbp_", "sb_secret_"), r"[A-Za-z0-9_-]{30,40}"),
     ("twilio", ("SK",), rf"{_HEX}{{32}}"),
     ("vault", ("hvs.", "hvb.", "hvr."), rf"{_URL}{{24,}}"),
     ("xai", ("xai-",), rf"{_ALNUM}{{70,90}}"),
