@@ -39,6 +39,8 @@ from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.frozen import PLAIN, canonical_json, is_flat, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
 
+from .failures import RESTORE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -52,6 +54,7 @@ returns it."""
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _new: Final = tuple.__new__
 """Makes a `Draft` in a third of the time that its constructor takes."""
+_ANEW: Final = "`timeline repair` makes it anew."
 _LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
@@ -343,7 +346,7 @@ def decode(conversation: str, row: Row, where: str) -> Event:
     position, version, event_id, type_, schema_version, at, payload, stored, *columns = row
     place = f"{where}: event {version} of conversation {conversation!r} (position {position}) is damaged"
     if checksum(conversation, version, event_id, type_, schema_version, at, payload) != stored:
-        raise StoreCorrupt(f"{place}: it does not match its checksum. Restore a backup; other events still read.")
+        raise StoreCorrupt(f"{place}: it does not match its checksum. {RESTORE}; other events still read.")
     try:
         decoded = decode_payload(type_, schema_version, payload)
         _check_columns(decoded, columns)
@@ -357,7 +360,7 @@ def decode(conversation: str, row: Row, where: str) -> Event:
             checksum=stored,
         )
     except (StoreCorrupt, ValueError) as error:
-        raise StoreCorrupt(f"{place}: {_first_line(error)}. Restore a backup; other events still read.") from None
+        raise StoreCorrupt(f"{place}: {_first_line(error)}. {RESTORE}; other events still read.") from None
 
 
 def _check_columns(payload: Payload, columns: Sequence[object]) -> None:
@@ -407,11 +410,11 @@ def decode_snapshot(conversation: str, body: str, stored: str, where: str) -> Sn
     """
     place = f"{where}: the snapshot of conversation {conversation!r} is damaged"
     if sha256_hex(body) != stored:
-        raise StoreCorrupt(f"{place}: it does not match its checksum. Restore a backup.")
+        raise StoreCorrupt(f"{place}: it does not match its checksum. {_ANEW}")
     try:
         return Snapshot.model_validate_json(body)
     except ValidationError as error:
-        raise StoreCorrupt(f"{place}: {_first_line(error)}. Restore a backup.") from None
+        raise StoreCorrupt(f"{place}: {_first_line(error)}. {_ANEW}") from None
 
 
 def decode_value(key: str, text: str, where: str) -> str:
@@ -421,7 +424,7 @@ def decode_value(key: str, text: str, where: str) -> str:
         StoreCorrupt: the text has another hash.
     """
     if sha256_hex(text) != key:
-        raise StoreCorrupt(f"{where}: the stored value {key} is damaged. Restore a backup.")
+        raise StoreCorrupt(f"{where}: the stored value {key} is damaged. {RESTORE}.")
     return text
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from .sqlite.identity import Change
 
+RESTORE: Final = "Put a backup in its place with `timeline restore FILE`"
+"""The cure of what nothing makes anew."""
+
 _LOCKED: Final = (StoreLocked, "another process is writing to it. Nothing was written; try again when it is done")
 _READ_ONLY: Final = (
     StoreReadOnly,
@@ -31,7 +34,7 @@ _READ_ONLY: Final = (
 _FULL: Final = (StoreFull, "the disk or the database is full. What was stored is intact; free some space and try again")
 _CORRUPT: Final = (
     StoreCorrupt,
-    "the database is damaged. Restore a backup (`timeline restore FILE`), or export what still reads",
+    f"the database is damaged. {RESTORE}, or export what still reads with `timeline export --all`",
 )
 _IO: Final = (
     StoreError,

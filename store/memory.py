@@ -599,9 +599,13 @@ class MemoryStore(QueryMixin):
         """Return nothing, as `examine` does."""
         return await self.examine()
 
-    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+    async def replace_snapshot(
+        self, conversation: str, snapshot: Snapshot | None, *, expected: int | None = None
+    ) -> None:
         """Put a snapshot in the place of the kept one; see `Proofs.replace_snapshot`."""
         log = self._log(conversation)
+        if expected not in {None, log.version}:
+            raise VersionConflict(conversation, expected, log.version)
         log.snapshot = None if snapshot is None else encode_snapshot(snapshot)
         log.window_start = 1 if snapshot is None else snapshot.window_start
 
@@ -617,10 +621,17 @@ class MemoryStore(QueryMixin):
         return sorted(self._log(conversation).waypoints)
 
     async def replace_waypoints(
-        self, conversation: str, snapshots: Sequence[Snapshot], *, dropped: Collection[int] = ()
+        self,
+        conversation: str,
+        snapshots: Sequence[Snapshot],
+        *,
+        dropped: Collection[int] = (),
+        expected: int | None = None,
     ) -> None:
         """Keep snapshots of the past in the places of others; see `Proofs.replace_waypoints`."""
         log = self._log(conversation)
+        if expected not in {None, log.version}:
+            raise VersionConflict(conversation, expected, log.version)
         for version in dropped:
             log.waypoints.pop(version, None)
         log.waypoints |= {one.version: packed_whole(encode_snapshot(one).body) for one in snapshots}

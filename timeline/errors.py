@@ -524,7 +524,7 @@ class SearchUnavailable(StoreError):
 
 
 class StoreCorrupt(StoreError):
-    """The database or one of its events is damaged; restore a backup, or export what still reads."""
+    """The database or one of its events is damaged; `timeline restore FILE` puts a backup in its place."""
 
 
 class NotAStore(StoreCorrupt):

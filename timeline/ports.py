@@ -443,20 +443,40 @@ class Proofs(Protocol):
         ...
 
     async def replace_waypoints(
-        self, conversation: str, snapshots: Sequence[Snapshot], *, dropped: Collection[int] = ()
+        self,
+        conversation: str,
+        snapshots: Sequence[Snapshot],
+        *,
+        dropped: Collection[int] = (),
+        expected: int | None = None,
     ) -> None:
         """Keep snapshots of the past, in the places of those of the same versions; drop those of some versions.
 
+        Args:
+            conversation: its id.
+            snapshots: the new ones.
+            dropped: versions of those that go.
+            expected: as for `replace_snapshot`.
+
         Raises:
             ConversationNotFound: there is no such conversation.
+            VersionConflict: the conversation is not at ``expected``; nothing was replaced.
         """
         ...
 
-    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+    async def replace_snapshot(
+        self, conversation: str, snapshot: Snapshot | None, *, expected: int | None = None
+    ) -> None:
         """Put a snapshot of the log in the place of the stored one; None removes it, and the window begins at 1.
+
+        Args:
+            conversation: its id.
+            snapshot: the new one.
+            expected: the version that the snapshot was made at: a redaction may have come since, whose content it has.
 
         Raises:
             ConversationNotFound: there is no such conversation.
+            VersionConflict: the conversation is not at ``expected``; nothing was replaced.
         """
         ...
 
@@ -944,8 +964,11 @@ class Hooks:
             summary, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a
             path. Its result is ignored.
         on_append: called with each block before it is counted and stored; returns the block to store, such as one with
-            its secrets masked (`timeline.forgetting.mask_credentials`). It is no coroutine. An error in it is raised,
-            and nothing is stored: a secret that it could not mask must not get in.
+            its secrets masked (`timeline.forgetting.mask_credentials`). Every other text that is stored is shown to it
+            as a `Note`: titles, errors, labels and approvals of stages, entries of frameworks, summaries. Where it
+            changes a system prompt, tools or an ephemeral text, which were sent as they are, the context is recorded by
+            hashes, as with ``record="hash"``. It is no coroutine. An error in it is raised, and nothing is stored: a
+            secret that it could not mask must not get in.
 
     Example:
         ```python

@@ -213,16 +213,16 @@ class Timeline(TimelineView):
         checks.seconds("summary_timeout", summary_timeout)
         clock = clock or SystemClock()
         at, imported = given(now), bool(source)
+        equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout, clock)
         try:
             log = await StoredLog.load(store, conversation, clock)
         except ConversationNotFound:
             if not create:
                 raise
-            opened = ConversationOpened(title=title, parent=parent, source=source)
+            opened = ConversationOpened(title=equipment.screened_text(title), parent=parent, source=source)
             opened, values = with_policy(opened, first_policy(policy, imported=imported))
             log = await StoredLog.begin(store, conversation, clock, opened, values=values, at=moment(now, clock))
         chosen = await choose_policy(store, log, policy, at, imported=imported)
-        equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout, clock)
         opened_conversation = Conversation(store, log, clock, equipment, chosen)
         await opened_conversation.settle_counts()
         return cls(opened_conversation)
@@ -413,6 +413,7 @@ class Timeline(TimelineView):
         link = ParentLink(conversation=self.id, version=version, relation="fork")
         past = await policy_in_force(self._store, fold.window)
         unnamed = self.policy if past is None else None
+        title = self._conversation.equipment.screened_text(title)
         opened, values = with_policy(ConversationOpened(title=title, parent=link), unnamed)
         redacted = (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
         at_ = given(now)
@@ -716,7 +717,19 @@ class Timeline(TimelineView):
         Raises:
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
+        if self._conversation.equipment.hooks.on_append is not None:
+            drafts = [await self._let_in(draft) for draft in drafts]
         return await self._log.append(drafts, counter=self.counter.name)
+
+    async def _let_in(self, draft: Draft) -> Draft:
+        """Return a draft with what the application's hook leaves of its block, counted again."""
+        if draft.block is None:
+            return draft
+        [block] = self._conversation.equipment.let_in([draft.block])
+        if block == draft.block:
+            return draft
+        [tokens] = await self._conversation.count([block])
+        return draft._replace(block=block, tokens=tokens)
 
     async def decide(
         self, payloads: Sequence[Payload], *, at: datetime | None, ids: Sequence[UUID], expected: int | None = None
@@ -1125,6 +1138,10 @@ class Timeline(TimelineView):
         known = log.fold.window.rendered
         if known is not None and is_recorded(context, known, how):
             return context.model_copy(update={"recorded": known.version})
+        neutral = context.neutral
+        fixed = [neutral.system, list(neutral.tools), [each.text for each in neutral.ephemeral]]
+        if not self._conversation.equipment.lets_in_whole(fixed):
+            how = "hash"  # what was sent has words that must not be stored
         payloads, values = context_events(context, known, how)
         first = await log.commit(payloads, at=at, values=values)
         return context.model_copy(update={"recorded": first + len(payloads) - 1})

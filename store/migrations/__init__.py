@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
+from ..failures import RESTORE
 from ..sqlite import statements
 from . import chain, create, digests, erasures, facts, forks, identity, packing, rare, retention, waypoints
 
@@ -90,13 +91,13 @@ def schema_version(connection: sqlite3.Connection, file: Path) -> int:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if "migrations" not in names:
         if application == APPLICATION_ID:
-            raise StoreCorrupt(f"{file}: the store has lost its tables. Restore a backup.")
+            raise StoreCorrupt(f"{file}: the store has lost its tables. {RESTORE}.")
         if names:
             raise NotAStore(f"{file} is not a timeline store: it holds other tables. It was not changed.")
         return 0
     (version,) = connection.execute(statements.SCHEMA_VERSION).fetchone()
     if version is None:
-        raise StoreCorrupt(f"{file}: the store has lost the record of its migrations. Restore a backup.")
+        raise StoreCorrupt(f"{file}: the store has lost the record of its migrations. {RESTORE}.")
     if version > len(MIGRATIONS):
         raise StoreTooNew(
             f"{file}: a later version of timeline-engine wrote this store (schema {version}, this version knows "

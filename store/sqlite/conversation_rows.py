@@ -13,45 +13,53 @@ from . import statements
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
 
 _COLUMNS: Final = "version, window_start, title, parent, created_at, updated_at, parent_key, base, first_version, head"
 _NAMES: Final = _COLUMNS.split(", ")
 _CUT: Final = "; its newest events may have been cut off: compare it with a head that was kept elsewhere"
-_PAGE: Final = 500
+_PAGE: Final = 100
 
 
 def mend(connection: sqlite3.Connection) -> list[Finding]:
     """Write the rows anew that do not say what their events say; return what was found."""
-    found: list[Finding] = []
-    for key, id_ in _conversations(connection):
-        stored = connection.execute(f"SELECT {_COLUMNS} FROM conversations WHERE key = ?", (key,)).fetchone()  # noqa: S608
-        told = dict(zip(_NAMES, stored, strict=True))
-        made = _made(connection, key, told)
-        if made is None:
-            found.append(Finding("conversations", f"{id_!r} has no events", derivable=False))
-            continue
-        different = [name for name in _NAMES if told[name] != made[name]]
-        for name in different:
-            missing = name == "version" and told[name] > made[name]
-            more = "; newer ones are missing" if missing else _CUT if name == "head" else ""
-            problem = f"{id_!r}: its {name} is {_short(told[name])}, and its events say {_short(made[name])}{more}"
-            found.append(Finding("conversations", problem, derivable=not missing))
-        if different and made["version"] >= told["version"]:
-            connection.execute(
-                f"UPDATE conversations SET {', '.join(f'{name} = ?' for name in different)} WHERE key = ?",  # noqa: S608
-                (*(made[name] for name in different), key),
-            )
+    found, reached = mend_some(connection, 0)
+    while reached >= 0:
+        more, reached = mend_some(connection, reached)
+        found += more
     return found
 
 
-def _conversations(connection: sqlite3.Connection) -> Iterator[tuple[int, str]]:
-    key = 0
-    while rows := connection.execute(
-        "SELECT key, id FROM conversations WHERE key > ? ORDER BY key LIMIT ?", (key, _PAGE)
-    ).fetchall():
-        yield from rows
-        key = rows[-1][0]
+def mend_some(connection: sqlite3.Connection, after: int) -> tuple[list[Finding], int]:
+    """Mend a page of rows behind a key; return what was found, and the last key of it, -1 behind the last page."""
+    found: list[Finding] = []
+    page = connection.execute(
+        "SELECT key, id FROM conversations WHERE key > ? ORDER BY key LIMIT ?", (after, _PAGE)
+    ).fetchall()
+    for key, id_ in page:
+        found += _mended(connection, key, id_)
+    return found, page[-1][0] if page else -1
+
+
+def _mended(connection: sqlite3.Connection, key: int, id_: str) -> list[Finding]:
+    """Write one row anew, if it does not say what its events say; return what was found."""
+    stored = connection.execute(f"SELECT {_COLUMNS} FROM conversations WHERE key = ?", (key,)).fetchone()  # noqa: S608
+    told = dict(zip(_NAMES, stored, strict=True))
+    made = _made(connection, key, told)
+    if made is None:
+        return [Finding("conversations", f"{id_!r} has no events", derivable=False)]
+    found = []
+    different = [name for name in _NAMES if told[name] != made[name]]
+    for name in different:
+        missing = name == "version" and told[name] > made[name]
+        more = "; newer ones are missing" if missing else _CUT if name == "head" else ""
+        problem = f"{id_!r}: its {name} is {_short(told[name])}, and its events say {_short(made[name])}{more}"
+        found.append(Finding("conversations", problem, derivable=not missing))
+    if different and made["version"] >= told["version"]:
+        connection.execute(
+            f"UPDATE conversations SET {', '.join(f'{name} = ?' for name in different)} WHERE key = ?",  # noqa: S608
+            (*(made[name] for name in different), key),
+        )
+    return found
 
 
 def _made(connection: sqlite3.Connection, key: int, told: dict[str, Any]) -> dict[str, Any] | None:

@@ -46,6 +46,7 @@ from ..facts import (
     rows_of_facts,
     stored_fact,
 )
+from ..failures import RESTORE
 from ..search.scanning import redacted_version
 from . import statements
 from .transactions import transaction
@@ -245,7 +246,7 @@ def _moment(at: str) -> datetime:
     try:
         return datetime.fromisoformat(at)
     except ValueError:
-        cure = "`timeline verify --deep` lists all damage; restore a backup."
+        cure = f"`timeline verify --deep` lists all damage. {RESTORE}."
         raise StoreCorrupt(f"the time {at!r} of an event is damaged. {cure}") from None
 
 
@@ -445,7 +446,7 @@ class SQLiteFacts:
                     compactions[version] = _covered_by(version, covers, carried)
             except (ValueError, TypeError, AttributeError):
                 raise StoreCorrupt(
-                    f"event {version} of conversation {conversation!r} does not hold what it covers. Restore a backup;"
+                    f"event {version} of conversation {conversation!r} does not hold what it covers. {RESTORE};"
                     " `timeline verify --deep` lists all damage."
                 ) from None
         return Coverage(c for version, c in compactions.items() if version not in reverted)

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt
 
+from ..failures import RESTORE
 from . import statements
 
 Node: TypeAlias = tuple[int, int]
@@ -81,7 +82,7 @@ class Identity:
     def __init__(self, file: Path, opened: os.stat_result, connection: sqlite3.Connection) -> None:
         stored = connection.execute(statements.STORE).fetchone()
         if stored is None:
-            raise StoreCorrupt(f"{file}: the store has lost its name. Restore a backup.")
+            raise StoreCorrupt(f"{file}: the store has lost its name. {RESTORE}.")
         (self.store,) = stored
         self._file = str(file.absolute())
         self._inode, self._device = opened.st_ino, opened.st_dev

@@ -1,8 +1,9 @@
 """Compare all that is derived from the log with the log, and make it anew where it differs; never change an event.
 
-It runs on one connection: on a private copy to find out, on the writer's own to mend. What is derived is computed into
-temporary tables of the same names, which SQLite finds before the real ones, so that the very functions that keep the
-real tables up to date fill these. Then both are compared by SQL. Everything that may be large is in temporary files.
+It runs on a private copy; `carrying` brings what was mended there into the store itself. What is derived is computed
+into temporary tables of the same names, which SQLite finds before the real ones, so that the very functions that keep
+the real tables up to date fill these. Then both are compared by SQL. Everything that may be large is in temporary
+files.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _orphans(connection: sqlite3.Connection) -> list[Finding]:
     return _capped("references", problems, derivable=False)
 
 
-def _schema(connection: sqlite3.Connection) -> list[Finding]:
+def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
     """Check what the store says of itself: its migrations, its name, and the highest position given."""
     from ..migrations import MIGRATIONS  # noqa: PLC0415 - migrations import the modules beside this one
 
@@ -439,6 +440,13 @@ def _first_lost(connection: sqlite3.Connection) -> str:
 
 
 def _index_anew(connection: sqlite3.Connection, head: int) -> None:
+    drop_index(connection)
+    with transaction(connection):
+        index_up_to(connection, head)
+
+
+def drop_index(connection: sqlite3.Connection) -> None:
+    """Drop the full-text index, however damaged: what makes it anew begins at the first event."""
     # FTS5 does not even drop an index whose settings it cannot read.
     with suppress(sqlite3.DatabaseError):
         connection.execute("DELETE FROM main.search_index_config")
@@ -446,12 +454,11 @@ def _index_anew(connection: sqlite3.Connection, head: int) -> None:
     with transaction(connection):
         connection.execute(statements.DROP_INDEX)
         connection.execute(statements.FORGET_PROGRESS)
-        index_up_to(connection, head)
 
 
 _PARTS: Final[dict[str, Callable[[sqlite3.Connection], list[Finding]]]] = {
     "file": _file,
-    "schema": _schema,
+    "schema": mend_schema,
     "settings": _settings,
     "conversations": conversation_rows.mend,
     "snapshots": _snapshots,

@@ -19,7 +19,7 @@ import aiosqlite
 from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt, StoreError
 
-from ..failures import DRIVER_ERRORS, moved, store_error
+from ..failures import DRIVER_ERRORS, RESTORE, moved, store_error
 from ..migrations import check_version, schema_version
 from . import statements
 from .connection import Connection, keep_from_forks
@@ -115,7 +115,7 @@ async def _opened(
 async def _check_name(connection: aiosqlite.Connection, file: Path, name: str | None) -> None:
     found = [stored for (stored,) in await connection.execute_fetchall(statements.STORE)]
     if len(found) != 1:
-        raise StoreCorrupt(f"{file}: the store has lost its name. Restore a backup.")
+        raise StoreCorrupt(f"{file}: the store has lost its name. {RESTORE}.")
     if name not in {None, found[0]}:
         raise moved(file, Change.REPLACED)
 

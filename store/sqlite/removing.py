@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
-from timeline.errors import ConversationNotFound, StoreLocked
+from timeline.errors import ConversationNotFound, StoreLocked, VersionConflict
 from timeline.events.chain import given, remains
 from timeline.frozen import sha256_hex
 from timeline.ports import KEPT_TYPES, Rehearsal, Removal
@@ -114,19 +114,34 @@ def note_size(connection: sqlite3.Connection) -> None:
     connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
 
 
-def replace_snapshot(connection: sqlite3.Connection, key: int, draft: SnapshotDraft | None) -> None:
+def replace_snapshot(
+    connection: sqlite3.Connection, conversation: str, draft: SnapshotDraft | None, expected: int | None
+) -> None:
     """Put a snapshot in the place of a conversation's own; without one, remove that.
 
     Raises:
+        ConversationNotFound, VersionConflict: as for `Proofs.replace_snapshot`.
         sqlite3.Error: the database failed; the snapshot is as it was.
     """
     with transaction(connection):
+        key = key_expected(connection, conversation, expected)
         if draft is None:
             connection.execute(statements.DROP_SNAPSHOT, (key,))
         else:
             row = (key, draft.version, draft.body, sha256_hex(draft.body))
             connection.execute(statements.REPLACE_SNAPSHOT, row)
         connection.execute(statements.UPDATE_WINDOW_START, (1 if draft is None else draft.window_start, key))
+
+
+def key_expected(connection: sqlite3.Connection, conversation: str, expected: int | None) -> int:
+    """Return the key of a conversation at the version that is expected, in the open transaction; None expects any."""
+    row = connection.execute(statements.KEY_AND_VERSION, (conversation,)).fetchone()
+    if row is None:
+        raise ConversationNotFound(conversation)
+    key, version = row
+    if expected not in {None, version}:
+        raise VersionConflict(conversation, expected, version)
+    return int(key)
 
 
 def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -44,17 +44,19 @@ def _lineage(start: str) -> str:
     """Write the common table expression of a conversation and its ancestors, itself first.
 
     Each row gives the versions of the whole that are that conversation's own: ``base < version <= last``. A parent has
-    the lower key; without that condition, a circle in a damaged database would have no end.
+    the lower key; without that condition, a circle in a damaged database would have no end. It also has the id that the
+    fork names: a changed key must not lead to the log of another conversation.
     """
     return (
-        f"WITH RECURSIVE lineage (key, id, base, last, parent_key) AS ({start} UNION ALL"
-        " SELECT c.key, c.id, c.base, min(l.base, l.last), c.parent_key FROM lineage AS l"
-        " CROSS JOIN conversations AS c ON c.key = l.parent_key AND c.key < l.key) "
+        f"WITH RECURSIVE lineage (key, id, base, last, parent_key, parent) AS ({start} UNION ALL"
+        " SELECT c.key, c.id, c.base, min(l.base, l.last), c.parent_key, c.parent FROM lineage AS l"
+        " CROSS JOIN conversations AS c ON c.key = l.parent_key AND c.key < l.key AND c.id ="
+        " CASE WHEN json_valid(l.parent) THEN json_extract(l.parent, '$.conversation') END) "
     )
 
 
-_LINEAGE = _lineage("SELECT key, id, base, version, parent_key FROM conversations WHERE id = ?")
-_LINEAGE_UP_TO = _lineage("SELECT key, id, base, ?, parent_key FROM conversations WHERE key = ?")
+_LINEAGE = _lineage("SELECT key, id, base, version, parent_key, parent FROM conversations WHERE id = ?")
+_LINEAGE_UP_TO = _lineage("SELECT key, id, base, ?, parent_key, parent FROM conversations WHERE key = ?")
 
 # --- the writer ---------------------------------------------------------------------------------------------------
 
@@ -612,6 +614,18 @@ MERGE_INDEX: Final = "INSERT INTO search_index (search_index) VALUES ('optimize'
 REDACTED_SINCE: Final = (
     "SELECT conversation, payload FROM events INDEXED BY events_rare"
     f" WHERE type = 'block.redacted' AND {RARE_WHERE} AND position > ? ORDER BY position"
+)
+KEY_AND_VERSION: Final = "SELECT key, version FROM conversations WHERE id = ?"
+REWRITTEN_SINCE: Final = (
+    "SELECT (SELECT max(position) FROM events INDEXED BY events_rare"
+    f" WHERE type = 'block.redacted' AND {RARE_WHERE}),"
+    " (SELECT max(position) FROM events INDEXED BY events_rare"
+    f" WHERE type = 'compaction.reverted' AND {RARE_WHERE}),"
+    " (SELECT count(*) FROM erased), (SELECT total(first_version - 1) FROM conversations)"
+)
+"""What rises with all that changes the rows of older events: redactions, undone compactions, erasures, scavenges."""
+INDEXES: Final = (
+    "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name NOT LIKE 'search_index%' ORDER BY name"
 )
 
 _SCORE = "bm25(search_index, 1.0, 1.0, 0.0)"

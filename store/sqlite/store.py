@@ -49,6 +49,7 @@ from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_valu
 from ..erasures import check_forks_choice, erasure_report
 from ..failures import (
     DRIVER_ERRORS,
+    RESTORE,
     CommitFailed,
     append_uncertain,
     checked_page,
@@ -60,6 +61,8 @@ from ..failures import (
 from ..queries import QueryMixin
 from . import statements, waypoints
 from .appending import append_nothing
+from .carrying import Mended, batches
+from .carrying import mended as mended_copy
 from .connection import check_not_inherited, know_packed
 from .erasing import erase
 from .facts import SLICE as FACTS_SLICE
@@ -100,12 +103,16 @@ T = TypeVar("T")
 
 _LAST: Final = 2**63 - 1
 _WINDOW_PAGE: Final = 2_000
-_CURE: Final = "`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew; or restore a backup."
+_CURE: Final = f"`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew. {RESTORE}."
 _PATH: Final = 9
 _CHECKSUM: Final = 8
 """Place of the checksum in a row behind the conversation of its event."""
 _REMOVED: Final = 512
 """Characters that removing one event writes, by estimate."""
+_BATCH: Final = 256 * 1024
+"""Characters that a batch of a repair writes, by estimate."""
+_COPIES: Final = 20
+"""Copies that a repair makes at most, where others rewrite older events while it works."""
 
 
 class _Part(NamedTuple):
@@ -368,7 +375,7 @@ class SQLiteStore(QueryMixin):
             events.extend(decode(owner, row, str(self.file)) for row in page)
         if len(events) != len(carried) + max(0, info.version - info.window_start + 1):
             raise StoreCorrupt(
-                f"{self.file}: events of the window of conversation {conversation!r} are missing. Restore a backup."
+                f"{self.file}: events of the window of conversation {conversation!r} are missing. {RESTORE}."
             )
         return StoredWindow(info, snapshot, events)
 
@@ -510,13 +517,49 @@ class SQLiteStore(QueryMixin):
         return await self._on_copy(partial(mend, where=str(self.file)))
 
     async def mend(self) -> list[Finding]:
-        """Make anew what is derived from the log and differs from it; see `Proofs.mend`."""
-        return await self._do(partial(mend, where=str(self.file)))
+        """Make anew what is derived from the log and differs from it, a batch at a time; see `Proofs.mend`.
 
-    async def replace_snapshot(self, conversation: str, snapshot: Snapshot | None) -> None:
+        What is to be made anew is found out on a private copy. A batch takes some tens of milliseconds of the writer,
+        but for an index of SQLite's own that is damaged, which is made anew in one go.
+        """
+        await self._do(_nothing)
+        for _ in range(_COPIES):
+            mended = await self._mended_copy()
+            try:
+                if await self._carried(mended):
+                    return mended.found
+            finally:
+                await asyncio.to_thread(mended.close)
+        raise StoreLocked(f"{self.file}: it was changed again and again while it was repaired. Repair it again.")
+
+    async def _mended_copy(self) -> Mended:
+        making = await self._making_copy(partial(mended_copy, where=str(self.file)))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(_close_copy)
+            raise
+
+    async def _carried(self, mended: Mended) -> bool:
+        """Run the batches that make the store what its copy is; return whether the copy is still of the store."""
+        every = batches(mended)
+        batch = next(every, None)
+        while batch is not None:
+            reached = await self._do(partial(mended.run, batch), _BATCH)
+            if reached is None:
+                return False
+            try:
+                batch = every.send(reached)
+            except StopIteration:
+                batch = None
+        return True
+
+    async def replace_snapshot(
+        self, conversation: str, snapshot: Snapshot | None, *, expected: int | None = None
+    ) -> None:
         """Put a snapshot of the log in the place of the stored one; see `Proofs.replace_snapshot`."""
         draft = None if snapshot is None else encode_snapshot(snapshot)
-        await self._do(partial(replace_snapshot, key=await self._key(conversation), draft=draft))
+        await self._do(partial(replace_snapshot, conversation=conversation, draft=draft, expected=expected))
 
     async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
         """Read the newest snapshot of the past up to a version; see `EventStore.load_waypoint`."""
@@ -533,14 +576,18 @@ class SQLiteStore(QueryMixin):
         return [version for (version,) in rows]
 
     async def replace_waypoints(
-        self, conversation: str, snapshots: Sequence[Snapshot], *, dropped: Collection[int] = ()
+        self,
+        conversation: str,
+        snapshots: Sequence[Snapshot],
+        *,
+        dropped: Collection[int] = (),
+        expected: int | None = None,
     ) -> None:
         """Keep snapshots of the past in the places of others; see `Proofs.replace_waypoints`."""
         drafts = [encode_snapshot(snapshot) for snapshot in snapshots]
-        key = await self._key(conversation)
-        await self._do(
-            partial(waypoints.replace, key=key, conversation=conversation, drafts=drafts, gone=tuple(dropped))
-        )
+        gone = tuple(dropped)
+        job = partial(waypoints.replace, conversation=conversation, drafts=drafts, gone=gone, expected=expected)
+        await self._do(job)
 
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
@@ -574,27 +621,31 @@ class SQLiteStore(QueryMixin):
 
     async def _on_copy(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do work on a private copy of the database, which goes with it."""
+
+        def work_and_close(copy: sqlite3.Connection) -> T:
+            with closing(copy):
+                return work(copy)
+
+        return await asyncio.shield(await self._making_copy(work_and_close))
+
+    async def _making_copy(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Task[T]:
+        """Begin work on a private copy of the database; the work closes it, unless it fails or keeps the copy."""
         await self._rows(statements.STORE)  # the store is open, and its file in its place
         # Cancelling the caller does not reach the copy: it must not be closed under a thread that works on it.
         done_there = asyncio.create_task(self._done_on_copy(work))
         done_there.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(done_there)
+        return done_there
 
     async def _done_on_copy(self, work: Callable[[sqlite3.Connection], T]) -> T:
         copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         know_packed(copy)
-
-        def work_and_close() -> T:
-            with closing(copy):
-                return work(copy)
-
         try:
             try:
                 await self._reader.backup(copy)
+                return await asyncio.to_thread(work, copy)
             except BaseException:
                 copy.close()
                 raise
-            return await asyncio.to_thread(work_and_close)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
 
@@ -715,6 +766,11 @@ class SQLiteStore(QueryMixin):
         rows = await self._rows(statements.LINEAGE, conversation)
         if not rows:
             raise await self._missing(conversation)
+        if rows[-1][2]:
+            raise StoreCorrupt(
+                f"{self.file}: the log that conversation {conversation!r} was forked from is not the one that its row "
+                f"leads to. {_CURE}"
+            )
         return [_Part(*row) for row in reversed(rows)]
 
     async def _pages(
@@ -779,6 +835,11 @@ def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> 
     if types is None:
         return every, ()
     return some if statements.FREQUENT_TYPES.intersection(types) else rare, (json.dumps(list(set(types))),)
+
+
+def _close_copy(made: asyncio.Task[Mended]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        made.result().close()
 
 
 def _nothing(_: sqlite3.Connection) -> None:

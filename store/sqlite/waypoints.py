@@ -15,6 +15,7 @@ from timeline.ports import Finding
 from ..codec import decode_snapshot, encode_snapshot
 from ..packing import packed_whole, unpacked_whole
 from . import statements
+from .removing import key_expected
 from .transactions import transaction
 
 if TYPE_CHECKING:
@@ -50,14 +51,20 @@ def read(conversation: str, row: tuple[int, bytes, str], where: str) -> Snapshot
 
 
 def replace(
-    connection: sqlite3.Connection, key: int, conversation: str, drafts: Sequence[SnapshotDraft], gone: Collection[int]
+    connection: sqlite3.Connection,
+    conversation: str,
+    drafts: Sequence[SnapshotDraft],
+    gone: Collection[int],
+    expected: int | None,
 ) -> None:
     """Keep snapshots in the places of others, and drop those of some versions.
 
     Raises:
+        ConversationNotFound, VersionConflict: as for `Proofs.replace_waypoints`.
         sqlite3.Error: the database failed; all are as they were.
     """
     with transaction(connection):
+        key = key_expected(connection, conversation, expected)
         connection.executemany(statements.DROP_WAYPOINT, [(key, version) for version in gone])
         for draft in drafts:
             write(connection, key, conversation, draft)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from timeline.errors import ConversationNotFound, InvalidBlock
+from timeline.errors import ConversationNotFound, InvalidBlock, VersionConflict
 from timeline.events.chain import START, Seal, commitment, link, remains
 from timeline.ports import Expected, Snapshot
 
@@ -136,3 +136,15 @@ class ChainContract(ContractBase):
         await store.replace_snapshot("a", None)
         window = await store.load_window("a")
         assert (window.snapshot, len(window.events)) == (None, 5)
+
+    async def test_a_snapshot_of_another_version_of_the_log_is_refused(self, store: EventStore) -> None:
+        """A redaction may have come since; and so is one of no conversation."""
+        await store.append("a", events(5))
+        snapshot = Snapshot(version=5, window_start=4, state={})
+        with pytest.raises(VersionConflict):
+            await store.replace_snapshot("a", snapshot, expected=4)
+        assert (await store.load_window("a")).snapshot is None
+        await store.replace_snapshot("a", snapshot, expected=5)
+        assert (await store.load_window("a")).snapshot == snapshot
+        with pytest.raises(ConversationNotFound):
+            await store.replace_snapshot("nowhere", snapshot)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from timeline.errors import ConversationNotFound
+from timeline.errors import ConversationNotFound, VersionConflict
 from timeline.events import BlockRedacted
 from timeline.ports import Expected, Rewriting, Snapshot
 
@@ -67,6 +67,14 @@ class WaypointContract(ContractBase):
         assert await store.waypoints("a") == [2, 8, 12]
         assert await store.load_waypoint("a", 9) == _at(8, "new ")
         assert (await store.load_window("a")).snapshot == _at(12)
+
+    async def test_they_are_replaced_at_the_expected_version_alone(self, store: EventStore) -> None:
+        """A redaction may have come since they were made, whose content they would bring back."""
+        await _kept(store)
+        with pytest.raises(VersionConflict):
+            await store.replace_waypoints("a", [_at(8, "new ")], dropped=[4], expected=11)
+        assert await store.waypoints("a") == [4, 8, 12]
+        assert await store.load_waypoint("a", 9) == _at(8)
 
     async def test_what_a_redaction_changes_in_snapshots_it_changes_in_all(self, store: EventStore) -> None:
         """None of the past quotes what is gone."""

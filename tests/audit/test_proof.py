@@ -90,7 +90,7 @@ async def test_each_break_of_a_chain_is_named(tmp_path: Path, statement: str, pr
     async with await SQLiteStore.open(file, readonly=True) as store:
         found = (await prove(store, "a")).problems
     assert any(problem in each for each in found), found
-    assert all("restore a backup" in each for each in found)
+    assert all("`timeline restore FILE`" in each for each in found)
 
 
 async def test_a_log_that_was_cut_off_and_goes_on_stays_broken(tmp_path: Path) -> None:

@@ -106,5 +106,5 @@ def test_what_no_log_gives_is_left_to_a_backup(run: Callable[..., Done], simulat
         connection.execute("UPDATE stored_values SET text = text || ' '")
     done = run("repair", "--yes")
     assert done.code == Exit.NOT_SO
-    assert "restore a backup" in done.out
+    assert "timeline restore FILE --yes --db" in done.out
     assert simulated["id"]

@@ -1,22 +1,29 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.forgetting.published import LABELLED, SHAPED, made
 from tests.recorded import needs_recordings, recorded
-from timeline import Hooks, Timeline, open_store
+from timeline import Hooks, Timeline, open_store, policies
 from timeline.blocks import Note, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock
+from timeline.events import ContextRendered
 from timeline.events.encoding import encode_payload
 from timeline.forgetting import mask_credentials
 from timeline.forgetting.credentials import credentials_in, masked
+from timeline.importers import read_recording
+from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from timeline.blocks import Block
+    from timeline.ports import EventStore
 
 # Put together here, so that no scanner takes this file for a leak.
 FILL = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY"
@@ -147,3 +154,87 @@ def test_no_recording_has_a_false_alarm() -> None:
                 value = line
             found += [f"{file.name}: {one.kind}" for text in _strings(value) for one in credentials_in(text)]
     assert found == []
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_every_credential_of_a_published_shape_is_masked(name: str) -> None:
+    """In a sentence, in JSON and in a setting: twenty of each format, made as its issuer makes them."""
+    for number in range(20):
+        key = made(SHAPED[name], random.Random(f"{name} {number}"))
+        for text in (f"Use {key} for it.", json.dumps({"value": key}), f"X={key}\n"):
+            assert key[-12:] not in masked(text), text
+
+
+def test_nearly_every_labelled_credential_is_masked() -> None:
+    """Nothing but its label tells such a value from another random text; one in fifty looks like a word."""
+    played = missed = 0
+    for name, (label, parts) in LABELLED.items():
+        for number in range(20):
+            key = made(parts, random.Random(f"{name} {number}"))
+            low = label.lower()
+            for text in (
+                f"{label}={key}\n",
+                json.dumps({low: key}),
+                f"{low.replace('_', '-')}: {key}",
+                f'{low} = "{key}"',
+            ):
+                played += 1
+                missed += key[-12:] in masked(text)
+    assert missed <= played / 50
+
+
+async def everything_stored(store: EventStore) -> str:
+    """Return all texts that a store holds of its conversations."""
+    said = [str(info) async for info in store.conversations()]
+    hashes = set()
+    async for event in store.read_all():
+        said.append(encode_payload(event.payload))
+        if isinstance(event.payload, ContextRendered):
+            context = event.payload
+            hashes |= {hash_ for hash_ in (context.system, context.tools, context.ephemeral) if hash_}
+    return "".join((*said, *(await store.values(hashes)).values()))
+
+
+async def test_the_hook_sees_every_other_text_too(tmp_path: Path) -> None:
+    """Titles, errors, stages, system prompts, tools and tails, forks; contexts with a secret are recorded by hash."""
+    key = KEYS["github"]
+
+    async def leaks(_: object) -> None:
+        raise RuntimeError(f"no access with {key}")
+
+    hooks = Hooks(on_append=mask_credentials, on_before_compaction=leaks)
+    policy = policies.cut_point(max_tokens=2_000)
+    async with await open_store(tmp_path / "a.db") as store:
+        timeline = await Timeline.open(store, "cards", policy=policy, hooks=hooks, title=f"Use {key}")
+        await timeline.enter_stage("plan", label=f"Plan {key}")
+        await timeline.append(UserPrompt(text="Write cards. " * 300), UserPrompt(text="Go on. " * 300))
+        await timeline.approve_stage(decision=f"Use {key}", short=f"With {key}", detailed=f"By {key}")
+        await timeline.append(UserPrompt(text="Go on. " * 300))
+        await timeline.compact()
+        context = await timeline.render(system=f"Never say {key}.", tools=[{"name": key}], ephemeral=[f"Say {key}."])
+        assert key in str(context.to_anthropic())
+        await timeline.record_model_call(model="m", error=f"401 for {key}")
+        await timeline.fork(conversation="fork", title=f"Again {key}")
+        said = await everything_stored(store)
+        assert key not in said
+        assert said.count("[masked: github]") >= 6
+        assert (await timeline.verify()).ok
+        clean = await timeline.render(system="Be brief.")
+        assert clean.recorded is not None
+        assert "Be brief." in await everything_stored(store)
+    assert key.encode() not in (tmp_path / "a.db").read_bytes()
+
+
+async def test_an_import_shows_the_hook_all_that_it_stores(tmp_path: Path) -> None:
+    """Blocks are counted as they are stored; importing the file again adds nothing."""
+    key = KEYS["github"]
+    file = tmp_path / "chat.json"
+    messages = [{"role": "user", "content": f"Use {key} here."}, {"role": "assistant", "content": f"I used {key}."}]
+    file.write_text(json.dumps(messages))
+    async with await open_store("memory://") as store:
+        for events in (2, 0):
+            [recording] = read_recording(file)
+            done = await import_recording(store, recording, hooks=Hooks(on_append=mask_credentials))
+            assert done.events == events
+        said = await everything_stored(store)
+        assert (key in said, said.count("[masked: github]") >= 2) == (False, True)

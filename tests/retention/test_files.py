@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.depth import DEPTH
+from tests.depth import DEPTH, sampled
+from tests.killed import killed
 from tests.recorded import needs_recordings, recorded
 from timeline import policies
 from timeline.audit.verify import verify
@@ -129,42 +129,31 @@ async def test_the_file_is_smaller_by_what_the_rehearsal_said(tmp_path: Path) ->
     assert freed > 0.5 * rehearsed.size
 
 
-@pytest.mark.parametrize("step", range(1, 400, DEPTH.step * 5))
-async def test_killed_at_any_statement_what_is_left_is_readable_and_a_rerun_ends_it(tmp_path: Path, step: int) -> None:
-    """The files as they are when a statement begins are those that a kill there leaves."""
-    file, killed = tmp_path / "a.db", tmp_path / "killed"
-    killed.mkdir()
-    async with await SQLiteStore.open(file) as store:
+@sampled
+async def test_killed_at_any_statement_what_is_left_is_readable_and_a_rerun_ends_it(tmp_path: Path) -> None:
+    """The window is as before, and a rerun removes the rest, as much as in one go."""
+    async with await SQLiteStore.open(tmp_path / "a.db") as store:
         await store.set_retention("window")
         timeline = await _conversation(store)
         assert [found async for found in store.search(f"{MARKER}3")]
         window, shown = timeline.window, await timeline.render(record=False)
-        seen = 0
-
-        def kill(_: str) -> None:
-            nonlocal seen
-            seen += 1
-            if seen == step:  # by a process of its own: closing a file here would drop the locks that SQLite has on it
-                subprocess.run(["cp", *map(str, tmp_path.glob("a.db*")), str(killed)], check=True)
-
-        await store._do(lambda connection: connection.set_trace_callback(kill))
-        whole = await scavenge(store)
-        await store._do(lambda connection: connection.set_trace_callback(None))
-    if not list(killed.iterdir()):
-        pytest.fail(f"there are only {seen} statements: shorten the sweep")
-    async with await SQLiteStore.open(killed / "a.db") as store:
-        timeline = await Timeline.open(store, "cards", policy=timeline.policy, create=False)
-        assert timeline.window == window
-        report = await timeline.verify()
-        assert report.ok, report.problems
-    await _scavenged(killed / "a.db")
-    assert not _holds(_raw(killed))
-    async with await SQLiteStore.open(killed / "a.db") as store:
-        assert sum((await store.scavenged("cards")).values()) == whole.events
-        timeline = await Timeline.open(store, "cards", policy=timeline.policy, create=False)
-        assert timeline.window == window
-        assert (await timeline.render(record=False)).fingerprint == shown.fingerprint
-        assert (await timeline.verify()).ok
+        async with killed(store, tmp_path, every=DEPTH.step * 5) as left:
+            whole = await scavenge(store)
+    assert len(left) > 80 // DEPTH.step
+    for file in left:
+        async with await SQLiteStore.open(file) as store:
+            again = await Timeline.open(store, "cards", policy=timeline.policy, create=False)
+            assert again.window == window
+            report = await again.verify()
+            assert report.ok, (file, report.problems)
+        await _scavenged(file)
+        assert not _holds(_raw(file.parent)), file
+        async with await SQLiteStore.open(file) as store:
+            assert sum((await store.scavenged("cards")).values()) == whole.events
+            again = await Timeline.open(store, "cards", policy=timeline.policy, create=False)
+            assert again.window == window
+            assert (await again.render(record=False)).fingerprint == shown.fingerprint
+            assert (await again.verify()).ok
 
 
 async def _played(store: SQLiteStore, file: Path) -> list[str]:

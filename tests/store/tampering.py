@@ -48,7 +48,7 @@ async def make(path: Path, *, scavenged: bool = True) -> None:
                 await old.set_retention("window")
                 await scavenge(store, ["old"])
             await store.set_retention("window")
-            await _everything(store)
+            await everything(store)
 
 
 def _work(id_: str, file: str) -> list[Any]:
@@ -78,12 +78,13 @@ async def reads(path: Path) -> dict[str, str]:
     """Return everything that a store reads, by what was asked."""
     try:
         async with open_store(path, readonly=True) as store:
-            return await _everything(store)
+            return await everything(store)
     except TimelineError as error:
         return {"open": f"error {type(error).__name__}: {error}"}
 
 
-async def _everything(store: EventStore) -> dict[str, str]:
+async def everything(store: EventStore) -> dict[str, str]:
+    """Return everything that an open store reads, by what was asked."""
     seen: dict[str, str] = {}
 
     async def ask(what: str, answered: Awaitable[object]) -> object:

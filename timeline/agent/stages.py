@@ -82,18 +82,20 @@ async def approve(
         if current is None:
             raise StageRefused(conversation.id, "", "no stage is going on; enter one first")
         first, last, count = await _boundaries(conversation, current)
-        approved = StageApproved(
-            stage=current.stage,
-            label=current.label,
-            decision=decision,
-            short=short,
-            detailed=detailed,
-            first=first,
-            last=last,
-            count=count,
-            references=tuple(references),
-            citations=tuple(citations),
-            artifacts=tuple(artifacts),
+        approved = conversation.equipment.screened(
+            StageApproved(
+                stage=current.stage,
+                label=current.label,
+                decision=decision,
+                short=short,
+                detailed=detailed,
+                first=first,
+                last=last,
+                count=count,
+                references=tuple(references),
+                citations=tuple(citations),
+                artifacts=tuple(artifacts),
+            )
         )
         # In one append: no reader must see an approved stage whose decision is not in view.
         return [approved, *await _memory_digest(conversation, approved, time)]

@@ -6,17 +6,21 @@ conversations by the store itself, snapshots here, by folding. Mending makes it 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.audit.past import past_of
 from timeline.audit.verify import VerifyReport, verify
+from timeline.errors import VersionConflict
 from timeline.frozen import Frozen
+from timeline.log.stored import busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from timeline.audit.past import Past
     from timeline.ports import EventStore, Finding
+
+_TRIES: Final = 20
 
 
 class Difference(Frozen):
@@ -82,7 +86,8 @@ async def verify_deep(store: EventStore, *, on_progress: Callable[[int], None] =
 async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
     """Make anew what is derived from the log and differs from it; no event is changed.
 
-    What was derived from events that are gone stays as it is.
+    What was derived from events that are gone stays as it is. Appends go on meanwhile: they wait for a batch of it, not
+    for the whole. It takes temporary room for a copy of the database, as `verify_deep` does.
 
     Args:
         store: the store.
@@ -94,15 +99,33 @@ async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
     """
     found = _differences(await (store.examine() if dry_run else store.mend()))
     for id_ in [info.id async for info in store.conversations()]:
-        past = await past_of(store, id_)
-        found = [*_with_snapshot(found, id_, past), *_of_past(id_, past), *_lacking(id_, past)]
-        if not dry_run:
-            if past.made is not None and _of_snapshot(found, id_):
-                await store.replace_snapshot(id_, past.made)
-            if past.anew or past.beyond:
-                await store.replace_waypoints(id_, past.anew, dropped=past.beyond)
+        found = await _with_its_past(store, id_, found, replace=not dry_run)
     mended = tuple(each for each in found if each.derivable)
     return RepairReport(done=not dry_run, mended=mended, left=tuple(each for each in found if not each.derivable))
+
+
+async def _with_its_past(
+    store: EventStore, id_: str, differences: Sequence[Difference], *, replace: bool
+) -> list[Difference]:
+    """Add what was found of a conversation's snapshots; put new ones in their places, if that is asked for.
+
+    Where an append came in between, it begins again: a redaction takes content that a new snapshot would bring back.
+    """
+    for _ in range(_TRIES):
+        version = (await store.info(id_)).version
+        past = await past_of(store, id_)
+        found = [*_with_snapshot(differences, id_, past), *_of_past(id_, past), *_lacking(id_, past)]
+        if not replace:
+            return found
+        try:
+            if past.made is not None and _of_snapshot(found, id_):
+                await store.replace_snapshot(id_, past.made, expected=version)
+            if past.anew or past.beyond:
+                await store.replace_waypoints(id_, past.anew, dropped=past.beyond, expected=version)
+        except VersionConflict:
+            continue
+        return found
+    raise busy(id_)
 
 
 def _differences(findings: Iterable[Finding]) -> list[Difference]:

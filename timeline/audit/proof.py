@@ -15,7 +15,7 @@ from timeline.events.chain import START, commitment, link, remains
 if TYPE_CHECKING:
     from timeline.ports import ChainedEvent, EventStore
 
-_CURE: Final = "restore a backup, or export what still reads"
+_CURE: Final = "`timeline restore FILE` puts a backup in its place, `timeline export --all` writes what still reads"
 
 
 @dataclass(slots=True)

@@ -94,6 +94,9 @@ def demo(
 def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Recorded conversations.")],
     *,
+    mask: Annotated[
+        bool, typer.Option("--mask", help="Mask common credentials, such as API keys, before they are stored.")
+    ] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> int:
@@ -104,7 +107,7 @@ def import_(
     """
     from timeline.cli import intake
 
-    return _run(intake.import_files(files, db, as_json=as_json))
+    return _run(intake.import_files(files, db, mask=mask, as_json=as_json))
 
 
 @app.command()

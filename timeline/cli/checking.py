@@ -103,7 +103,8 @@ async def repair(db: str, *, yes: bool, as_json: bool) -> int:
     else:
         say(f"This was a dry run. To make it anew: timeline repair --yes{db_option(db)}")
     if report.left:
-        say("What is marked `backup` is nowhere else: restore a backup, or export what still reads.")
+        say(f"What is marked `backup` is nowhere else. Put one in place: timeline restore FILE --yes{db_option(db)}")
+        say(f"Or write what still reads: timeline export --all{db_option(db)}")
     return Exit.NOT_SO if report.left else Exit.OK
 
 

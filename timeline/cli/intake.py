@@ -10,10 +10,12 @@ from timeline.cli import output
 from timeline.cli.database import adding, db_option, lasts
 from timeline.cli.exits import Exit, exit_code, one_line
 from timeline.cli.output import JsonList, note, paint, progress, write
-from timeline.errors import StoreError, TimelineError
+from timeline.errors import ImportFailed, StoreError, TimelineError
+from timeline.forgetting import mask_credentials
 from timeline.importers import read_recording
 from timeline.portable import LogCopy, import_copy, read_copies
 from timeline.portable.recordings import import_recording
+from timeline.ports import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 
-async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
-    """Import files; report a bad one and go on with the others.
+async def import_files(files: Sequence[Path], db: str, *, mask: bool, as_json: bool) -> int:
+    """Import files, with common credentials masked if that is asked for; report a bad one and go on with the others.
 
     An error of the database ends the import. The conversations imported until then are reported, and stay.
     """
@@ -39,7 +41,7 @@ async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
                 if store is None:  # opened only now, so that a wrong file makes no empty database
                     store = await stack.enter_async_context(adding(db))
                 for one in found:
-                    done.append(await _import(store, one, file))  # noqa: PERF401 - kept when a later one fails
+                    done.append(await _import(store, one, file, mask=mask))  # noqa: PERF401 - kept when a later one fails
             except TimelineError as error:
                 note(one_line(error))
                 worst = max(worst, exit_code(error))
@@ -57,11 +59,15 @@ async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
     return worst
 
 
-async def _import(store: EventStore, found: Recording | LogCopy, file: Path) -> Imported:
+async def _import(store: EventStore, found: Recording | LogCopy, file: Path, *, mask: bool) -> Imported:
     with progress(f"importing {file.name}", len(found.events)) as advance:
-        if isinstance(found, LogCopy):
-            return await import_copy(store, found, on_progress=advance)
-        return await import_recording(store, found, on_progress=advance)
+        if not isinstance(found, LogCopy):
+            hooks = Hooks(on_append=mask_credentials) if mask else None
+            return await import_recording(store, found, hooks=hooks, on_progress=advance)
+        if mask:
+            why = "is a file of `timeline export`, whose events prove themselves and are imported as they are"
+            raise ImportFailed(str(file), f"it {why}. Import it without --mask, and redact what is to go.")
+        return await import_copy(store, found, on_progress=advance)
 
 
 def _gaps(done: Sequence[Imported]) -> list[str]:

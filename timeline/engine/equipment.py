@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from timeline.engine.compactor import Compactor
-from timeline.errors import InvalidBlock, InvalidPolicy
+from timeline.engine.screening import P, screened_block, screened_json, screened_payload, screened_text
+from timeline.errors import InvalidPolicy
 from timeline.lifecycle.observer import Observer
 from timeline.planning.summary_block import unheaded
 from timeline.policy.model import Policy
@@ -18,7 +19,7 @@ from timeline.ports import SUMMARY_TIMEOUT, Hooks, SystemClock
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from timeline.blocks import Block
     from timeline.fold.window import Window
@@ -53,7 +54,34 @@ class Equipment:
             InvalidBlock: the hook returned something else than a block of the same type.
         """
         hook = self.hooks.on_append
-        return blocks if hook is None else [_let_in(hook, block) for block in blocks]
+        return blocks if hook is None else [screened_block(hook, block) for block in blocks]
+
+    def screened(self, payload: P) -> P:
+        """Return what the application's hook leaves of an event that is to be stored.
+
+        Raises:
+            InvalidBlock: as for `let_in`.
+        """
+        hook = self.hooks.on_append
+        return payload if hook is None else screened_payload(hook, payload)
+
+    def screened_text(self, text: str) -> str:
+        """Return what the application's hook leaves of a text that is no block's, such as a title.
+
+        Raises:
+            InvalidBlock: as for `let_in`.
+        """
+        hook = self.hooks.on_append
+        return text if hook is None else screened_text(hook, text)
+
+    def lets_in_whole(self, values: Sequence[Any]) -> bool:
+        """Return whether the application's hook leaves JSON values as they are, such as a system prompt.
+
+        Raises:
+            InvalidBlock: as for `let_in`.
+        """
+        hook = self.hooks.on_append
+        return hook is None or all(screened_json(hook, value) == value for value in values)
 
     def compactor(self, policy: Policy) -> Compactor:
         """Return the compactor for a policy."""
@@ -72,14 +100,6 @@ class Equipment:
         return summarizers.FallbackSummarizer(
             *asked, seconds=self.summary_timeout, edit=partial(_unheaded, policy.form)
         )
-
-
-def _let_in(hook: Callable[[Block], Block], block: Block) -> Block:
-    left = hook(block)
-    if type(left) is not type(block):
-        problem = f"the hook on_append returned {type(left).__name__} for {type(block).__name__}"
-        raise InvalidBlock("on_append", f"{problem}; return the block, changed with model_copy")
-    return left
 
 
 def _unheaded(form: SummaryForm, request: SummaryRequest, text: str) -> str:

@@ -113,7 +113,7 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
         counts={kind: len(of_kind) for kind, of_kind in sorted(by_kind.items())},
         open_count=len(still_open),
         error_count=len(errors),
-        asked=Counter(version for entry in by_kind.get("request", ()) for version in entry.versions),
+        asked=Counter(sorted(version for entry in by_kind.get("request", ()) for version in entry.versions)),
     )
 
 

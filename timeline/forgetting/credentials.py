@@ -17,40 +17,111 @@ if TYPE_CHECKING:
 
 _EDGE: Final = r"(?<![A-Za-z0-9_-])"
 _END: Final = r"(?![A-Za-z0-9_-])"
+_HEX, _LOWER, _UPPER = "[0-9a-f]", "[a-z0-9]", "[A-Z0-9]"
+_ALNUM, _URL, _BASE64 = "[A-Za-z0-9]", r"[\w-]", "[A-Za-z0-9+/]"
+_UUID: Final = rf"{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}"
+_BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
+    ("1password", ("ops_eyJ",), rf"{_BASE64}{{200,}}={{0,3}}"),
+    ("adobe", ("p8e-",), rf"{_LOWER}{{32}}"),
+    ("age", ("AGE-SECRET-KEY-1",), rf"{_UPPER}{{58}}"),
+    ("airtable", ("pat",), rf"{_ALNUM}{{14}}\.{_HEX}{{64}}"),
+    ("alibaba", ("LTAI",), rf"{_ALNUM}{{20}}"),
+    ("anthropic", ("sk-ant-",), rf"{_ALNUM}{{2,10}}-{_URL}{{24,}}"),
+    ("artifactory", ("AKCp", "cmVmdGtu"), rf"{_ALNUM}{{50,80}}"),
+    ("atlassian", ("ATATT3", "ATCTT3", "ATBB"), rf"{_URL}{{32,}}=?"),
+    ("aws", ("AKIA", "ASIA", "ABIA", "ACCA"), "[A-Z2-7]{16}"),
+    ("aws", ("ABSK",), rf"{_BASE64}{{100,}}={{0,2}}"),
+    ("azure", ("AccountKey=", "SharedAccessKey="), rf"{_BASE64}{{43,86}}={{1,2}}"),
+    ("brevo", ("xkeysib-", "xsmtpsib-"), rf"{_HEX}{{64}}-{_ALNUM}{{16}}"),
+    ("cloudflare", ("v1.0-",), rf"{_HEX}{{24}}-{_HEX}{{146}}"),
+    ("databricks", ("dapi",), rf"{_HEX}{{32}}(?:-\d)?"),
+    ("digitalocean", ("dop_v1_", "doo_v1_", "dor_v1_"), rf"{_HEX}{{64}}"),
+    ("discord", ("M", "N", "O"), rf"(?=[\w.-]*\d){_ALNUM}{{23,25}}\.{_URL}{{6}}\.{_URL}{{27,38}}"),
+    ("doppler", ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa."), rf"{_ALNUM}{{40,44}}"),
+    ("duffel", ("duffel_live_", "duffel_test_"), rf"{_URL}{{43}}"),
+    ("dynatrace", ("dt0c01.",), rf"{_UPPER}{{24}}\.{_UPPER}{{64}}"),
+    ("easypost", ("EZAK", "EZTK"), rf"{_ALNUM}{{54}}"),
+    ("facebook", ("EAAC", "EAAM", "EAAB", "EAAG"), rf"{_ALNUM}{{100,}}"),
+    ("flutterwave", ("FLWSECK_TEST-", "FLWSECK-"), rf"{_HEX}{{32}}-X"),
+    ("fly", ("fo1_",), rf"{_URL}{{43}}"),
+    ("fly", ("fm1a_", "fm1r_", "fm2_"), rf"{_BASE64}{{100,}}={{0,3}}"),
+    ("frameio", ("fio-u-",), rf"{_URL}{{64}}"),
+    ("github", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), rf"{_ALNUM}{{36,}}"),
+    ("github", ("github_pat_",), rf"{_ALNUM}{{22}}_{_ALNUM}{{59}}"),
+    ("gitlab", ("glpat-", "gldt-", "glptt-", "glrt-", "glsoat-", "glcbt-"), rf"{_URL}{{20,}}"),
+    ("gitlab", ("glft-", "glimt-", "gloas-", "glagent-", "glffct-", "GR1348941"), rf"{_URL}{{20,}}"),
+    ("google", ("AIza",), rf"{_URL}{{35}}"),
+    ("google", ("AQVN",), rf"{_URL}{{35,38}}"),
+    ("google-oauth", ("ya29.",), rf"{_URL}{{30,}}"),
+    ("google-oauth", ("GOCSPX-",), rf"{_URL}{{28}}"),
+    ("grafana", ("glc_",), rf"{_BASE64}{{32,}}={{0,2}}"),
+    ("grafana", ("glsa_",), rf"{_ALNUM}{{32}}_[0-9A-Fa-f]{{8}}"),
+    ("groq", ("gsk_",), rf"{_ALNUM}{{48,56}}"),
+    ("harness", ("pat.", "sat."), rf"{_URL}{{22}}\.{_HEX}{{24}}\.{_ALNUM}{{20}}"),
+    ("heroku", ("HRKU-AA",), rf"{_URL}{{58}}"),
+    ("huggingface", ("hf_", "api_org_"), r"[A-Za-z]{34}"),
+    ("jwt", ("eyJ",), rf"{_URL}{{14,}}\.eyJ{_URL}{{14,}}\.{_URL}{{20,}}"),
+    ("linear", ("lin_api_", "lin_oauth_"), rf"{_ALNUM}{{40,64}}"),
+    ("mailgun", ("key-",), rf"{_HEX}{{32}}"),
+    ("mapbox", ("sk.eyJ",), rf"{_URL}{{50,}}\.{_URL}{{22}}"),
+    ("newrelic", ("NRAK-", "NRII-"), r"[A-Za-z0-9-]{27,32}"),
+    ("npm", ("npm_",), rf"{_ALNUM}{{36}}"),
+    ("nuget", ("oy2",), "[a-z2-7]{43}"),
+    ("octopus", ("API-",), rf"(?=[A-Z]*\d){_UPPER}{{26}}"),
+    ("openai", ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-"), rf"{_URL}{{24,}}"),
+    ("openai", ("sk-",), rf"{_ALNUM}{{20}}T3BlbkFJ{_ALNUM}{{20}}"),
+    ("openrouter", ("sk-or-v1-",), rf"{_HEX}{{64}}"),
+    ("openshift", ("sha256~",), rf"{_URL}{{43}}"),
+    ("perplexity", ("pplx-",), rf"{_ALNUM}{{40,64}}"),
+    ("plaid", ("access-sandbox-", "access-development-", "access-production-"), _UUID),
+    ("planetscale", ("pscale_tkn_", "pscale_oauth_", "pscale_pw_"), r"[\w=.-]{32,64}"),
+    ("postman", ("PMAK-",), rf"{_HEX}{{24}}-{_HEX}{{34}}"),
+    ("prefect", ("pnu_",), rf"{_ALNUM}{{36}}"),
+    ("pulumi", ("pul-",), rf"{_HEX}{{40}}"),
+    ("pypi", ("pypi-AgEI",), rf"{_URL}{{50,}}"),
+    ("readme", ("rdme_",), rf"{_LOWER}{{70}}"),
+    ("replicate", ("r8_",), rf"{_ALNUM}{{37}}"),
+    ("rubygems", ("rubygems_",), rf"{_HEX}{{48}}"),
+    ("scalingo", ("tk-us-",), rf"{_URL}{{48}}"),
+    ("sendgrid", ("SG.",), rf"{_URL}{{22}}\.{_URL}{{43}}"),
+    ("sentry", ("sntryu_",), rf"{_HEX}{{64}}"),
+    ("sentry", ("sntrys_eyJ",), rf"{_BASE64}{{20,}}={{0,2}}_{_BASE64}{{43}}"),
+    ("shippo", ("shippo_live_", "shippo_test_"), rf"{_HEX}{{40}}"),
+    ("shopify", ("shpat_", "shpca_", "shppa_", "shpss_"), "[0-9A-Fa-f]{32}"),
+    ("slack", ("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"), "[A-Za-z0-9-]{20,}"),
+    ("slack", ("xoxe.xoxb-", "xoxe.xoxp-"), "[A-Za-z0-9-]{20,}"),
+    ("slack", ("https://hooks.slack.com/services/",), rf"T{_UPPER}{{6,}}/B{_UPPER}{{6,}}/{_ALNUM}{{20,}}"),
+    ("sourcegraph", ("sgp_",), rf"(?:(?:{_HEX}{{16}}|local)_)?{_HEX}{{40}}"),
+    ("square", ("sq0atp-", "sq0csp-"), rf"{_URL}{{22,60}}"),
+    ("stripe", ("sk_live_", "sk_test_", "rk_live_", "rk_test_"), rf"{_ALNUM}{{20,}}"),
+    ("stripe", ("whsec_",), rf"{_ALNUM}{{32,}}"),
+    ("supabase", ("sbp_", "sb_secret_"), r"[A-Za-z0-9_-]{30,40}"),
+    ("twilio", ("SK",), rf"{_HEX}{{32}}"),
+    ("vault", ("hvs.", "hvb.", "hvr."), rf"{_URL}{{24,}}"),
+    ("xai", ("xai-",), rf"{_ALNUM}{{70,90}}"),
+)
+"""Kinds, what their credentials begin with, and what follows; as their issuers document them."""
 _SHAPES: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     (
         "private-key",
         ("PRIVATE KEY",),
         r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]{16,}?-----END [A-Z0-9 ]*-----",
     ),
-    ("anthropic", ("sk-ant-",), rf"{_EDGE}sk-ant-[A-Za-z0-9]{{2,10}}-[A-Za-z0-9_-]{{24,}}"),
-    ("openai", ("sk-",), rf"{_EDGE}sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{{24,}}"),
-    ("openai", ("T3BlbkFJ",), rf"{_EDGE}sk-[A-Za-z0-9]{{20}}T3BlbkFJ[A-Za-z0-9]{{20}}{_END}"),
-    ("openrouter", ("sk-or-v1-",), rf"{_EDGE}sk-or-v1-[0-9a-f]{{64}}{_END}"),
-    ("github", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), rf"{_EDGE}gh[pousr]_[A-Za-z0-9]{{36,}}{_END}"),
-    ("github", ("github_pat_",), rf"{_EDGE}github_pat_[A-Za-z0-9]{{22}}_[A-Za-z0-9]{{59}}{_END}"),
-    (
-        "gitlab",
-        ("glpat-", "gldt-", "glptt-", "glrt-", "glsoat-", "glcbt-"),
-        rf"{_EDGE}gl(?:pat|dt|ptt|rt|soat|cbt)-[A-Za-z0-9_-]{{20,}}",
-    ),
-    ("aws", ("AKIA", "ASIA"), rf"{_EDGE}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
-    ("google", ("AIza",), rf"{_EDGE}AIza[A-Za-z0-9_-]{{35}}{_END}"),
-    ("google-oauth", ("ya29.", "GOCSPX-"), rf"{_EDGE}(?:ya29\.[\w-]{{30,}}|GOCSPX-[\w-]{{28}}){_END}"),
-    ("slack", ("xox",), rf"{_EDGE}xox[abeoprs]-[A-Za-z0-9-]{{20,}}"),
-    ("slack", ("hooks.slack",), r"https://hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,}"),
-    ("stripe", ("_live_", "_test_"), rf"{_EDGE}(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{{20,}}{_END}"),
-    ("stripe", ("whsec_",), rf"{_EDGE}whsec_[A-Za-z0-9]{{32,}}{_END}"),
-    ("npm", ("npm_",), rf"{_EDGE}npm_[A-Za-z0-9]{{36}}{_END}"),
-    ("pypi", ("pypi-AgEI",), rf"{_EDGE}pypi-AgEI[A-Za-z0-9_-]{{50,}}"),
-    ("huggingface", ("hf_",), rf"{_EDGE}hf_[A-Za-z]{{34}}{_END}"),
-    ("sendgrid", ("SG.",), rf"{_EDGE}SG\.[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}}{_END}"),
-    ("telegram", (":AA",), rf"{_EDGE}[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
-    ("digitalocean", ("_v1_",), rf"{_EDGE}do[opr]_v1_[0-9a-f]{{64}}{_END}"),
-    ("jwt", (".eyJ",), rf"{_EDGE}eyJ[A-Za-z0-9_-]{{14,}}\.eyJ[A-Za-z0-9_-]{{14,}}\.[A-Za-z0-9_-]{{20,}}"),
+    ("azure", ("Q~",), rf"(?<![\w~.-])[A-Za-z0-9_~.]{{3}}\dQ~[A-Za-z0-9_~.-]{{31,34}}{_END}"),
+    ("hashicorp", (".atlasv1.",), rf"{_EDGE}{_ALNUM}{{14}}\.atlasv1\.{_URL}{{60,70}}{_END}"),
+    ("mailchimp", ("-us",), rf"{_EDGE}{_HEX}{{32}}-us\d{{1,2}}{_END}"),
+    ("maxmind", ("_mmk",), rf"{_EDGE}{_ALNUM}{{6}}_{_ALNUM}{{29}}_mmk{_END}"),
+    ("teams", (".webhook.office.com",), r"https://[a-z0-9]+\.webhook\.office\.com/webhookb2/[\w@/-]{100,}"),
+    ("telegram", (":AA",), rf"{_EDGE}[0-9]{{8,10}}:AA{_URL}{{33}}{_END}"),
 )
-"""Kinds, with what a text must have somewhere to be looked at more closely, and the shape."""
-_KNOWN: Final = tuple((kind, hints, re.compile(shape)) for kind, hints, shape in _SHAPES)
+"""Kinds whose credentials do not begin with a fixed word: what a text must hold to be looked at, and the shape."""
+_KNOWN: Final = (
+    *((kind, hints, re.compile(shape)) for kind, hints, shape in _SHAPES),
+    *(
+        (kind, hints, re.compile(rf"{_EDGE}(?:{'|'.join(map(re.escape, hints))}){rest}{_END}"))
+        for kind, hints, rest in _BEGINNINGS
+    ),
+)
 _IN_URL: Final = re.compile(r"://[^\s:/@'\"<>]{1,64}:(?P<value>[^\s:/@'\"<>]{6,128})@")
 _LABELS: Final = (
     "secret",
@@ -58,6 +129,8 @@ _LABELS: Final = (
     "apikey",
     "api_key",
     "api-key",
+    "app_key",
+    "app-key",
     "access_key",
     "access-key",
     "accesskey",
@@ -65,13 +138,17 @@ _LABELS: Final = (
     "bearer",
 )
 _LABELLED: Final = re.compile(
-    r"(?:secret|passw(?:or)?d|(?:api|access)[_-]?key|token|bearer)"
-    r"[a-z0-9_]{0,20}[\"']?\s*(?:[:=]\s*|\s)[\"']?(?P<value>[a-z0-9+/_=.~-]{20,200})(?![a-z0-9(\[])",
+    r"(?:secret|passw(?:or)?d|(?:api|app|access)[_-]?key|token|bearer)"
+    r"[a-z0-9_-]{0,20}[\"']?\s*(?P<set>[:=]\s*|\s)[\"']?(?P<value>[a-z0-9+/_=.~-]{20,200})(?![a-z0-9(\[])",
     re.IGNORECASE,
 )
 _LEAST_BITS: Final = 3.6
 """Bits a character of a labelled value: random text in base 64 has more, identifiers and paths have less."""
 _HEX_BITS: Final = 3.2
+_LEAST_DIGITS: Final = 3
+"""Digits of a value of small letters and digits alone, apart from each other, which words with a number lack."""
+_SLASHES: Final = 16
+"""Characters for each slash in a value: a path has more of them."""
 _PLACEHOLDER: Final = re.compile(r"(?i)xxx|\*\*\*|\.\.\.|your|example|placeholder|redacted|dummy|changeme|<|\$\{|test")
 
 
@@ -95,7 +172,8 @@ def credentials_in(text: str) -> list[Credential]:
         found += [Credential("url", *m.span("value")) for m in _IN_URL.finditer(text) if _is_meant(m["value"])]
     folded = text.lower()
     if any(label in folded for label in _LABELS):
-        found += [Credential("secret", *m.span("value")) for m in _LABELLED.finditer(text) if _is_random(m["value"])]
+        labelled = _LABELLED.finditer(text)
+        found += [Credential("secret", *m.span("value")) for m in labelled if _is_secret(m["value"], m["set"].strip())]
     apart: list[Credential] = []
     for one in sorted(found, key=lambda c: (c.start, -c.end)):
         if not apart or one.start >= apart[-1].end:
@@ -107,14 +185,24 @@ def _is_meant(value: str) -> bool:
     return _PLACEHOLDER.search(value) is None and not value.startswith(("$", "{", "%"))
 
 
-def _is_random(value: str) -> bool:
-    """Return whether a labelled value looks random: of several kinds of characters, with few repeated."""
-    kinds = sum(any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
-    is_hex = re.fullmatch(r"[0-9a-f]{32,}|[0-9A-F]{32,}", value) is not None
-    if not _is_meant(value) or (kinds < 3 and not is_hex) or value.count("/") > 2 or value.count(".") > 2:
+def _is_secret(value: str, sign: str) -> bool:
+    """Return whether a labelled value looks like a secret; one that is set by a sign may be of fewer characters."""
+    if not _is_meant(value) or value.count("/") > max(2, len(value) // _SLASHES) or value.count(".") > 2:
         return False
-    bits = -sum(n / len(value) * log2(n / len(value)) for n in (value.count(c) for c in set(value)))
-    return bits >= (_HEX_BITS if is_hex else _LEAST_BITS)
+    if re.fullmatch(r"[0-9a-f]{32,}|[0-9A-F]{32,}", value):
+        return _bits(value) >= _HEX_BITS
+    if sign and re.fullmatch(_UUID, value):
+        return True
+    if value.startswith("sk-") and re.fullmatch(_HEX + "{32,}", value[3:]):
+        return True
+    kinds = sum(any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
+    mixed = sign and re.fullmatch(_LOWER + "{22,}", value) and len(re.findall(r"[a-z](?=\d)", value)) >= _LEAST_DIGITS
+    return (kinds == 3 or bool(mixed)) and _bits(value) >= _LEAST_BITS
+
+
+def _bits(value: str) -> float:
+    """Return the bits a character of a value, as its own characters have it."""
+    return -sum(n / len(value) * log2(n / len(value)) for n in (value.count(c) for c in set(value)))
 
 
 def masked(text: str) -> str:

@@ -72,6 +72,8 @@ class StoredLog:
         self._unnamed: Adopted | None = None
         self._kept = 0
         """Version of the newest snapshot that this log wrote."""
+        self.screen: Callable[[Payload], Payload] | None = None
+        """What the application leaves of an event before it is written; all of it unless given."""
         self._queue = AppendQueue(self._append, self._lock)
 
     @classmethod
@@ -197,6 +199,8 @@ class StoredLog:
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         self._home.check()
+        if self.screen is not None:
+            drafts = [d if d.payload is None else d._replace(payload=self.screen(d.payload)) for d in drafts]
         return await self._queue.append(drafts, counter)
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
@@ -311,6 +315,8 @@ class StoredLog:
         return True
 
     async def _write(self, events: Sequence[NewEvent], values: Mapping[str, str], *, snapshot: bool) -> int:
+        if self.screen is not None:
+            events = [_screened(event, self.screen) for event in events]
         fold = self._fold
         ahead = await off_loop(len(fold.stored), partial(_ahead, fold, events)) if snapshot else None
         appended = await self._store.append(
@@ -472,6 +478,11 @@ def _dated(payloads: Sequence[Payload], at: datetime, ids: Sequence[UUID] = ()) 
     """Return the events of one time, under ``ids`` if given."""
     own_ids = ids or [event_id(at) for _ in payloads]
     return [NewEvent(id=id_, at=at, payload=payload) for id_, payload in zip(own_ids, payloads, strict=True)]
+
+
+def _screened(event: NewEvent, screen: Callable[[Payload], Payload]) -> NewEvent:
+    payload = screen(event.payload)
+    return event if payload is event.payload else new_event(event.id, event.at, payload)
 
 
 def _events(

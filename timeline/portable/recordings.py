@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.fold.window import Item
     from timeline.importers.recording import RecordedEvent, Recording
-    from timeline.ports import EventStore
+    from timeline.ports import EventStore, Hooks
 
 _BATCH = 500
 """Events in one append."""
@@ -58,6 +58,7 @@ async def import_recording(
     store: EventStore,
     recording: Recording,
     *,
+    hooks: Hooks | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Imported:
     """Append a recording to the conversation of its id, compactions of the recorded client included.
@@ -65,6 +66,7 @@ async def import_recording(
     Args:
         store: the store to append to.
         recording: a recording from an importer.
+        hooks: of which ``on_append`` sees all that is stored, as in `Timeline.open`.
         on_progress: called with the number of events appended or known.
 
     Raises:
@@ -72,7 +74,13 @@ async def import_recording(
     """
     at = recording.events[0].at if recording.events else None
     timeline = await Timeline.open(
-        store, recording.id, title=recording.title, parent=recording.parent, source=recording.report.format, now=at
+        store,
+        recording.id,
+        title=recording.title,
+        parent=recording.parent,
+        source=recording.report.format,
+        hooks=hooks,
+        now=at,
     )
     known = await append_recorded(store, timeline, recording.events, on_progress=on_progress)
     return Imported(recording.id, len(recording.events) - known, known, recording.report.dump())
