@@ -184,7 +184,7 @@ class Branches:
             uses = (part for part in parts_of(message.get("content")) if part.get("type") == "tool_use")
             self._responses.update((text_of(part, "id"), response) for part in uses)
             return frozenset({response})
-        return frozenset(response for call in _results(row) if (response := self._responses.get(call)))
+        return frozenset(self._responses[call] for call in _results(row) if self._responses.get(call))
 
 
 def is_prompt(row: dict[str, Any]) -> bool:

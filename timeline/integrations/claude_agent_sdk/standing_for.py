@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 
 class _Span(NamedTuple):
-    """The versions that a part of a context stands for; ``last`` is 0 where it says nothing of the log."""
+    """What a part of a context stands for: the item that it shows, and the first version that is left with it.
 
-    first: int
-    last: int
+    Both are empty of a part that says nothing of the log.
+    """
+
+    first: int | None = None
     item: Item | None = None
+
+
+_NOTHING: Final = _Span()
 
 
 def lines_through(context: RenderedContext, lines: Sequence[tuple[int, str]], newest: str) -> list[str]:
@@ -41,40 +46,43 @@ def lines_through(context: RenderedContext, lines: Sequence[tuple[int, str]], ne
     Returns:
         A uuid for each part, in the order of the messages; empty where it stands for no line.
     """
-    spans = [*_Spans(context.window).of(context.neutral)]
     versions = [version for version, _ in lines]
     found: list[str] = []
-    last = 0
-    for number, span in enumerate(spans):
-        last = max(last, span.last)
-        later = spans[number + 1 :]
-        end = next((after.first - 1 for after in later if after.first > last), None)
-        end = _before_an_open_turn(later, end, context.window)
-        if end is None:
-            found.append(newest)
-        else:
-            place = bisect_right(versions, end)
-            found.append(lines[place - 1][1] if place else "")
+    for end in _ends([*_Spans(context.window).of(context.neutral)], context.window):
+        place = len(lines) if end is None else bisect_right(versions, end)
+        found.append(newest if end is None else lines[place - 1][1] if place else "")
     return found
 
 
-def _before_an_open_turn(later: Sequence[_Span], end: int | None, window: Window) -> int | None:
-    """Return an end that is in front of a turn whose prompt comes later in the context.
+def _ends(spans: Sequence[_Span], window: Window) -> list[int | None]:
+    """Return for each part the last version in front of all that is left behind it; None for the last part."""
+    found: list[int | None] = []
+    behind: int | None = None  # of the parts that show another item than the one in hand
+    own: _Span = _NOTHING
+    pending: int | None = None
+    for span in reversed(spans):
+        if span.item is None or span.item is not own.item:
+            behind, own, pending = _least(behind, pending), span, None
+        found.append(None if behind is None else behind - 1)
+        pending = _least(pending, _left_with(span, window, behind))
+    return found[::-1]
 
-    A prompt that a compaction carried is sent behind the summary of what came of it. Without the prompt nothing of its
-    turn is to be kept, also what the summary tells of it; but for turns that the summary tells whole.
+
+def _left_with(span: _Span, window: Window, behind: int | None) -> int | None:
+    """Return the first version that is left with a part.
+
+    A prompt that a compaction carried is sent behind the summary of what came of it. What came of it goes with it, also
+    out of the summary, where its turn goes on behind the summary. Of a turn that the summary tells whole it stays.
     """
-    for span in later:
-        item = span.item
-        if item is None or not item.carried or (end is not None and item.version > end):
-            continue
-        turn = [one.version for one in window.items if one.block.turn_id == item.block.turn_id and not one.is_summary]
-        if end is None or max(turn) > end:
-            end = min(turn) - 1
-    return end
+    if span.item is None or not span.item.carried:
+        return span.first
+    turn = [item.version for item in window.items if item.block.turn_id == span.item.block.turn_id]
+    goes_on = behind is not None and any(version >= behind for version in turn)
+    return span.item.version if goes_on else None
 
 
-_NOTHING: Final = _Span(0, 0)
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((number for number in (one, other) if number is not None), default=None)
 
 
 class _Spans:
@@ -85,8 +93,7 @@ class _Spans:
         self._covered = {made.block.path: made.covers.ranges for made in window.summaries}
         self._starts: dict[int, int] = {}
         for item in window.items:
-            if item.response:
-                self._starts[item.response] = min(item.version, self._starts.get(item.response, item.version))
+            self._starts[item.response] = min(item.version, self._starts.get(item.response, item.version))
 
     def of(self, neutral: NeutralContext) -> Iterator[_Span]:
         """Yield what each part of the messages stands for, as Anthropic's wire writes them."""
@@ -104,12 +111,12 @@ class _Spans:
                 del parts[0]
             yield from self._of_response(item, parts)
 
-    def _of_entry(self, entry: Entry) -> _Span:
+    def _of_entry(self, entry: Entry, *, is_first: bool = False) -> _Span:
+        """Return what an entry stands for; the first one of a response also for what of it is not shown."""
         item = self._items[entry.path]
-        ranges = self._covered.get(entry.path)
-        if ranges:
-            return _Span(ranges[0][0], ranges[-1][1], item)
-        return _Span(self._starts.get(item.response, item.version), item.version, item)
+        if ranges := self._covered.get(entry.path):
+            return _Span(ranges[0][0], item)
+        return _Span(self._starts[item.response] if is_first and item.response else item.version, item)
 
     def _of_response(self, response: Response, parts: Sequence[dict[str, Any]]) -> Iterator[_Span]:
         """Yield what the parts of a response and its results stand for: each for itself and those before it."""
@@ -120,12 +127,13 @@ class _Spans:
                 result = next(answers).result
                 yield _NOTHING if result is None else self._of_entry(result.entry)
                 continue
+            is_first = len(left) == len(response.parts)
             texts = self._texts_in_front(left)
             if part["type"] == "tool_use":
                 call = left.popleft()
-                yield self._of_entry(call.placed.entry if isinstance(call, Call) else call.entry)
+                yield self._of_entry(call.placed.entry if isinstance(call, Call) else call.entry, is_first=is_first)
             else:
-                yield self._of_entry(texts[-1].entry) if texts else _NOTHING
+                yield self._of_entry(texts[-1].entry, is_first=is_first) if texts else _NOTHING
 
     def _texts_in_front(self, left: deque[Placed | Call]) -> list[Placed]:
         """Take the parts before the next call; a text may be several, of which some have no part in the context."""
