@@ -12,6 +12,7 @@ from tests.recorded import needs_recordings, recorded
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers import ImportedCompaction, ImportedHide, Recording, read_recording
+from timeline.importers.claude_branches import Turned
 from timeline.importers.claude_code import SessionFollower, read_claude_code
 from timeline.usage import Usage
 
@@ -447,12 +448,12 @@ def test_a_prompt_says_what_it_goes_back_behind() -> None:
     note = session.row("attachment", parentUuid=result["uuid"])
     session.user("two", parentUuid=note["uuid"])
     for row in session.rows:
-        assert follower.left_by(row) == frozenset()
+        assert not any(follower.turned_by(row))
         follower.read(row, START)
     two = session.rows[-1]["uuid"]
-    assert follower.left_by(session.user("other", parentUuid=note["uuid"])) == {two}
-    assert follower.left_by(session.user("other", parentUuid=note["uuid"], isMeta=True)) == frozenset()
-    assert follower.left_by(session.user("new", parentUuid="lost")) == frozenset()
+    assert follower.turned_by(session.user("other", parentUuid=note["uuid"])) == Turned(frozenset({two}))
+    assert not any(follower.turned_by(session.user("other", parentUuid=note["uuid"], isMeta=True)))
+    assert not any(follower.turned_by(session.user("new", parentUuid="lost")))
 
 
 @needs_recordings

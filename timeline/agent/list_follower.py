@@ -103,25 +103,30 @@ class ListFollower:
 
         return await self._conversation.log.go_back(choose, place, at=at, counter=self._conversation.counter.name)
 
-    async def leave(self, versions: Collection[int], *, now: datetime | None = None) -> None:
+    async def leave(
+        self, versions: Collection[int], *, again: Collection[int] = (), now: datetime | None = None
+    ) -> None:
         """Omit blocks as abandoned, for a framework that says by itself what its history left.
 
         A compaction that covers any of them is undone in the same append. What was abandoned before stays as it is.
 
         Args:
             versions: of the events that appended the blocks.
+            again: versions of blocks that were left before and are in the history again; they are shown.
             now: time of the events.
 
         Raises:
             StoreError: the store refused; nothing was written.
         """
         self._home.check()
-        left = set(versions)
+        left, back = set(versions), set(again)
 
         async def choose() -> Departure:
             await self._learn()
+            known = self._log.known()
             return Departure(
-                tuple(block.version for block in self._log.known() if block.version in left and block.shown)
+                tuple(block.version for block in known if block.version in left and block.shown),
+                tuple(block.version for block in known if block.version in back and not block.shown),
             )
 
         async def place(turns: Turns) -> Sequence[Draft]:

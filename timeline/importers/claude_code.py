@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.events import ParentLink
 from timeline.importers.builder import parse_time
+from timeline.importers.claude_branches import CONVERSATION, Branches
 from timeline.importers.claude_rows import SessionReader
 from timeline.importers.lines import read_records
 from timeline.importers.recording import Recording, Report, short_title
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from timeline.importers.claude_branches import Turned
     from timeline.importers.lines import Record
     from timeline.importers.recording import RecordedEvent
 
@@ -29,7 +31,6 @@ FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
 """The beginning of a conversation's row in every known version; no value inside a row begins so."""
 
-CONVERSATION: Final = frozenset({"user", "assistant"})
 BOOKKEEPING: Final = frozenset(
     {"progress", "file-history-snapshot", "queue-operation", "summary", "system", "pr-link", "attachment"}
 )
@@ -64,7 +65,7 @@ class SessionFollower:
         self._reader = SessionReader(Report(format=FORMAT), None)
         self._rows = 0
         self._is_side: bool | None = None
-        self._links = _Links()
+        self._branches = Branches()
 
     @property
     def title(self) -> str:
@@ -78,7 +79,7 @@ class SessionFollower:
     def read(self, row: dict[str, Any], at: datetime) -> None:
         """Read a row; ``at`` is the time of one that has none."""
         self._rows += 1
-        self._links.add(row)
+        self._branches.add(row)
         time = parse_time(row.get("timestamp")) or at
         if row.get("type") in CONVERSATION:
             is_side = row.get("isSidechain") is True
@@ -88,17 +89,27 @@ class SessionFollower:
         elif _is_boundary(row):
             self._reader.read_boundary(row, self._rows, time)
 
-    def left_by(self, row: dict[str, Any]) -> frozenset[str]:
-        """Return the uuids of the rows that a row leaves behind, before it is read; none for most.
+    @property
+    def newest(self) -> str:
+        """The uuid of the newest row of the conversation; empty where there is none."""
+        return self._branches.newest
+
+    def turned_by(self, row: dict[str, Any]) -> Turned:
+        """Return the rows that a row leaves behind, or takes up again, before it is read; none for most.
 
         A prompt names the row that it goes on from. Where that is an earlier one, the session was resumed there: what
         came behind it is in the client's context no more.
         """
-        return self._links.left_by(row)
+        return self._branches.turned_by(row)
 
-    def pass_by(self, row: dict[str, Any]) -> None:
-        """Note a row that others go on from, without reading what it says."""
-        self._links.add(row)
+    def pass_by(self, row: dict[str, Any], through: str | None) -> None:
+        """Note a row that others go on from, without reading what it says.
+
+        Args:
+            row: stands in for rows of the session, see `Branches.add_stand_in`.
+            through: uuid of the newest of them; empty for the beginning, None where it is not known.
+        """
+        self._branches.add_stand_in(row, through)
 
     def take(self) -> list[RecordedEvent]:
         """Return the events of what was read since the last call.
@@ -107,71 +118,6 @@ class SessionFollower:
         ``stop_reason``, which old versions of the client left out, or by what follows it.
         """
         return self._reader.take()
-
-
-class _Links:
-    """The links between the rows of a session.
-
-    Links fork at parallel calls, too. So only prompts are looked at, and the rows of the response that a prompt goes on
-    from, with the results of its calls, are never left. No prompt of the recorded sessions leaves anything.
-    """
-
-    def __init__(self) -> None:
-        self._parents: dict[str, str] = {}
-        self._said: list[tuple[str, frozenset[str]]] = []
-        """The rows of the conversation in order: uuid, and the responses that it is part of or answers."""
-        self._places: dict[str, int] = {}
-        self._responses: dict[str, str] = {}
-        """By call, the response that it is in."""
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Read the links of a row."""
-        uuid = text_of(row, "uuid")
-        if not uuid or uuid in self._parents:
-            return
-        self._parents[uuid] = text_of(row, "parentUuid")
-        if _is_said(row):
-            self._places[uuid] = len(self._said)
-            self._said.append((uuid, self._responses_of(row)))
-
-    def left_by(self, row: dict[str, Any]) -> frozenset[str]:
-        """See `SessionFollower.left_by`."""
-        if not _is_prompt(row) or text_of(row, "uuid") in self._parents:
-            return frozenset()
-        parent, walked = text_of(row, "parentUuid"), set[str]()
-        while parent and parent not in self._places and parent not in walked:
-            walked.add(parent)
-            parent = self._parents.get(parent, "")
-        if parent not in self._places:
-            return frozenset()
-        place = self._places[parent]
-        _, kept = self._said[place]
-        return frozenset(uuid for uuid, responses in self._said[place + 1 :] if not responses & kept)
-
-    def _responses_of(self, row: dict[str, Any]) -> frozenset[str]:
-        message = row["message"]
-        parts = parts_of(message.get("content"))
-        if row.get("type") == "assistant":
-            response = text_of(message, "id")
-            self._responses.update((text_of(part, "id"), response) for part in parts if part.get("type") == "tool_use")
-            return frozenset({response})
-        answered = (self._responses.get(text_of(part, "tool_use_id")) for part in parts)
-        return frozenset(response for response in answered if response)
-
-
-def _is_said(row: dict[str, Any]) -> bool:
-    return row.get("type") in CONVERSATION and isinstance(row.get("message"), dict)
-
-
-def _is_prompt(row: dict[str, Any]) -> bool:
-    if (
-        not _is_said(row)
-        or row.get("type") != "user"
-        or row.get("isMeta") is True
-        or row.get("isCompactSummary") is True
-    ):
-        return False
-    return all(part.get("type") != "tool_result" for part in parts_of(row["message"].get("content")))
 
 
 class _Session:

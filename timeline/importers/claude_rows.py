@@ -8,6 +8,7 @@ turn.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import UserPrompt
@@ -45,6 +46,9 @@ class SessionReader:
         self._boundary: ImportedCompaction | None = None
         self._before: datetime | None = None
         self._started: dict[str, datetime | None] = {}
+        self._blocks = 0
+        self._blocks_before: dict[str, int] = {}
+        """By row, how many blocks came before it: the client names the rows that a compaction of its kept."""
 
     @property
     def first_prompt(self) -> str:
@@ -70,6 +74,7 @@ class SessionReader:
                 self.report.note("duplicate_record", line, uuid)
                 return
             self._seen[uuid] = content
+            self._blocks_before[uuid] = self._blocks
         before, self._before = self._before, at or self._before
         if row.get("type") == "assistant":
             self._read_assistant(row, message, origin, before)
@@ -93,7 +98,16 @@ class SessionReader:
             self.report.note("invalid", line, "the compaction before this one has no summary")
         told = row.get("compactMetadata")
         metadata = told if isinstance(told, dict) else {}
-        self._boundary = ImportedCompaction("", str(metadata.get("trigger") or ""), count_of(metadata, "preTokens"))
+        trigger, before = str(metadata.get("trigger") or ""), count_of(metadata, "preTokens")
+        self._boundary = ImportedCompaction("", trigger, before, self._kept(metadata))
+
+    def _kept(self, metadata: dict[str, Any]) -> int:
+        """Return how many of the newest blocks a compaction left word for word, as newer versions of the client do."""
+        kept = metadata.get("preservedMessages")
+        uuids = kept.get("uuids") if isinstance(kept, dict) else None
+        rows = (uuid for uuid in uuids if isinstance(uuid, str)) if isinstance(uuids, list) else ()
+        first = min((self._blocks_before[uuid] for uuid in rows if uuid in self._blocks_before), default=self._blocks)
+        return self._blocks - first
 
     def path_of_call(self, call_id: str) -> str | None:
         """Return the path that a call will have in the log."""
@@ -113,7 +127,7 @@ class SessionReader:
         if row.get("isCompactSummary") is True:
             told = self._boundary or ImportedCompaction("")
             self._boundary = None
-            self._builder.add_event(ImportedCompaction(joined_text(content), told.trigger, told.pre_tokens), origin)
+            self._builder.add_event(replace(told, summary=joined_text(content)), origin)
             return
         is_meta = row.get("isMeta") is True
         read = (
@@ -122,11 +136,13 @@ class SessionReader:
             else _user_block(part, is_meta=is_meta)
             for part in parts_of(content)
         )
-        self._builder.add_said(
+        said = [
             (block, Origin(f"{origin.key}.{index}", origin.line, origin.at))
             for index, block in enumerate(read)
             if block is not None
-        )
+        ]
+        self._blocks += len(said)
+        self._builder.add_said(said)
 
     def _read_assistant(
         self, row: dict[str, Any], message: dict[str, Any], origin: Origin, before: datetime | None
@@ -134,12 +150,14 @@ class SessionReader:
         content = message["content"]
         response = text_of(message, "id") or f"response-{origin.key}"
         if row.get("isApiErrorMessage") is True:
+            self._blocks += 1
             self._builder.add(client_message(joined_text(content), error=True), origin)
             return
         for index, part in enumerate(parts_of(content)):
             place = Origin(f"{origin.key}.{index}", origin.line, origin.at)
             block = assistant_block(part, response, f"call-{place.key}")
             if block is not None:
+                self._blocks += 1
                 self._builder.add_to_response(response, block, place)
         if message.get("model") != SYNTHETIC:
             # The agent calls the model as soon as the last input is there, so the call began at the row before.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +97,66 @@ async def test_a_compaction_over_what_was_left_is_undone() -> None:
         assert "Step 7" not in messages
 
 
+@pytest.mark.parametrize(
+    ("at", "texts"),
+    [
+        ("Running.", ["Running."]),
+        ('"name": "Read"', ["Running."]),
+        ("tested", ["Running.", "tested"]),
+        ("made", ["Running.", "tested", "made"]),
+    ],
+)
+async def test_a_response_is_kept_up_to_the_row_that_the_session_is_resumed_at(at: str, texts: list[str]) -> None:
+    """What its calls said behind that row is in the client's context no more; a call without a result is none."""
+    session = Written()
+    session.user("go")
+    session.asks(use("a", command="make"), use("b", "Read", file_path="test"))
+    session.result("b", "tested", parentUuid=session.rows[-1]["uuid"])
+    session.result("a", "made", parentUuid=session.rows[-3]["uuid"])
+    session.ends("All is made.")
+    place = next(row for row in session.rows if at in json.dumps(row))
+    session.user("Something else.", parentUuid=place["uuid"])
+    async with open_store("memory://") as store:
+        await feed(store, session.rows)
+        timeline = await opened(store)
+        assert [text for text in shown(timeline) if text] == ["go", *texts, "Something else."]
+        sent = str((await timeline.render()).to_anthropic())
+        assert "interrupted" not in sent
+        assert "All is made." not in sent
+
+
+async def test_a_branch_that_was_left_is_taken_up_again() -> None:
+    """The session is resumed at a row of it: its rows are shown again, up to that one, and the other branch is left."""
+    session = edited()
+    two = next(row for row in session.rows if "answer two" in json.dumps(row))
+    session.user("four", parentUuid=two["uuid"])
+    session.ends("answer four")
+    three = next(row for row in session.rows if "answer three" in json.dumps(row))
+    async with open_store("memory://") as store:
+        await feed(store, session.rows)
+        timeline = await opened(store)
+        texts = ["one", "answer one", "two", "Running.", "", "made", "answer two", "four", "answer four"]
+        assert shown(timeline) == texts
+        session.user("five", parentUuid=three["uuid"])
+        await feed(store, session.rows)
+        timeline = await opened(store)
+        assert shown(timeline) == ["one", "answer one", "two, but other", "answer three", "five"]
+        assert (await timeline.verify()).ok
+
+
+async def test_the_clients_own_messages_may_come_before_the_prompt_that_goes_back() -> None:
+    """A command begins with a caveat of the client's."""
+    session = edited()
+    one = next(row for row in session.rows if "answer one" in json.dumps(row))
+    session.user("Caveat: what follows is a command.", isMeta=True, parentUuid=one["uuid"])
+    session.user("<command-name>/cost</command-name>")
+    async with open_store("memory://") as store:
+        await feed(store, session.rows)
+        texts = shown(await opened(store))
+        assert texts[:2] == ["one", "answer one"]
+        assert texts[2:] == ["Caveat: what follows is a command.", "<command-name>/cost</command-name>"]
+
+
 async def test_parallel_calls_fork_the_links_and_leave_nothing() -> None:
     """A prompt behind the result that came first names that one."""
     session = Written()
@@ -128,5 +189,5 @@ def test_no_prompt_of_a_recorded_session_is_taken_for_one_that_goes_back(path: P
     """None of them does."""
     follower = SessionFollower()
     for row in rows_of(path):
-        assert follower.left_by(row) == frozenset()
+        assert not any(follower.turned_by(row))
         follower.read(row, UNKNOWN_TIME)

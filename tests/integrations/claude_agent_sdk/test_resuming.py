@@ -160,6 +160,29 @@ async def test_a_session_that_the_client_compacted_itself_is_loaded_as_it_is_unt
     assert "The story so far." in summary["message"]["content"]
 
 
+async def test_what_the_client_kept_word_for_word_behind_its_own_summary_is_handed_out_too() -> None:
+    """Newer versions keep the newest messages, and name their rows in the boundary; they are written once."""
+    session = Written().works(3)
+    kept = [row["uuid"] for row in session.rows[-7:] if "uuid" in row]
+    metadata = {"trigger": "auto", "preservedMessages": {"anchorUuid": "x", "uuids": kept}}
+    session.row("system", parentUuid=None, subtype="compact_boundary", compactMetadata=metadata)
+    session.user("The story so far.", isCompactSummary=True)
+    session.user("And now?", parentUuid=kept[-1])
+    session.ends("All is well.")
+    async with open_store("memory://") as store:
+        await feed(store, session.rows)
+        timeline = await opened(store)
+        texts = [item.block.text for item in timeline.window.items if not item.omitted]
+        assert "The story so far." in texts[0]
+        assert texts[1:3] == ["Step 2", "Running."]
+        assert texts[-3:] == ["Step 2 is done.", "And now?", "All is well."]
+        assert await loaded(compacted(store, policies.balanced(max_tokens=80_000))) == session.rows
+        await timeline.hide(timeline.window.items[-2].block.path, mode="omit")
+        messages = str(told(await loaded(compacted(store, policies.balanced(max_tokens=80_000)))))
+    assert "made 2" in messages
+    assert "made 1" not in messages
+
+
 async def test_a_session_that_is_forked_from_a_compacted_one_has_its_context_and_no_call_of_it() -> None:
     """The client copies what it was handed into the new session; no model was called for that."""
     forked = {**KEY, "session_id": "7b1f0c52-7f7e-4c0e-9d55-0d3a5d7c1b11"}

@@ -42,7 +42,9 @@ def answering(model: ScriptedModel) -> Callable[[Asked], Step]:
 
 
 def sent_in(asked: Asked) -> list[Sent]:
-    """Return the messages of a request, of chat completions or of responses."""
+    """Return the messages of a request: of chat completions, of responses, or Anthropic's."""
+    if asked.wire == "anthropic":
+        return [sent for message in asked.body["messages"] for sent in _of_parts(message)]
     if asked.wire == "openai_responses":
         return _of_items(asked.body["input"])
     return [_of_message(message) for message in asked.body["messages"]]
@@ -71,6 +73,16 @@ def _of_items(items: Sequence[dict[str, Any]]) -> list[Sent]:
         else:
             found.append(Sent("system" if role == "developer" else role, text, calls))
     return found
+
+
+def _of_parts(message: dict[str, Any]) -> list[Sent]:
+    """Return a message of Anthropic's, and each of its results as a message of its own."""
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    found = [Sent("tool", _text(p["content"]), (), p["tool_use_id"]) for p in parts if p["type"] == "tool_result"]
+    calls = tuple(part["id"] for part in parts if part["type"] == "tool_use")
+    text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+    return [*found, *([Sent(message["role"], text, calls)] if text or calls else [])]
 
 
 def _text(content: Any) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.depth import Depth, full_depth
 from tests.integrations.frameworks.theirs import OURS, check, fetched, listed, newest, run
+from tests.integrations.sixty_turns.scene import play
 
 HERE: Final = Path(__file__).parent / "claude_agent_sdk"
 
@@ -52,3 +53,14 @@ def test_no_test_of_the_sdk_differs(source: Path) -> None:
     outcome = run(source, HERE / "timeline_in_place.py", told)
     check(outcome, told)
     assert (outcome.tests, outcome.on_ours) == (told["tests"], told["on_ours"])
+
+
+@full_depth
+@pytest.mark.timeout(600)
+def test_sixty_turns_of_the_sdk(source: Path, tmp_path: Path) -> None:
+    """The SDK is the real one; its client, which decides inside a run, is played by `sixty_turns.client`.
+
+    It goes back to the middle in a fork: the client finds no row in front of its newest boundary.
+    """
+    scene = "tests.integrations.sixty_turns.claude_agent_sdk:of_scene"
+    play(scene, tmp_path, wire="anthropic", source=str(source / "src")).check_of_a_fork()

@@ -29,6 +29,9 @@ DIES_AT_THE_MODEL: Final = 21
 DIES_IN_THE_TOOL: Final = 47
 REFUSED_IN: Final = 26
 
+GOING_ON: Final = "Continue from where you left off."
+"""The prompt by which an application goes on with a run that broke off, where its framework has no other way."""
+
 _TURN: Final = re.compile(r"Turn (\w+): ")
 
 

@@ -10,23 +10,26 @@ lives on, and refuses what the real one would refuse.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from tests.integrations.sixty_turns.model import (
     ANEW,
     BACK_TO,
+    GOING_ON,
     REJECTED_IN,
     TURNS,
     Worker,
     anew,
     answered,
     asked,
+    prompt,
     worked,
 )
 from tests.integrations.sixty_turns.program import DATABASE
@@ -34,10 +37,11 @@ from tests.providers import FakeProvider
 from timeline import Timeline, open_store
 from timeline.blocks import RangeSummary
 from timeline.events import BlocksHidden, CompactionCompleted, appended_block
-from timeline.integrations.testing.driver import CONVERSATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from timeline.ports import EventStore
 
 PROGRAM: Final = "tests.integrations.sixty_turns.program"
 ROOT: Final = Path(__file__).parents[3]
@@ -73,6 +77,7 @@ class Played:
         refused: how many were too large.
         ends: how the processes ended.
         log: at the end.
+        forks: the logs of further conversations that the application went on in.
     """
 
     sent: tuple[str, ...]
@@ -81,20 +86,41 @@ class Played:
     refused: int
     ends: tuple[int, ...]
     log: Log
+    forks: tuple[Log, ...] = ()
 
     def check(self, *, has_guardrails: bool) -> None:
         """Check what every framework's agent owes."""
+        self._check_the_runs()
+        self._check_that_no_model_saw(has_guardrails=has_guardrails)
+        self._check_that_nothing_was_lost(self.log)
+
+    def check_of_a_fork(self) -> None:
+        """Check what an agent owes whose framework goes back to the middle in a copy of the history."""
+        self._check_the_runs()
+        (fork,) = self.forks
+        assert fork.verifies
+        assert (leaked := _seen(self.sent[self.before :], _abandoned())) == [], leaked
+        assert (leaked := _seen(fork.said, _abandoned())) == [], leaked
+        first = f"{answered(anew(ANEW))} is"
+        assert first not in self.sent[-1]
+        assert f"{answered(anew(ANEW))}1 is" in self.sent[-1]
+        assert first in fork.omitted["abandoned"]
+        said = (*self.log.said, *(text for text in fork.said if any(anew(n) in text for n in range(1, ANEW + 1))))
+        # The framework has no other answer to the same prompt, and resumes by one: they are said more than once.
+        again = {prompt(anew(ANEW)): 2, GOING_ON: 2}
+        assert {text: said.count(text) for text in again} == again
+        once = [text for text in said if text not in again]
+        self._check_that_nothing_was_lost(replace(self.log, said=(*once, *again)))
+
+    def _check_the_runs(self) -> None:
         assert self.ends == (KILLED, KILLED, 0, 0), self.ends
         assert self.invalid == (), self.invalid
         assert self.refused == 1
         assert self.log.compactions >= 5
         assert self.log.verifies
-        self._check_that_no_model_saw(has_guardrails=has_guardrails)
-        self._check_that_nothing_was_lost()
 
     def _check_that_no_model_saw(self, *, has_guardrails: bool) -> None:
-        left = [str(number) for number in range(BACK_TO + 1, TURNS + 1)]
-        abandoned = [word(turn) for turn in left for word in (asked, worked, answered)]
+        abandoned = _abandoned()
         rejected = [answered(f"rejected{number}") for number in REJECTED_IN] if has_guardrails else []
         assert (leaked := _seen(self.sent, rejected)) == [], leaked
         assert (leaked := _seen(self.sent[self.before :], abandoned)) == [], leaked
@@ -103,22 +129,31 @@ class Played:
         assert _seen([self.log.omitted.get("abandoned", "")], abandoned) == abandoned
         assert _seen([self.log.omitted.get("rejected", "")], rejected) == rejected
 
-    def _check_that_nothing_was_lost(self) -> None:
+    @staticmethod
+    def _check_that_nothing_was_lost(log: Log) -> None:
         turns = [*map(str, range(1, TURNS + 1)), *map(anew, range(1, ANEW + 1))]
-        said = "\n".join(self.log.said)
+        said = "\n".join(log.said)
         lost = [word(turn) for turn in turns for word in (asked, answered) if word(turn) not in said]
         assert lost == [], lost
-        often = Counter(text for text in self.log.said if text and not text.startswith("Round "))
+        often = Counter(text for text in log.said if text and not text.startswith("Round "))
         twice = [text for text, times in often.items() if times > 1]
         assert twice == [], twice
 
 
-def play(agent: str, folder: Path) -> Played:
+def _abandoned() -> list[str]:
+    """Return the words of the turns that are left when the application goes back to the middle."""
+    left = [str(number) for number in range(BACK_TO + 1, TURNS + 1)]
+    return [word(turn) for turn in left for word in (asked, worked, answered)]
+
+
+def play(agent: str, folder: Path, *, wire: Literal["openai", "anthropic"] = "openai", source: str = "") -> Played:
     """Play a scene: two processes that are killed, one that takes the last turns, and one that goes back.
 
     Args:
         agent: the module and function of a `MakesAgents`.
         folder: empty; the application's.
+        wire: whose base URL the agent is given.
+        source: a folder that the processes import from as well.
     """
     running: list[subprocess.Popen[bytes]] = []
 
@@ -128,11 +163,13 @@ def play(agent: str, folder: Path) -> Played:
     worker = Worker(die)
     ends: list[int] = []
     before = 0
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), source)))}
     with FakeProvider(worker) as provider:
+        url = provider.openai_url if wire == "openai" else provider.url
         for act in ("work", "work", "work", "back"):
             before = len(worker.sent)
-            command = [sys.executable, "-m", PROGRAM, agent, str(folder), provider.openai_url, act]
-            running.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE))
+            command = [sys.executable, "-m", PROGRAM, agent, str(folder), url, act]
+            running.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **path}, stderr=subprocess.PIPE))
             _, told = running[-1].communicate()
             ends.append(running[-1].returncode)
             assert running[-1].returncode in {0, KILLED}, told.decode()
@@ -142,26 +179,33 @@ def play(agent: str, folder: Path) -> Played:
         tuple(provider.refused),
         worker.refused,
         tuple(ends),
-        asyncio.run(_log(folder / DATABASE)),
+        *asyncio.run(_logs(folder / DATABASE)),
     )
 
 
-async def _log(database: Path) -> Log:
+async def _logs(database: Path) -> tuple[Log, tuple[Log, ...]]:
+    """Read the log that an application began with, and those that it went on in."""
     async with open_store(database) as store:
-        timeline = await Timeline.open(store, CONVERSATION, create=False)
-        events = [event async for event in store.read(CONVERSATION)]
-        blocks = {event.version: block for event in events if (block := appended_block(event.payload)) is not None}
-        omitted: defaultdict[str, str] = defaultdict(str)
-        for event in events:
-            if isinstance(event.payload, BlocksHidden):
-                gone = "\n".join(blocks[hidden.version].text for hidden in event.payload.blocks)
-                omitted[event.payload.reason] += f"{gone}\n"
-        return Log(
-            compactions=sum(isinstance(event.payload, CompactionCompleted) for event in events),
-            said=tuple(block.text for block in blocks.values() if not isinstance(block, RangeSummary)),
-            omitted=dict(omitted),
-            verifies=(await timeline.verify()).ok,
-        )
+        infos = [info async for info in store.conversations()]
+        first, *forks = [await _log(store, info.id) for info in sorted(infos, key=lambda info: info.created_at)]
+    return first, tuple(forks)
+
+
+async def _log(store: EventStore, conversation: str) -> Log:
+    timeline = await Timeline.open(store, conversation, create=False)
+    events = [event async for event in store.read(conversation)]
+    blocks = {event.version: block for event in events if (block := appended_block(event.payload)) is not None}
+    omitted: defaultdict[str, str] = defaultdict(str)
+    for event in events:
+        if isinstance(event.payload, BlocksHidden):
+            gone = "\n".join(blocks[hidden.version].text for hidden in event.payload.blocks)
+            omitted[event.payload.reason] += f"{gone}\n"
+    return Log(
+        compactions=sum(isinstance(event.payload, CompactionCompleted) for event in events),
+        said=tuple(block.text for block in blocks.values() if not isinstance(block, RangeSummary)),
+        omitted=dict(omitted),
+        verifies=(await timeline.verify()).ok,
+    )
 
 
 def _seen(texts: Sequence[str], words: Sequence[str]) -> list[str]:

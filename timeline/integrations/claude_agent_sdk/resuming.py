@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.events import ABANDONED, BlocksHidden, CompactionCompleted
 from timeline.integrations.claude_agent_sdk.rows import row_id, uuid_of
-from timeline.integrations.claude_agent_sdk.sessions import HANDED, is_handed
+from timeline.integrations.claude_agent_sdk.sessions import HANDED, THROUGH, is_handed
+from timeline.integrations.claude_agent_sdk.standing_for import lines_through
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.integrations.claude_agent_sdk.rows import Row
+    from timeline.integrations.claude_agent_sdk.sessions import SessionLog
     from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
-    from timeline.timeline import Timeline
 
 _COMMON: Final = ("sessionId", "cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 _CALLS: Final = "tool_use"
@@ -37,15 +38,21 @@ _DECISIONS: Final = (
 )
 
 
-async def resumed(store: EventStore, timeline: Timeline, rows: Sequence[Row]) -> list[Row] | None:
+async def resumed(store: EventStore, session: SessionLog, rows: Sequence[Row]) -> list[Row] | None:
     """Return the lines that a session is resumed from; None where its own lines say what its policy shows.
 
     A compaction that is due is made now, and the context is recorded: `timeline show` and `diff` know it.
+
+    Raises:
+        Gone: the conversation is not this transcript's any more.
     """
+    timeline = await session.opened()
     context = await timeline.render()
     handed = max((row[HANDED]["version"] for row in rows if is_handed(row, timeline.id)), default=0)
     if await _has_changed(store, timeline.id, handed) if handed else not _is_whole(context.window):
-        return _Writer(context, rows).lines()
+        plain = context.neutral.model_copy(update={"cache_points": (), "ephemeral": ()})
+        bare = context.model_copy(update={"neutral": plain})
+        return _Writer(bare, rows, lines_through(bare, await session.lines(), session.newest_line)).lines()
     return None
 
 
@@ -75,14 +82,14 @@ def _is_whole(window: Window) -> bool:
 class _Writer:
     """Writes the lines of one context."""
 
-    def __init__(self, context: RenderedContext, rows: Sequence[Row]) -> None:
+    def __init__(self, context: RenderedContext, rows: Sequence[Row], through: Sequence[str]) -> None:
         said = [row for row in rows if isinstance(row.get("message"), dict) and uuid_of(row)]
         last = said[-1] if said else {}
-        plain = context.neutral.model_copy(update={"cache_points": (), "ephemeral": ()})
         self._context = context
+        self._through = iter(["", *through])  # behind the boundary, where nothing is said yet, all is left
         self._version = context.recorded or context.version
-        self._messages: list[dict[str, Any]] = context.model_copy(update={"neutral": plain}).to_anthropic()["messages"]
-        self._summaries = {entry.text for entry in plain.entries if entry.type == "conv.range.summary"}
+        self._messages: list[dict[str, Any]] = context.to_anthropic()["messages"]
+        self._summaries = {entry.text for entry in context.neutral.entries if entry.type == "conv.range.summary"}
         self._at = next((row["timestamp"] for row in reversed(rows) if isinstance(row.get("timestamp"), str)), "")
         self._logical_parent = uuid_of(last) or None
         self._common: Row = {key: last[key] for key in _COMMON if key in last}
@@ -115,8 +122,8 @@ class _Writer:
     def _write(self, **keys: Any) -> None:
         made = row_id(self._context.conversation, f"{HANDED} {self._version}.{len(self._written)}")
         links = {"parentUuid": self._parent, "isSidechain": False}
-        mark = {HANDED: {"conversation": self._context.conversation, "version": self._version}}
-        row = {**links, **self._common, **keys, "uuid": str(made), "timestamp": self._at, **mark}
+        mark = {"conversation": self._context.conversation, "version": self._version, THROUGH: next(self._through)}
+        row = {**links, **self._common, **keys, "uuid": str(made), "timestamp": self._at, HANDED: mark}
         self._written.append(row)
         self._parent = row["uuid"]
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.importers import RecordedEvent
+    from timeline.importers.claude_branches import Turned
     from timeline.integrations.claude_agent_sdk.rows import Row
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
@@ -48,6 +49,8 @@ HANDED: Final = "timelineContext"
 
 No block is made of it there. In a session that the client forked from it, it is what there is.
 """
+THROUGH: Final = "through"
+"""Key beside it: the uuid of the newest line that it and those before it stand for; empty where that is none."""
 _TRIES: Final = 50
 
 
@@ -68,10 +71,10 @@ class Key(NamedTuple):
         return {"project_key": self.project, "session_id": self.session, "subpath": self.subpath}
 
 
-class _Left(NamedTuple):
-    """The lines that a prompt went back behind: their uuids, and the prompt's."""
+class _Turn(NamedTuple):
+    """What a prompt changed about the lines before it, and the prompt's uuid."""
 
-    rows: frozenset[str]
+    lines: Turned
     by: str
 
 
@@ -84,10 +87,10 @@ def key_in(data: Any) -> Key | None:
     return Key(data["project_key"], data["session_id"], data["subpath"]) if isinstance(data, dict) else None
 
 
-def _events_before_leaving(waiting: Sequence[RecordedEvent | _Left]) -> list[RecordedEvent]:
+def _events_before_turn(waiting: Sequence[RecordedEvent | _Turn]) -> list[RecordedEvent]:
     found: list[RecordedEvent] = []
     for one in waiting:
-        if isinstance(one, _Left):
+        if isinstance(one, _Turn):
             break
         found.append(one)
     return found
@@ -132,7 +135,7 @@ class SessionLog:
         self._read = 0
         self._is_live = False
         self._unnamed: set[str] = set()
-        self._waiting: list[RecordedEvent | _Left] = []
+        self._waiting: list[RecordedEvent | _Turn] = []
         """What the lines said and the log does not have yet, in order."""
         self._made: dict[str, list[UUID]] = {}
         """By line, the ids of the events that it says."""
@@ -166,6 +169,17 @@ class SessionLog:
             timeline = await self._open()
             await timeline.catch_up()
             return timeline
+
+    async def lines(self) -> list[tuple[int, str]]:
+        """Return each version of the log that appended a block of a line, with the line's uuid, in order."""
+        made = {id_: row for row, ids in self._made.items() for id_ in ids}
+        events = self._store.read(self.conversation, types=["block.appended"])
+        return [(event.version, made[event.id]) async for event in events if event.id in made]
+
+    @property
+    def newest_line(self) -> str:
+        """The uuid of the newest line of the conversation; empty where there is none."""
+        return self._follower.newest
 
     def path_of_call(self, call_id: str) -> str | None:
         """Return the path that a call has in the log, as far as it was read."""
@@ -225,13 +239,14 @@ class SessionLog:
 
     def _follow(self, row: Row, at: datetime) -> None:
         if is_handed(row, self.conversation):
-            self._follower.pass_by(row)
+            self._follower.pass_by(row, row[HANDED].get(THROUGH))
             return
         if HANDED in row and isinstance(row.get("message"), dict):  # nobody called a model for it
             row = {**row, "message": {**row["message"], "model": SYNTHETIC}}
-        if left := self._follower.left_by(row):
+        turned = self._follower.turned_by(row)
+        if any(turned):
             self._take()
-            self._waiting.append(_Left(left, uuid_of(row)))
+            self._waiting.append(_Turn(turned, uuid_of(row)))
         self._follower.read(row, at)
 
     def _take(self) -> None:
@@ -244,11 +259,11 @@ class SessionLog:
         self._take()
         while self._waiting:
             first = self._waiting[0]
-            if isinstance(first, _Left):
-                await self._leave(first)
+            if isinstance(first, _Turn):
+                await self._turn(first)
                 del self._waiting[0]
                 continue
-            events = _events_before_leaving(self._waiting)
+            events = _events_before_turn(self._waiting)
             await self._extend(events)
             del self._waiting[: len(events)]
 
@@ -264,15 +279,20 @@ class SessionLog:
             else:
                 return
 
-    async def _leave(self, left: _Left) -> None:
-        """Omit what a prompt went back behind; not where its own block is there, so that a `reveal` holds."""
-        if await self._store.known_ids(self.conversation, self._made.get(left.by, ())):
+    async def _turn(self, turn: _Turn) -> None:
+        """Omit what a prompt went back behind, and show what it takes up again.
+
+        Not where its own block is there, so that a `reveal` holds.
+        """
+        if await self._store.known_ids(self.conversation, self._made.get(turn.by, ())):
             return
-        gone = {id_ for row in left.rows for id_ in self._made.get(row, ())}
-        events = self._store.read(self.conversation, types=["block.appended"])
-        versions = [event.version async for event in events if event.id in gone]
+        left, again = ({id_ for row in rows for id_ in self._made.get(row, ())} for rows in turn.lines)
+        events = [event async for event in self._store.read(self.conversation, types=["block.appended"])]
         timeline = await self._open()
-        await timeline.list_follower().leave(versions)
+        await timeline.list_follower().leave(
+            [event.version for event in events if event.id in left],
+            again=[event.version for event in events if event.id in again],
+        )
 
     async def _open(self) -> Timeline:
         if self._timeline is None:

@@ -108,7 +108,7 @@ class TimelineSessionStore:
             if self._resume == "verbatim" or place.subpath:
                 return rows
             try:
-                handed = await resumed(self._store, await (await self._session(place)).opened(), rows)
+                handed = await resumed(self._store, await self._session(place), rows)
             except Gone:
                 self._open.pop(place, None)
             else:

@@ -1,0 +1,109 @@
+"""An application of the Claude Agent SDK, which resumes its session for each prompt; the SDK is the real one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ResultMessage,
+    create_sdk_mcp_server,
+    fork_session_via_store,
+    project_key_for_directory,
+    query,
+    tool,
+)
+
+from tests.integrations.sixty_turns.model import GOING_ON
+from timeline.integrations.claude_agent_sdk import TimelineSessionStore
+from timeline.integrations.testing import DrivenAgent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore
+
+CLIENT: Final = Path(__file__).with_name("client.py")
+
+
+def of_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
+    """Return an agent that keeps the id of its session in the folder."""
+    return _Agent(folder, url, store, policy, tool)
+
+
+class _Agent(DrivenAgent):
+    def __init__(self, folder: Path, url: str, store: EventStore, policy: Policy, work: Callable[[str], Any]) -> None:
+        self._folder = folder
+        self._lines = TimelineSessionStore(store)
+        self._sessions = TimelineSessionStore(store, resume="compacted", policy=policy)
+        self._file = folder / "session"
+        client = folder / "claude"
+        client.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{CLIENT}" "$@"\n')
+        client.chmod(0o755)
+
+        async def called(arguments: dict[str, Any]) -> dict[str, Any]:
+            return {"content": [{"type": "text", "text": work(arguments["step"])}]}
+
+        self._options = {
+            "cli_path": client,
+            "cwd": folder,
+            "env": {"ANTHROPIC_BASE_URL": url, "CLAUDE_CONFIG_DIR": str(folder / "config")},
+            "mcp_servers": {
+                "app": create_sdk_mcp_server("app", tools=[tool("work", "Do a step.", {"step": str})(called)])
+            },
+            "session_store": self._sessions,
+            "session_store_flush": "eager",
+        }
+
+    async def run(self, prompt: str, *, place: Any = None) -> str:
+        """Resume the session with a prompt; a place behind which the client compacted is gone on from in a fork."""
+        if place is not None:
+            forked = await fork_session_via_store(
+                self._lines, self._id, directory=str(self._folder), up_to_message_id=place
+            )
+            self._file.write_text(forked.session_id)
+        return await self._ask(prompt)
+
+    async def place(self) -> Any:
+        """Return the newest message."""
+        rows = await self._lines.load(self._key) or []
+        return next(row["uuid"] for row in reversed(rows) if row["type"] in {"user", "assistant"})
+
+    async def regenerate(self) -> str:
+        """Go back in front of the newest prompt, and send it again: the SDK has no other way."""
+        rows = await self._sessions.load(self._key) or []
+        asked = [row for row in rows if row["type"] == "user" and isinstance(row["message"]["content"], str)]
+        return await self._ask(asked[-1]["message"]["content"], resume_session_at=asked[-1]["parentUuid"])
+
+    async def resume(self) -> str:
+        """Go on: the SDK does so by a prompt."""
+        return await self._ask(GOING_ON)
+
+    async def trim(self, keep: int) -> None:
+        """Not of the SDK's: the client's history is the client's."""
+        raise NotImplementedError
+
+    @property
+    def _id(self) -> str:
+        if not self._file.exists():
+            self._file.write_text(str(uuid4()))
+        return self._file.read_text()
+
+    @property
+    def _key(self) -> dict[str, str]:
+        return {"project_key": project_key_for_directory(self._folder), "session_id": self._id}
+
+    async def _ask(self, prompt: str, **options: Any) -> str:
+        is_there = await self._lines.load(self._key) is not None
+        session = {"resume" if is_there else "session_id": self._id}
+        chosen = ClaudeAgentOptions(**self._options, **session, **options)
+        said: list[str | None] = [
+            message.result
+            async for message in query(prompt=prompt, options=chosen)
+            if isinstance(message, ResultMessage)
+        ]
+        return said[-1] or ""
