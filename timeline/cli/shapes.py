@@ -232,7 +232,8 @@ class DifferenceRow(TypedDict):
 class ConversationRow(TypedDict):
     """A conversation; ``parent`` is None, or its origin (conversation, version, path, relation).
 
-    ``policy`` is None where the log names none, as for an imported recording.
+    ``policy`` is None where the log names none, as for an imported recording. ``compactions`` counts those of a shared
+    past and undone ones too; ``last_compaction_at`` is None without one.
     """
 
     id: str
@@ -241,6 +242,8 @@ class ConversationRow(TypedDict):
     window_start: int
     created_at: str
     updated_at: str
+    compactions: int
+    last_compaction_at: str | None
     policy: PolicyRow | None
     parent: dict[str, Any] | None
 
