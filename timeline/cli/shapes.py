@@ -24,6 +24,7 @@
 | `backup --json` | one `BackupRow` |
 | `restore --json` | one `RestoreRow` |
 | `doctor --json` | one `DoctorRow` |
+| `watch --json` | an event a line, as `timeline.inspector.stream` sends it, in camelCase |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `DigestRow` |
 | `facts --json` | a list of `FactRow`; with `--record` of `FactRecordRow`, with `--reach` one `ReachRow` |
