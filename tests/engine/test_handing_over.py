@@ -91,6 +91,7 @@ async def test_a_summarizer_that_writes_too_much_is_held_to_its_cap() -> None:
         name = "chatty"
 
         async def summarize(self, request: SummaryRequest) -> Summary:
+            del request
             return Summary(text="words " * 20_000, summarizer=self.name)
 
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=2_000), summarizer=Chatty())
