@@ -109,7 +109,7 @@ def _fail(served: Chat, talk: Timeline) -> None:
         served.do(talk.compact())
 
 
-@pytest.mark.shows("004-129", "004-136")
+@pytest.mark.shows("004-129", "004-136", "R-004-36")
 def test_compaction_indicator_appears_during_compaction(page: Page, served: Chat, talk: Timeline) -> None:
     """It is there while the summary is written, says so to screen readers, and goes."""
     line = page.locator("tl-compaction-indicator").locator(".line")
@@ -126,7 +126,7 @@ def test_compaction_indicator_appears_during_compaction(page: Page, served: Chat
     expect(line).to_be_hidden()
 
 
-@pytest.mark.shows("004-129", "004-136")
+@pytest.mark.shows("004-129", "004-136", "R-004-36")
 def test_progress_shows_pruning_vs_summarizing_phase(page: Page, served: Chat, talk: Timeline) -> None:
     """Each phase has its text, and the share that is saved so far."""
     page.locator("tl-compaction-indicator").evaluate(_SPY)
@@ -143,7 +143,7 @@ def test_progress_shows_pruning_vs_summarizing_phase(page: Page, served: Chat, t
     assert 0 < percent[0] < percent[-1]
 
 
-@pytest.mark.shows("004-130", "004-136")
+@pytest.mark.shows("004-130", "004-136", "R-004-36")
 def test_context_usage_bar_updates_in_real_time(page: Page, served: Chat, talk: Timeline) -> None:
     """It moves with each append and each render, changes its colour at 80 and 95 %, and never leaves its frame."""
     usage = page.locator("tl-context-usage")
@@ -175,7 +175,7 @@ def test_context_usage_bar_updates_in_real_time(page: Page, served: Chat, talk: 
     expect(meter).to_have_attribute("aria-valuetext", "100 % of 6,000 tokens, above 95 %")
 
 
-@pytest.mark.shows("004-131", "004-136")
+@pytest.mark.shows("004-131", "004-136", "R-004-36")
 def test_error_banner_shows_with_correct_actions(page: Page, served: Chat, talk: Timeline) -> None:
     """A failure by chance can be tried again, and dismissed; a new session is not suggested."""
     served.summarizer.may.set()
@@ -193,7 +193,7 @@ def test_error_banner_shows_with_correct_actions(page: Page, served: Chat, talk:
     expect(banner.get_by_role("button")).to_have_count(0)
 
 
-@pytest.mark.shows("004-131", "004-136")
+@pytest.mark.shows("004-131", "004-136", "R-004-36")
 def test_start_new_session_button_works_when_suggested(page: Page, served: Chat, talk: Timeline) -> None:
     """What nothing makes fit goes on in a new conversation, which begins with the summary."""
     served.summarizer.may.set()
@@ -210,7 +210,7 @@ def test_start_new_session_button_works_when_suggested(page: Page, served: Chat,
     expect(page.locator("#messages .assistant").last).to_contain_text("You said 3 words.")
 
 
-@pytest.mark.shows("004-132", "004-133", "004-136")
+@pytest.mark.shows("004-132", "004-133", "004-136", "R-004-36")
 def test_compaction_summary_appears_in_chat_history(page: Page, served: Chat, talk: Timeline) -> None:
     """When it is written, at its place between the messages, and again when the page is loaded anew."""
     _compacted(page, served, talk)
@@ -226,7 +226,7 @@ def test_compaction_summary_appears_in_chat_history(page: Page, served: Chat, ta
     assert {"tokensBefore", "tokensAfter", "messagesCompacted", "at"} <= message["event"].keys()
 
 
-@pytest.mark.shows("004-132", "004-136")
+@pytest.mark.shows("004-132", "004-136", "R-004-36")
 def test_summary_can_be_expanded_and_collapsed(page: Page, served: Chat, talk: Timeline) -> None:
     """With the mouse and the keyboard; the text is text, whatever it looks like."""
     _compacted(page, served, talk)
@@ -244,7 +244,7 @@ def test_summary_can_be_expanded_and_collapsed(page: Page, served: Chat, talk: T
     expect(text).to_have_count(0)
 
 
-@pytest.mark.shows("004-127", "004-135", "004-136")
+@pytest.mark.shows("004-127", "004-135", "004-136", "R-004-36")
 def test_debug_panel_shows_all_compaction_events(page: Page, served: Chat, talk: Timeline) -> None:
     """Six kinds with the seed's labels and colours, the newest last, also those from before the page was opened."""
     _compacted(page, served, talk)
@@ -276,7 +276,7 @@ def test_debug_panel_shows_all_compaction_events(page: Page, served: Chat, talk:
     }
 
 
-@pytest.mark.shows("004-135", "004-136")
+@pytest.mark.shows("004-135", "004-136", "R-004-36")
 def test_compaction_metrics_are_accurate(page: Page, served: Chat, talk: Timeline) -> None:
     """Tokens, share and time in card and panel are the log's own."""
     page.click("details summary")
@@ -305,7 +305,7 @@ def test_compaction_metrics_are_accurate(page: Page, served: Chat, talk: Timelin
     ]
 
 
-@pytest.mark.shows("004-134", "004-136")
+@pytest.mark.shows("004-134", "004-136", "R-004-36")
 def test_session_list_shows_compaction_count(page: Page, served: Chat, talk: Timeline) -> None:
     """It counts while one watches; a session without a compaction shows none."""
     entry = page.locator("#sessions [aria-current]")
@@ -317,7 +317,7 @@ def test_session_list_shows_compaction_count(page: Page, served: Chat, talk: Tim
     expect(entry).to_contain_text("✦ 2 compactions")
 
 
-@pytest.mark.shows("004-119", "004-136")
+@pytest.mark.shows("004-119", "004-136", "R-004-36")
 def test_sse_events_are_properly_parsed_and_dispatched(page: Page, served: Chat, talk: Timeline) -> None:
     """What the elements were given is what the log tells, event for event, also over a cut connection."""
     page.evaluate(
@@ -340,7 +340,7 @@ def test_sse_events_are_properly_parsed_and_dispatched(page: Page, served: Chat,
     assert given == told
 
 
-@pytest.mark.shows("004-137")
+@pytest.mark.shows("004-137", "R-004-36")
 def test_nothing_can_be_sent_while_compacting(page: Page, served: Chat, talk: Timeline) -> None:
     """The button is disabled, Enter does nothing, and the page says why; afterwards all is as before."""
     _fill(served, talk)
