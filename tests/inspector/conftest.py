@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.inspector.sent import Sent, converse
+from tests.lab.conftest import browser
 from timeline.inspector import inspector
 from timeline.store import open_store
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from timeline.ports import EventStore
+
+__all__ = ["app", "browser", "sent", "store"]
 
 
 @pytest.fixture

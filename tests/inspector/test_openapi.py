@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
 DESCRIBED = openapi()
-PATHS = list(DESCRIBED["paths"])
+PATHS = [f"/{route.path}" for route in ROUTES]
 SLOW = "/v1/conversations/{id}/what-if"
 """It runs a log again each time: it is asked only for what it refuses, and once in earnest elsewhere."""
 KNOWN: dict[str, list[object]] = {
@@ -146,4 +146,4 @@ def test_the_description_is_the_one_that_is_kept() -> None:
 def test_the_description_is_served(asking: Any) -> None:
     """At an address of its own, relative to where the inspector is mounted."""
     assert asking("/v1/openapi.json", {}).json == json.loads(described())
-    assert len(DESCRIBED["paths"]) == len(ROUTES)
+    assert set(PATHS) < set(DESCRIBED["paths"])

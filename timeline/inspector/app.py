@@ -22,6 +22,7 @@ from timeline.inspector.problems import Refused, invalid, problem_of
 from timeline.inspector.reader import Reader
 from timeline.inspector.routes import ROUTES
 from timeline.inspector.shapes import Problem
+from timeline.inspector.stream import Live
 from timeline.integrations.http_bounds import BoundedBodies
 from timeline.integrations.loopback import foreign, is_loopback, loopback_hosts
 
@@ -99,6 +100,7 @@ class _Inspector:
 
     def __init__(self, reader: Reader, auth: Auth | None, hosts: frozenset[str], deadline: float) -> None:
         self._reader = reader
+        self._live = Live(reader.store)
         self._auth = auth
         self._hosts = hosts
         self._deadline = deadline
@@ -172,10 +174,23 @@ class _Inspector:
         if path == "v1/openapi.json":
             return _json(request, compact_json(openapi()).encode())
         segments = [unquote(segment) for segment in path.split("/")]
+        if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] in {"events", "status"}:
+            return self._live_of(segments[2], segments[3])
         for route in ROUTES:
             if (given := route.match(segments)) is not None:
                 return await self._read(request, route, given)
         raise Refused(404, "no-such-address", "There is nothing at this address; v1/openapi.json lists what there is.")
+
+    def _live_of(self, conversation: str, what: str) -> ASGIApp:
+        """Return what streams the events of a conversation, or answers how its context is now."""
+
+        async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+            if what == "events":
+                await self._live.events(conversation, scope, receive, send)
+            else:
+                await self._live.status(conversation, send)
+
+        return respond
 
     async def _read(self, request: Request, route: Route, given: dict[str, str]) -> Response:
         asked = route.asks.model_validate({**_query(request, given), **given})

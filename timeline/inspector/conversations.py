@@ -85,8 +85,8 @@ def conversation_row(info: ConversationInfo, tally: Tally) -> ConversationRow:
         tokens=tokens,
         limit=limit,
         fill=None if tokens is None or not limit else round(tokens / limit, 4),
-        compactions=len(tally.compactions),
-        last_compaction_at=instant_text(max(tally.compactions.values())) if tally.compactions else None,
+        compactions=info.compactions,
+        last_compaction_at=None if info.last_compaction_at is None else instant_text(info.last_compaction_at),
         cost=None if tally.unpriced else round(tally.cost, 6),
     )
 

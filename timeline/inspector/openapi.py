@@ -35,8 +35,30 @@ def openapi() -> dict[str, Any]:
             "description": "What models saw in recorded conversations, and why.",
         },
         "servers": [{"url": "./", "description": "Paths are relative to where the application is mounted."}],
-        "paths": {f"/{route.path}": {"get": _operation(route)} for route in ROUTES},
+        "paths": {f"/{route.path}": {"get": _operation(route)} for route in ROUTES} | _live(),
         "components": {"schemas": found["$defs"]},
+    }
+
+
+def _live() -> dict[str, Any]:
+    """Describe what `timeline.inspector.stream` answers: its events have names and payloads of their own."""
+    id_ = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    behind = {"name": "after", "in": "query", "required": False, "schema": {"type": "string"}}
+    stream = {"200": {"description": "Server-sent events.", "content": {"text/event-stream": {}}}}
+    now = {"200": {"description": "The answer.", "content": {"application/json": {}}}}
+    words = "Stream what happens to a conversation's context, behind Last-Event-ID or ``after``."
+    return {
+        "/v1/conversations/{id}/events": {
+            "get": {"operationId": "events", "summary": words, "parameters": [id_, behind], "responses": stream}
+        },
+        "/v1/conversations/{id}/status": {
+            "get": {
+                "operationId": "status",
+                "summary": "Answer how a conversation's context is now.",
+                "parameters": [id_],
+                "responses": now,
+            }
+        },
     }
 
 

@@ -55,7 +55,7 @@ class ConversationRow(Frozen):
         tokens: what the next request would send, as far as the log says: the newest context, and what came behind it.
         limit: the context limit of that request; None where none is known.
         fill: ``tokens`` as a share of the limit.
-        compactions: completed compactions that are in force.
+        compactions: how many compactions it had, as `timeline ls` counts them: undone ones too.
         last_compaction_at: time of the newest one.
         cost: what its calls and summaries cost, in US dollars; None where a model has no known price.
     """
