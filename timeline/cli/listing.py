@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import ToolCall, instant_text
+from timeline.answers.about import text_of
+from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.output import write, write_rows
 from timeline.events import ConversationOpened, PolicyChanged, PolicyOrigin
 from timeline.events.addresses import Address
-from timeline.frozen import canonical_json
 from timeline.log.blocks_by_name import find_readable
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from timeline.blocks import Block
     from timeline.cli.shapes import ConversationRow, PolicyRow
     from timeline.ports import ConversationInfo, EventStore
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 async def ls(db: str, *, as_json: bool) -> None:
     """Print the conversations, in the order in which they were opened.
 
-    "window from" is the version of the first event that a render still reads.
+    "window from" is the version of the first event that a render still reads; "compactions" counts undone ones too.
 
     Raises:
         StoreError: the database is not there, or cannot be read.
@@ -39,12 +38,13 @@ async def ls(db: str, *, as_json: bool) -> None:
         write(f"{db} holds no conversation. Add one: timeline import FILE --db {db}")
         return
     output.table(
-        ("id", "version", "window from", "updated", "part of", "title"),
+        ("id", "version", "window from", "compactions", "updated", "part of", "title"),
         [
             (
                 row["id"],
                 row["version"],
                 row["window_start"],
+                row["compactions"] or "",
                 row["updated_at"][:16].replace("T", " "),
                 (row["parent"] or {}).get("conversation", ""),
                 row["title"],
@@ -78,6 +78,8 @@ def _conversation(info: ConversationInfo, policy: PolicyRow | None) -> Conversat
         "window_start": info.window_start,
         "created_at": instant_text(info.created_at),
         "updated_at": instant_text(info.updated_at),
+        "compactions": info.compactions,
+        "last_compaction_at": None if info.last_compaction_at is None else instant_text(info.last_compaction_at),
         "policy": policy,
         "parent": None if info.parent is None else info.parent.model_dump(mode="json"),
     }
@@ -98,14 +100,3 @@ async def read(conversation: str, path: str, db: str, *, as_json: bool) -> None:
         output.write_json({**block.dump(), "address": str(Address(found.event.version, found.conversation))})
     else:
         write(text_of(block))
-
-
-def text_of(block: Block) -> str:
-    """Return a block as a person reads it: its text, a call's name and arguments, or data if it has no text."""
-    if isinstance(block, ToolCall):
-        arguments = block.arguments
-        shown = arguments if isinstance(arguments, str) else output.to_json(arguments, indent=2)
-        return "\n".join(filter(None, [f"{block.name} {shown}", block.text]))
-    if block.text or block.data is None:
-        return block.text
-    return canonical_json(block.data)

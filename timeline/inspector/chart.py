@@ -1,0 +1,33 @@
+"""The chart of a conversation: a point for each model call, and a mark for each decision."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from timeline.inspector.shapes import Chart
+
+if TYPE_CHECKING:
+    from timeline.inspector.asked import AskedChart
+    from timeline.inspector.reader import Reader
+
+MOST_MARKS: Final = 5_000
+
+
+async def show_chart(reader: Reader, asked: AskedChart) -> Chart:
+    """Return how full the context was at each call, and what changed it.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    course = await reader.courses.of(await reader.store.info(asked.id))
+    first = bisect_right(course.points, asked.after, key=lambda point: point.n)
+    page = course.points[first : first + asked.limit]
+    more = first + len(page) < len(course.points)
+    return Chart(
+        conversation=asked.id,
+        points=tuple(page),
+        marks=tuple(course.marks[-MOST_MARKS:]),
+        marks_left_out=max(0, len(course.marks) - MOST_MARKS),
+        next=page[-1].n if more and page else None,
+    )

@@ -1,0 +1,513 @@
+"""What the API answers, as frozen models: `openapi` describes them, and a golden file holds that description.
+
+Times are UTC texts that end in ``Z``, figures are tokens and seconds, as in the command's `--json`; rows that the
+command prints too are in `timeline.answers`. Keys may be added, none goes or changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from timeline.answers.calls import CallRow
+from timeline.answers.digests import DigestRow
+from timeline.answers.found import FoundRow
+from timeline.frozen import Frozen
+from timeline.usage import Usage
+
+
+class Problem(Frozen):
+    """Why a request was not answered. ``type`` is the error's name in words, ``detail`` what happened and the cure.
+
+    ``facts`` are the error's own attributes, such as the nearest paths.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    facts: dict[str, Any] = {}
+
+
+class PolicyRow(Frozen):
+    """The policy in force: its name, the release of its preset (0 for another policy), and its hash."""
+
+    name: str
+    release: int
+    hash: str
+
+
+class ConversationRow(Frozen):
+    """A conversation at a glance.
+
+    Attributes:
+        id: its id.
+        title: its title.
+        parent: its origin (conversation, version, path, relation); None where it has none.
+        base: the last version that a fork shares with its parent; 0 for a conversation that shares nothing.
+        version: of its newest event.
+        first_version: all events from this version on are there; some before it were scavenged.
+        window_start: the lowest version of a visible block that is not carried.
+        created_at: time of its first event.
+        updated_at: time of its newest event.
+        policy: the policy in force; None where the log names none, as for an imported recording.
+        turns: number of its newest turn; None where the turns have no numbers.
+        calls: recorded model calls, failed ones and retries included.
+        tokens: what the next request would send, as far as the log says: the newest context, and what came behind it.
+        limit: the context limit of that request; None where none is known.
+        fill: ``tokens`` as a share of the limit.
+        compactions: how many compactions it had, as `timeline ls` counts them: undone ones too.
+        last_compaction_at: time of the newest one.
+        cost: what its calls and summaries cost, in US dollars; None where a model has no known price.
+    """
+
+    id: str
+    title: str
+    parent: dict[str, Any] | None
+    base: int
+    version: int
+    first_version: int
+    window_start: int
+    created_at: str
+    updated_at: str
+    policy: PolicyRow | None
+    turns: int | None
+    calls: int
+    tokens: int | None
+    limit: int | None
+    fill: float | None
+    compactions: int
+    last_compaction_at: str | None
+    cost: float | None
+
+
+class Conversations(Frozen):
+    """A page of conversations, the one that changed last first; ``next`` is the ``after`` of the page behind it."""
+
+    conversations: tuple[ConversationRow, ...]
+    total: int
+    next: str | None
+
+
+class Remark(Frozen):
+    """Something that is wrong, or unusual: a short ``code``, a sentence, and the version of the event behind it."""
+
+    code: str
+    level: Literal["warning", "note"]
+    text: str
+    version: int | None = None
+
+
+class CompactionRow(Frozen):
+    """A completed compaction, in the figures of its event.
+
+    Attributes:
+        number: its number in the conversation, from 1; ``version`` is that of its event and of its summary.
+        address: the summary's address; ``path`` is its path.
+        reason: why it ran; ``source`` is ``imported`` for one that another client made.
+        saved: the share of ``before_tokens`` that it freed.
+        cut: the first version that stayed behind it, and the turn that the cut split, if it did.
+        covers: ranges of versions and superseded summaries; ``first_turn`` and ``last_turn`` are their turns.
+        carried: versions inside the ranges that are still sent as they are.
+        summarizer: who wrote the summary; ``fallback_reason`` is why the first choice did not.
+        usage: what the summarizer's model reported; ``cost`` is its price in US dollars.
+        reverted_by: version of the event that undid it.
+        superseded_by: version of the compaction whose summary integrates this one.
+    """
+
+    number: int
+    version: int
+    at: str
+    address: str
+    path: str
+    reason: str
+    source: str
+    before_tokens: int
+    after_tokens: int
+    saved: float | None
+    cut: int | None
+    split_turn_id: str | None
+    covers: dict[str, Any]
+    first_turn: str | None
+    last_turn: str | None
+    covered_blocks: int
+    covered_tokens: int
+    carried: tuple[int, ...]
+    target_missed: bool
+    summary_tokens: int
+    summarizer: str
+    model: str | None
+    fallback_reason: str | None
+    asked: str
+    usage: Usage | None
+    cost: float | None
+    duration: float | None
+    unsaid: tuple[int, ...]
+    reverted_by: int | None
+    superseded_by: int | None
+
+
+class FailureRow(Frozen):
+    """A compaction that was refused or failed: why, in a word and in detail."""
+
+    version: int
+    at: str
+    reason: str
+    detail: str
+    duration: float | None
+
+
+class Conversation(Frozen):
+    """A conversation: its row, its policy with every field, and what a person looks at first."""
+
+    conversation: ConversationRow
+    policy: dict[str, Any] | None
+    model: str
+    warnings: tuple[Remark, ...]
+    newest_call: CallRow | None
+    newest_call_cost: float | None
+    newest_compaction: CompactionRow | None
+
+
+class LogRow(Frozen):
+    """An event of the log, as `timeline show --json` has it, and the beginning of its text.
+
+    Attributes:
+        version: of the event; ``at`` is its time, ``checksum`` that of its stored form.
+        type: the block's type; of an event that appends none, the event's own.
+        path: the block's path, and ``address`` its address; None for other events, as for the next ones.
+        state: visible, hidden, carried, omitted, covered, redacted, or null for one that is in no state.
+        covered_by: version of the summary that covers it.
+        role: who said it.
+        turn_id: its turn; ``response_id`` the model response that it is part of, ``call_id`` its tool call.
+        tool: name of the tool that it calls.
+        failed: whether it is a failed tool result.
+        tokens: its own tokens; ``shown_tokens`` what is sent of it.
+        duration: seconds that a compaction or a model call took.
+        unsaid: versions of covered prompts of which something asked is left out.
+        text: the beginning of its text; ``left_out`` is how many characters more it has.
+    """
+
+    version: int
+    at: str
+    checksum: str
+    type: str
+    path: str | None = None
+    address: str | None = None
+    state: str | None = None
+    covered_by: int | None = None
+    role: str | None = None
+    turn_id: str | None = None
+    response_id: str | None = None
+    call_id: str | None = None
+    tool: str | None = None
+    failed: bool = False
+    tokens: int | None = None
+    shown_tokens: int | None = None
+    duration: float | None = None
+    unsaid: tuple[int, ...] = ()
+    text: str
+    left_out: int = 0
+
+
+class LogRows(Frozen):
+    """The events ``after < version <= until``, at most ``limit`` of them.
+
+    Attributes:
+        at: the version whose states the rows have.
+        version: of the newest event of the conversation.
+        first_version: all events from this version on are there.
+        rows: a row each; a version without a row was scavenged.
+        next: the ``after`` of the rows behind these; None at the end.
+    """
+
+    conversation: str
+    at: int
+    version: int
+    first_version: int
+    rows: tuple[LogRow, ...]
+    next: int | None
+
+
+class BlockText(Frozen):
+    """A block, a piece of its text, and the rest of its stored form.
+
+    Attributes:
+        text: the piece, from character ``offset`` on; ``length`` is that of the whole text.
+        next: offset of the piece behind it; None at the end.
+        block: the block's other fields, without those that are too large: ``left_out`` names these with their size.
+    """
+
+    conversation: str
+    version: int
+    at: str
+    checksum: str
+    address: str
+    path: str
+    type: str
+    text: str
+    offset: int
+    length: int
+    next: int | None
+    block: dict[str, Any]
+    left_out: dict[str, int]
+
+
+class Calls(Frozen):
+    """The model calls of a conversation, oldest first; ``costs`` are their prices in US dollars, in the same order."""
+
+    conversation: str
+    calls: tuple[CallRow, ...]
+    costs: tuple[float | None, ...]
+    next: int | None
+
+
+class Call(Frozen):
+    """A model call, as `timeline call --json` has it, without its body: that has an address of its own.
+
+    ``verdict`` is ``same`` where the body that was built again has the recorded hash; else why it could not be shown
+    to be the same. ``body_bytes`` is its size.
+    """
+
+    conversation: str
+    call: dict[str, Any]
+    verdict: str
+    verdict_in_words: str
+    body_bytes: int | None
+    cost: float | None
+
+
+class ContextPiece(Frozen):
+    """A piece of the context of a call: system prompt, tools, or one message, in the order in which it was sent.
+
+    ``text`` is the beginning of its JSON, ``left_out`` how many characters more it has.
+    """
+
+    place: str
+    role: str | None
+    text: str
+    left_out: int
+
+
+class CallContext(Frozen):
+    """The context that a call was made from, with every block's state and rule, as `render --explain --json` has it.
+
+    ``request`` are the pieces of the body in the wire format that was asked for.
+    """
+
+    conversation: str
+    n: int
+    wire: str
+    fingerprint: str
+    explanation: dict[str, Any]
+    request: tuple[ContextPiece, ...]
+
+
+class Body(Frozen):
+    """The body of a call as JSON text: a piece of it, and the verdict about its hash."""
+
+    conversation: str
+    n: int
+    wire: str
+    sha256: str
+    verdict: str
+    text: str
+    offset: int
+    length: int
+    next: int | None
+
+
+class Digests(Frozen):
+    """Compactions that meet every filter, as `timeline digests --json` has them."""
+
+    digests: tuple[DigestRow, ...]
+    more: bool
+
+
+class FoundBlocks(Frozen):
+    """Blocks with all words of a text, the best first, as `timeline search --json` has them."""
+
+    found: tuple[FoundRow, ...]
+    more: bool
+
+
+class Counted(Frozen):
+    """Blocks and their tokens."""
+
+    blocks: int = 0
+    tokens: int = 0
+
+
+class State(Frozen):
+    """A conversation at a version.
+
+    Attributes:
+        version: that version; ``at`` is the time of its event, ``newest`` the version of the newest event.
+        tokens: of the window as shown, in the log's own counts.
+        by_role: the same by kind of block (prompts, completions, reasoning, calls, results, summaries, hidden, other).
+        states: blocks and tokens by state; ``covered`` is what live summaries stand for.
+        window_start: the lowest version of a visible block that is not carried.
+        turn_id: the turn at that time; ``calls`` and ``compactions`` are how many there were by then.
+        limit: of the policy in force, with its trigger and target; None where the log names none.
+        context: the newest recorded context at that time.
+        summary: address of the newest live summary.
+        open_calls: addresses of tool calls that wait for a result.
+        held: whether an undo keeps automatic compactions off.
+    """
+
+    conversation: str
+    version: int
+    newest: int
+    at: str
+    tokens: int
+    by_role: dict[str, int]
+    states: dict[str, Counted]
+    window_start: int
+    turn_id: str
+    calls: int
+    compactions: int
+    limit: int | None
+    trigger: int | None
+    target: int | None
+    context: int | None
+    summary: str | None
+    open_calls: tuple[str, ...]
+    held: bool
+
+
+class WhyAnswer(Frozen):
+    """Why a block is shown as it is, or is not there: ``why`` is what `timeline why --json` prints."""
+
+    conversation: str
+    why: dict[str, Any]
+
+
+class Compactions(Frozen):
+    """The compactions of a conversation, oldest first, undone ones too, and those that were refused or failed."""
+
+    conversation: str
+    compactions: tuple[CompactionRow, ...]
+    failures: tuple[FailureRow, ...]
+
+
+class Compaction(Frozen):
+    """A compaction with its summary in full and the digest of what it newly covered.
+
+    Attributes:
+        text: the summary; ``left_out`` is how many characters more it has, which the block at its address holds.
+        history: its first part, finished history; ``turn_prefix`` the part about the turn that the cut split.
+        chain: versions of the compactions that led to it, each integrated by the next; its own is the last.
+        next: version of the compaction behind it.
+        failures: compactions that were refused or failed since the one before.
+        written_by: who wrote the summary, with all that was recorded about it.
+    """
+
+    conversation: str
+    compaction: CompactionRow
+    text: str
+    left_out: int
+    history: str
+    turn_prefix: str
+    digest: dict[str, Any]
+    chain: tuple[int, ...]
+    next: int | None
+    failures: tuple[FailureRow, ...]
+    written_by: dict[str, Any]
+
+
+class ChartPoint(Frozen):
+    """A model call in the chart of a conversation.
+
+    Attributes:
+        n: number of the call; ``version`` is that of its event.
+        context: version of the recorded context that it answers; None where there is none.
+        tokens: what was sent, as the provider reported it; 0 where it did not.
+        cached: those of them that were read from the provider's cache; ``written`` went into it.
+        output: tokens of the answer.
+        cost: in US dollars; None where the model has no known price.
+        total: what the render compared with the limit; None without a recorded context, as for the next ones.
+        limit: the limit, with the policy's trigger and target.
+        by_role: tokens of the window by kind of block, in the log's own counts.
+        error: whether the call failed.
+    """
+
+    n: int
+    version: int
+    at: str
+    context: int | None
+    tokens: int
+    cached: int
+    written: int
+    output: int
+    cost: float | None
+    total: int | None
+    limit: int | None
+    trigger: int | None
+    target: int | None
+    by_role: dict[str, int]
+    error: bool
+
+
+class Mark(Frozen):
+    """Something that changed a context: the version, type and time of its event, and what it did in words."""
+
+    version: int
+    at: str
+    type: str
+    text: str
+
+
+class Chart(Frozen):
+    """How full the context was at each call, and what changed it. ``next`` is the ``after`` of the calls behind."""
+
+    conversation: str
+    points: tuple[ChartPoint, ...]
+    marks: tuple[Mark, ...]
+    marks_left_out: int
+    next: int | None
+
+
+class Difference(Frozen):
+    """What differs between two contexts (``kind`` is ``contexts``), or two summaries, as `timeline diff --json` has it.
+
+    ``left_out`` names the lists that were cut, with how many rows more they have.
+    """
+
+    conversation: str
+    kind: Literal["contexts", "summaries"]
+    difference: dict[str, Any]
+    left_out: dict[str, int]
+
+
+class Relative(Frozen):
+    """A conversation of a family: where it comes from, and how far it got."""
+
+    id: str
+    title: str
+    parent: str | None
+    relation: str | None
+    at: int | None
+    base: int
+    version: int
+    created_at: str
+    updated_at: str
+
+
+class Family(Frozen):
+    """A conversation's forks and subagents, those of its parents too, parents first."""
+
+    conversation: str
+    family: tuple[Relative, ...]
+    left_out: int
+
+
+class WhatIf(Frozen):
+    """The same log under another policy, from its beginning: nothing of it is written.
+
+    ``simulation`` is what `timeline simulate --json` prints; ``recorded`` are the same figures of the log as it is.
+    """
+
+    conversation: str
+    policy: str
+    max_tokens: int
+    simulation: dict[str, Any]
+    recorded: dict[str, Any]
