@@ -46,17 +46,24 @@ test("what lies outside of the list is its first or last row", () => {
   assert.equal(new Heights(0, 10).rowAt(10), 0);
 });
 
-test("the rows to draw hold what is seen, and are never more than allowed", () => {
+test("the rows to draw hold what is seen, in order, and are never more than allowed", () => {
   const heights = new Heights(100_000, 50);
   for (const top of [0, 12_345, 2_500_000, 4_999_400]) {
-    const { first, last } = heights.span(top, 600, 60);
-    assert.ok(first <= heights.rowAt(top) && last > heights.rowAt(top + 599), `${top}: ${first} to ${last}`);
-    assert.ok(last - first <= 60);
+    const rows = heights.span(top, 600, 60);
+    for (let row = heights.rowAt(top); row <= heights.rowAt(top + 599); row += 1) assert.ok(rows.includes(row), `${top}: ${row}`);
+    assert.deepEqual(rows, [...rows].sort((one, other) => one - other));
+    assert.ok(rows.length <= 60 && new Set(rows).size === rows.length);
   }
 });
 
+test("rows without a height are not drawn, however many lie between", () => {
+  const heights = new Heights(10_000, 50);
+  for (let row = 0; row < 10_000; row += 1) if (row % 500) heights.set(row, 0);
+  assert.deepEqual(heights.span(100, 100, 60), [0, 500, 1000, 1500, 2000, 2500]);
+});
+
 test("an empty list draws nothing", () => {
-  assert.deepEqual(new Heights(0, 50).span(0, 600, 60), { first: 0, last: 0 });
+  assert.deepEqual(new Heights(0, 50).span(0, 600, 60), []);
 });
 
 test("one row among 100,000 is measured in microseconds", () => {

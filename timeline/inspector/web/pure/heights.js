@@ -86,17 +86,30 @@ export class Heights {
   }
 
   /**
-   * Return the rows to draw for a part of the list, with as much again above and below, at most `most` of them.
+   * Return the rows to draw for a part of the list: those that are seen, and as much again above and below them, at most
+   * `most` rows. Rows without a height are left out.
    * @param {number} top @param {number} height @param {number} most
-   * @returns {{ first: number, last: number }} `last` is the one behind
+   * @returns {number[]}
    */
   span(top, height, most) {
-    if (this.count === 0) return { first: 0, last: 0 };
+    if (this.count === 0) return [];
     const seen = this.rowAt(top);
-    const end = this.rowAt(top + height) + 1;
-    const spare = Math.max(0, most - (end - seen));
-    const first = Math.max(this.rowAt(top - height), seen - (spare >> 1));
-    const last = Math.min(this.rowAt(top + 2 * height) + 1, first + most, this.count);
-    return { first, last: Math.max(last, Math.min(end, first + most)) };
+    const below = this._walk(seen, 1, this.offset(seen) - top, height, most);
+    const above = this._walk(seen - 1, -1, 0, height, (most - below.length) >> 1);
+    const end = below.length ? below[below.length - 1] + 1 : seen;
+    const further = this._walk(end, 1, 0, height, most - below.length - above.length);
+    return [...above.reverse(), ...below, ...further];
+  }
+
+  /** Collect rows with a height in one direction. @param {number} row @param {number} step @param {number} taken @param {number} height @param {number} most */
+  _walk(row, step, taken, height, most) {
+    const rows = [];
+    for (let sum = taken; row >= 0 && row < this.count && sum < height && rows.length < most; row += step) {
+      if (this.own[row] > 0) {
+        rows.push(row);
+        sum += this.own[row];
+      }
+    }
+    return rows;
   }
 }

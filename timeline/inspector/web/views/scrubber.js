@@ -1,0 +1,152 @@
+// Views 3 and 7: how full the context was at each call, and the slider through all versions below it, on one scale.
+
+import { clock, day, percent, short, spaced, whole } from "../pure/format.js";
+import { gathered, lastUpTo, stacked, thinned, ticks } from "../pure/stacking.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../parts/page.js";
+import { slide } from "../parts/state.js";
+import { sharesIn } from "../parts/words.js";
+
+const HEIGHT = 108;
+const LANE = 18;
+
+/** What a mark of the log looks like: a sign of its own, not only a colour. @type {Record<string, [string, string]>} */
+const MARKS = {
+  compaction: ["▼", "compaction"],
+  hide: ["◐", "blocks were hidden"],
+  undo: ["↶", "a compaction was undone"],
+  error: ["▲", "an error"],
+  failure: ["▲", "a failed compaction"],
+  cold: ["❄", "the cache was cold"],
+  reveal: ["●", "blocks were shown again"],
+  redaction: ["■", "a redaction"],
+};
+
+/** @param {{ row: any, at: number, picked: number | null, points: any[], chart: any }} props */
+export function Scrubber({ row, at, picked, points, chart }) {
+  const [width, box] = useWidth();
+  const first = Math.max(1, row.first_version);
+  const last = Math.max(first + 1, row.version);
+  const across = (/** @type {number} */ version) => ((version - first) / (last - first)) * width;
+  const marks = chart.data?.marks ?? [];
+  const near = points[lastUpTo(points, at, (point) => point.version)];
+  const to = (/** @type {number} */ version) => slide({ at: version >= row.version ? null : Math.max(first, version) });
+  const dragged = useDrag((x) => to(Math.round(first + (Math.min(Math.max(0, x), width) / Math.max(1, width)) * (last - first))));
+  return html`<section class="scrubber" aria-label="Versions">
+    <${Legend} points=${points} near=${near} />
+    <div class="plot" ref=${box} ...${dragged}>
+      ${width > 0 && html`<${Areas} points=${points} first=${first} last=${last} width=${width} across=${across} failed=${chart.error} loading=${chart.data === null} />`}
+      ${width > 0 && html`<${Marks} marks=${marks} across=${across} width=${width} />`}
+      <i class="cursor" style=${{ transform: `translateX(${across(at)}px)` }}></i>
+      ${picked !== null && html`<i class="behind" style=${{ left: `${across(at)}px` }}></i>`}
+    </div>
+    <${Slider} first=${first} last=${row.version} at=${at} near=${near} to=${to} points=${points} />
+  </section>`;
+}
+
+/** @returns {[number, { current: HTMLElement | null }]} */
+function useWidth() {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const place = /** @type {HTMLElement} */ (box.current);
+    setWidth(place.clientWidth);
+    const watch = new ResizeObserver(() => setWidth(place.clientWidth));
+    watch.observe(place);
+    return () => watch.disconnect();
+  }, []);
+  return [width, box];
+}
+
+/** @param {(x: number) => void} moved */
+function useDrag(moved) {
+  const down = useRef(false);
+  const at = (/** @type {PointerEvent} */ event) => moved(event.clientX - /** @type {HTMLElement} */ (event.currentTarget).getBoundingClientRect().left);
+  return {
+    onPointerDown: (/** @type {PointerEvent} */ event) => {
+      if (event.button !== 0) return;
+      down.current = true;
+      /** @type {HTMLElement} */ (event.currentTarget).setPointerCapture(event.pointerId);
+      at(event);
+    },
+    onPointerMove: (/** @type {PointerEvent} */ event) => down.current && at(event),
+    onPointerUp: () => (down.current = false),
+    onPointerCancel: () => (down.current = false),
+  };
+}
+
+/** @param {any} props */
+function Areas({ points, first, last, width, across, failed, loading }) {
+  const drawn = useMemo(() => {
+    const kept = thinned(points, first, last, Math.max(40, Math.floor(width / 3)));
+    const limits = kept.map((point) => point.limit ?? 0);
+    const most = Math.max(1, ...kept.map((point) => point.total), ...limits) * 1.04;
+    const up = (/** @type {number} */ tokens) => HEIGHT - (tokens / most) * (HEIGHT - 6);
+    const names = sharesIn(kept.map((point) => point.fill)).map((share) => share.name);
+    return { most, up, areas: stacked(kept, names, across, up, last), kept, limit: Math.max(0, ...limits) };
+  }, [points, first, last, width]);
+  const { most, up, areas, kept, limit } = drawn;
+  const newest = kept[kept.length - 1];
+  return html`<svg width=${width} height=${HEIGHT} class="areas" aria-hidden="true">
+    ${ticks(most / 1.04).slice(1).filter((value) => value < limit * 0.93 || !limit).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value)}</text></g>`)}
+    ${areas.map((area) => html`<path key=${area.name} class=${`share-${area.name}`} d=${area.path} />`)}
+    ${limit > 0 && html`<g class="limit"><line x1="0" x2=${width} y1=${up(limit)} y2=${up(limit)} /><text x=${width - 4} y=${up(limit) + 11} text-anchor="end">limit ${short(limit)}</text></g>`}
+    ${newest?.trigger && newest.trigger < limit && html`<g class="trigger"><line x1="0" x2=${width} y1=${up(newest.trigger)} y2=${up(newest.trigger)} /></g>`}
+    ${points.length === 0 && html`<text class="note" x=${width / 2} y=${HEIGHT / 2} text-anchor="middle">${failed ? "The chart could not be read." : loading ? "The chart is loading." : "No context was recorded, so there is nothing to draw."}</text>`}
+  </svg>`;
+}
+
+/** @param {{ marks: any[], across: (version: number) => number, width: number }} props */
+function Marks({ marks, across, width }) {
+  const groups = gathered(marks, across, 13);
+  return html`<div class="marks" style=${{ height: `${LANE}px` }}>
+    ${groups.map(({ x, marks: here }) => {
+      const kinds = [...new Set(here.map((mark) => mark.kind))];
+      const main = here.find((mark) => mark.kind === "compaction") ?? here.find((mark) => mark.kind === "error" || mark.kind === "failure") ?? here[0];
+      const [sign, words] = MARKS[main.kind] ?? ["·", spaced(main.kind)];
+      const about = here.slice(0, 8).map((mark) => `version ${whole(mark.version)}: ${mark.text || (MARKS[mark.kind]?.[1] ?? spaced(mark.kind))}`).join("\n") + (here.length > 8 ? `\nand ${here.length - 8} more` : "");
+      return html`<button key=${main.version} class=${`mark mark-${main.kind}`} style=${{ left: `${Math.min(Math.max(7, x), width - 7)}px` }} title=${about} aria-label=${`${words} at version ${main.version}${here.length > 1 ? `, and ${here.length - 1} more` : ""}`}
+        tabindex="-1" onPointerDown=${(/** @type {Event} */ event) => event.stopPropagation()} onClick=${() => slide({ at: main.version })}>${sign}${kinds.length > 1 ? html`<sup>+</sup>` : ""}</button>`;
+    })}
+  </div>`;
+}
+
+/** @param {{ points: any[], near: any }} props */
+function Legend({ points, near }) {
+  const shares = useMemo(() => sharesIn(points.map((point) => point.fill)), [points]);
+  return html`<div class="legend">
+    <h2>Context at each call</h2>
+    <ul>${shares.map((share) => html`<li key=${share.name}><i class=${`share-${share.name}`}></i>${share.label}${near ? html` <b>${short(near.fill[share.name] ?? 0)}</b>` : ""}</li>`)}</ul>
+  </div>`;
+}
+
+/** @param {{ first: number, last: number, at: number, near: any, to: (version: number) => void, points: any[] }} props */
+function Slider({ first, last, at, near, to, points }) {
+  const [playing, setPlaying] = useState(false);
+  const now = useRef(at);
+  now.current = at;
+  useEffect(() => {
+    if (!playing) return undefined;
+    const timer = setInterval(() => {
+      const next = points.find((point) => point.version > now.current)?.version ?? last;
+      to(next);
+      if (next >= last) setPlaying(false);
+    }, 450);
+    return () => clearInterval(timer);
+  }, [playing, last, points]);
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === " ") setPlaying(!playing);
+    else if (event.shiftKey && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
+      const calls = points.map((point) => point.version);
+      to(event.key === "ArrowRight" ? (calls.find((version) => version > at) ?? last) : (calls.filter((version) => version < at).pop() ?? first));
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const where = `version ${whole(at)} of ${whole(last)}${near ? `, call ${whole(near.n)}` : ""}`;
+  return html`<div class="slider">
+    <button class="quiet play" aria-label=${playing ? "Stop" : "Play"} onClick=${() => (at >= last && to(first), setPlaying(!playing))}>${playing ? "❚❚" : "▶"}</button>
+    <input type="range" aria-label="Version" aria-valuetext=${where} min=${first} max=${last} step="1" value=${at} onInput=${(/** @type {any} */ event) => to(Number(event.target.value))} onKeyDown=${keys} />
+    <p class="where"><b>${whole(at)}</b><span> of ${whole(last)}</span>${near ? html`<span class="at-call">call ${whole(near.n)}${near.limit ? `, ${percent(near.total / near.limit)}` : ""}</span>${near.at ? html`<time datetime=${near.at} title=${near.at}>${day(near.at)} ${clock(near.at)}</time>` : ""}` : ""}</p>
+    <button class="quiet newest" disabled=${at >= last} onClick=${() => to(last)}>Newest</button>
+  </div>`;
+}
