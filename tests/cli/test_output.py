@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from timeline.cli import output
+from timeline.display.brief import brief
 from timeline.display.controls import show_controls
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def writing_to(screen: Terminal | io.StringIO, **environment: str) -> Iterator[N
 @given(TEXTS, st.integers(2, 80))
 def test_a_brief_text_fits_its_columns_and_one_line(text: str, cells: int) -> None:
     """Whatever the text holds, wide characters and escapes too, it takes one line of the width that is given."""
-    line = output.brief(text, cells)
+    line = brief(text, cells)
     assert cell_len(line) <= cells
     assert not [c for c in line if ord(c) < 32 or 127 <= ord(c) < 160]
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.scenes import AT, FULL, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Hooks, policies
-from timeline.cli.rows import about_event
+from timeline.answers.about import about_event
 from timeline.events.other_payloads import CompactionBoundary
 from timeline.store.memory import MemoryStore
 

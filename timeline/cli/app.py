@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import timeline
-from timeline.cli.commands import COMMANDS, mcp, policies_app
+from timeline.cli.commands import COMMANDS, inspect, mcp, policies_app
 from timeline.cli.completing import complete_call, complete_conversation, complete_kind, complete_policy, complete_wire
 from timeline.cli.exits import MEANINGS
 from timeline.cli.file_commands import COMMANDS as FILE_COMMANDS
@@ -624,3 +624,4 @@ def export(
 
 app.add_typer(policies_app, name="policies")
 app.command()(mcp)
+app.command()(inspect)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.audit.calls import SCAVENGED, decisions_before, find_contexts, read_call, recorded_calls
-from timeline.audit.replay import rebuild_contexts
+from timeline.answers.about import about_block
+from timeline.answers.calls import call_rows, context_of
+from timeline.audit.calls import SCAVENGED, read_call
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.options import known_wire
-from timeline.cli.output import brief, paint, say, write
-from timeline.cli.rows import about_block
+from timeline.cli.output import paint, say, write
+from timeline.display.brief import brief
 from timeline.errors import CallUnavailable
 from timeline.frozen import compact_json
 from timeline.log.stopwatch import spelled
 from timeline.projection.explain import counted
-from timeline.usage import Usage
 
 if TYPE_CHECKING:
-    from timeline.audit.calls import Call, RecordedCall
-    from timeline.cli.shapes import CallRow
-    from timeline.ports import EventStore
-    from timeline.projection.context import RenderedContext
+    from timeline.answers.calls import CallRow
+    from timeline.audit.calls import Call
+    from timeline.usage import Usage
 
 _MESSAGES: Final = ("messages", "input", "contents")
 """The keys of a body's messages, by wire."""
@@ -35,9 +34,7 @@ async def list_calls(conversation: str, db: str, *, as_json: bool) -> None:
         ConversationNotFound: there is no such conversation.
     """
     async with reading(db) as store:
-        calls = await recorded_calls(store, conversation)
-        decided = await decisions_before(store, conversation, calls)
-    rows = [_row(call, len(before)) for call, before in zip(calls, decided, strict=True)]
+        rows = await call_rows(store, conversation)
     if as_json:
         with output.JsonList() as written:
             for row in rows:
@@ -51,31 +48,13 @@ async def list_calls(conversation: str, db: str, *, as_json: bool) -> None:
         write("No model call yet. An application records one with timeline.record(reply, request=…).")
 
 
-def _row(call: RecordedCall, decisions: int) -> CallRow:
-    called, request = call.called, call.called.request
-    return {
-        "n": call.number,
-        "version": call.version,
-        "at": instant_text(call.at),
-        "wire": "" if request is None else request.wire,
-        "model": called.model if request is None else request.model,
-        "sha256": "" if request is None else request.sha256,
-        "context": called.answers,
-        "usage": called.usage.model_dump(mode="json"),
-        "duration": called.duration,
-        "decisions": decisions,
-        "finish_reason": called.finish_reason,
-        "error": called.error,
-    }
-
-
 def _cells(row: CallRow) -> tuple[object, ...]:
-    used = Usage.model_validate(row["usage"])
-    ended = f"{row['finish_reason'] or ''}{': ' if row['error'] else ''}{brief(row['error'], 60)}"
-    took = "" if row["duration"] is None else f"{row['duration']:.1f}"
-    head = (row["n"], row["version"], row["at"][:19], row["wire"] or "-", row["model"] or "-")
+    used = row.usage
+    ended = f"{row.finish_reason or ''}{': ' if row.error else ''}{brief(row.error, 60)}"
+    took = "" if row.duration is None else f"{row.duration:.1f}"
+    head = (row.n, row.version, row.at[:19], row.wire or "-", row.model or "-")
     tokens = (used.sent_tokens or "", used.cache_read_tokens or "", used.output_tokens or "")
-    return (*head, *tokens, took, row["decisions"] or "", ended)
+    return (*head, *tokens, took, row.decisions or "", ended)
 
 
 async def show_call(conversation: str, number: int, db: str, *, wire: str | None, body: bool, as_json: bool) -> None:
@@ -106,19 +85,6 @@ async def show_call(conversation: str, number: int, db: str, *, wire: str | None
         output.write_json(call.dump())
     else:
         _print_call(conversation, call)
-
-
-async def context_of(store: EventStore, conversation: str, number: int) -> RenderedContext:
-    """Return the context that a call was made from, with its system prompt, tools and tail.
-
-    Raises:
-        CallNotFound: there is no such call.
-        CallUnavailable: its context was not recorded.
-        ContextUnavailable: its context cannot be built again.
-    """
-    chosen = await find_contexts(store, conversation, [f"call:{number}"])
-    [context] = await rebuild_contexts(store, conversation, chosen)
-    return context
 
 
 def _print_call(conversation: str, call: Call) -> None:

@@ -354,3 +354,48 @@ def mcp(
     from timeline.cli import serve
 
     run(serve.mcp(db, only or (), http=http, answer_tokens=answer_tokens))
+
+
+def inspect(
+    named: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID|RECORDING]",
+            help="Begin with this conversation, or look at a recorded file without a database.",
+            autocompletion=complete_conversation,
+        ),
+    ] = None,
+    *,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, metavar="PORT", help="The port; 0 picks a free one.")
+    ] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address only, and open no browser.")] = False,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="The address to serve at; others need --token and TLS.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", envvar="TIMELINE_INSPECT_TOKEN", metavar="TEXT", help="What lets a browser in (default: random)."
+        ),
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option("--certificate", metavar="FILE", help="Serve over TLS with this certificate.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The key of the certificate.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy in front ends TLS and passes Host on.")
+    ] = False,
+    db: Db = DEFAULT_DATABASE,
+) -> None:
+    """Look at conversations in a browser.
+
+    Shows what the model saw at each call, why a block is hidden or covered, and what each compaction kept. Serves this
+    machine alone, to browsers that have the printed token; the database is only read. Needs the extra inspector.
+    """
+    from timeline.cli import inspecting
+
+    options = inspecting.Options(
+        host=host, port=port, token=token, certificate=certificate, key=key, behind_proxy=behind_proxy
+    )
+    run(inspecting.inspect(named, db, options, browser=not no_open))

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline import summarizers
+from timeline.answers.calls import context_of
 from timeline.cli import output
-from timeline.cli.calls import context_of
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.options import known_wire

@@ -13,7 +13,8 @@ from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.options import known_wire
-from timeline.cli.output import brief, pad, paint, say, state_colour, write
+from timeline.cli.output import pad, paint, say, state_colour, write
+from timeline.display.brief import brief
 from timeline.events.addresses import Address
 from timeline.projection.diff import diff
 from timeline.projection.explain import counted, spaced

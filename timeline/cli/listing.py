@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import ToolCall, instant_text
+from timeline.answers.about import text_of
+from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.output import write, write_rows
 from timeline.events import ConversationOpened, PolicyChanged, PolicyOrigin
 from timeline.events.addresses import Address
-from timeline.frozen import canonical_json
 from timeline.log.blocks_by_name import find_readable
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from timeline.blocks import Block
     from timeline.cli.shapes import ConversationRow, PolicyRow
     from timeline.ports import ConversationInfo, EventStore
 
@@ -98,14 +97,3 @@ async def read(conversation: str, path: str, db: str, *, as_json: bool) -> None:
         output.write_json({**block.dump(), "address": str(Address(found.event.version, found.conversation))})
     else:
         write(text_of(block))
-
-
-def text_of(block: Block) -> str:
-    """Return a block as a person reads it: its text, a call's name and arguments, or data if it has no text."""
-    if isinstance(block, ToolCall):
-        arguments = block.arguments
-        shown = arguments if isinstance(arguments, str) else output.to_json(arguments, indent=2)
-        return "\n".join(filter(None, [f"{block.name} {shown}", block.text]))
-    if block.text or block.data is None:
-        return block.text
-    return canonical_json(block.data)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from timeline.answers.about import text_of
 from timeline.audit.redacting import Erasures
 from timeline.blocks import ToolCall
-from timeline.cli.listing import text_of
 from timeline.cli.rows import read_rows
 from timeline.display.controls import show_controls
 from timeline.events import appended_block

@@ -17,10 +17,12 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import typer
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from timeline.cli.exits import PipeClosed
+from timeline.display.brief import brief
 from timeline.display.controls import escape_controls, show_controls
+from timeline.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -158,8 +160,9 @@ class JsonList:
         return self
 
     def add(self, row: Any) -> None:
-        """Write the next row."""
-        send_escaped((",\n" if self._rows else "[\n") + to_json(row))
+        """Write the next row, a frozen one as its fields."""
+        value = row.model_dump(mode="json") if isinstance(row, Frozen) else row
+        send_escaped((",\n" if self._rows else "[\n") + to_json(value))
         self._rows += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -198,14 +201,6 @@ def state_colour(state: str | None) -> str | None:
 def width() -> int:
     """Return how many columns a line may have: the terminal's, or 10,000 in a pipe, so that nothing is cut."""
     return max(shutil.get_terminal_size().columns, 40) if on_terminal() else 10_000
-
-
-def brief(text: str, cells: int) -> str:
-    """Return the beginning of a text on one line, at most ``cells`` columns wide."""
-    line = show_controls(" ".join(text[: cells * 4].split()))
-    if cell_len(line) <= cells and len(text) <= cells * 4:
-        return line
-    return set_cell_size(line, max(cells - 1, 0)).rstrip() + "…"
 
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:

@@ -8,6 +8,7 @@ from timeline.cli import output
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, write
 from timeline.cli.picture import picture
+from timeline.display.brief import brief
 from timeline.planning.outline import outline
 from timeline.policy.compare import compare_policies, diff_policies, flat, shown
 from timeline.policy.files import by_name
@@ -137,7 +138,7 @@ def _print_compared(wishes: Sequence[Wish], before: Policy, after: Policy) -> No
     """Print every field of two policies; a star marks those that differ."""
     rows = compare_policies(before, after)
     cells = [
-        ("*" if row.differs else "", row.field, output.brief(shown(row.before), 44), output.brief(shown(row.after), 44))
+        ("*" if row.differs else "", row.field, brief(shown(row.before), 44), brief(shown(row.after), 44))
         for row in rows
     ]
     names = [wish.name for wish in wishes]

@@ -6,31 +6,29 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.audit.calls import answered_by, recorded_calls
-from timeline.blocks import instant_text, parse_instant
+from timeline.answers.digests import digest_rows
+from timeline.answers.found import found_rows
+from timeline.blocks import parse_instant
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
-from timeline.cli.output import brief, paint, say, write, write_rows
-from timeline.events.addresses import Address, listed_addresses
-from timeline.fold.turns import RESPONSE_BLOCKS
+from timeline.cli.output import paint, say, write, write_rows
+from timeline.display.brief import brief
+from timeline.events.addresses import listed_addresses
 from timeline.log.stopwatch import with_duration
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from timeline.audit.calls import RecordedCall
-    from timeline.cli.shapes import DigestRow, FoundRow
-    from timeline.ports import EventStore
+    from timeline.answers.digests import DigestRow
+    from timeline.answers.found import FoundRow
 
 _MOST_LINES: Final = 8
 """The most items of each list of a digest in the printed form; JSON has all."""
 _MOST_FOUND: Final = 20
 """The most blocks in the printed form, without --limit."""
 _ROUNDS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-_RESPONSES: Final = {cls.model_fields["type"].default for cls in RESPONSE_BLOCKS}
-"""Types of the blocks that a model call gives."""
 _MARKED: Final = re.compile("«(.*?)»")
 
 
@@ -120,36 +118,16 @@ async def digests(wanted: Wanted, db: str, *, as_json: bool) -> None:
     """
     filters = wanted.filters()
     async with reading(db) as store:
-        rows = _digests(store, filters)
+        rows = digest_rows(store, filters)
         if as_json:
             await write_rows(rows)
             return
         found = 0
         async for row in rows:
             found += 1
-            _print_digest(row, row["matched"] if wanted.asks_for_entries else row["digest"])
+            _print_digest(row, row.matched if wanted.asks_for_entries else row.digest)
     if not found:
         write(_nothing(wanted))
-
-
-async def _digests(store: EventStore, filters: dict[str, Any]) -> AsyncIterator[DigestRow]:
-    async for digest in store.digests(**filters):
-        yield {
-            "conversation": digest.conversation,
-            "version": digest.version,
-            "at": instant_text(digest.at),
-            "compaction_number": digest.compaction_number,
-            "summary": digest.summary,
-            "address": str(Address(digest.version, digest.conversation)),
-            "covers": digest.covers.model_dump(mode="json"),
-            "digest": digest.digest.dump(),
-            "matched": digest.matched.dump(),
-            "before_tokens": digest.before_tokens,
-            "after_tokens": digest.after_tokens,
-            "reverted_by": digest.reverted_by,
-            "duration": digest.duration,
-            "unsaid": list(digest.unsaid),
-        }
 
 
 def _nothing(wanted: Wanted) -> str:
@@ -161,12 +139,12 @@ def _nothing(wanted: Wanted) -> str:
 
 
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
-    ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
-    heading = with_duration(f"compaction {row['compaction_number']}, {row['at'][:16]}", row["duration"])
-    say(paint(row["address"], bold=True) + f"  {heading}{_taken_back(row)}")
-    write(f"  {row['summary']} covers versions {ranges}")
-    if row["unsaid"]:
-        write(f"  unsaid of what was asked in {listed_addresses(row['unsaid'])}")
+    ranges = ", ".join(f"{first}-{last}" for first, last in row.covers["ranges"])
+    heading = with_duration(f"compaction {row.compaction_number}, {row.at[:16]}", row.duration)
+    say(paint(row.address, bold=True) + f"  {heading}{_taken_back(row)}")
+    write(f"  {row.summary} covers versions {ranges}")
+    if row.unsaid:
+        write(f"  unsaid of what was asked in {listed_addresses(row.unsaid)}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
     _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))
@@ -180,7 +158,7 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
 
 
 def _taken_back(row: DigestRow) -> str:
-    return "" if row["reverted_by"] is None else f", undone at version {row['reverted_by']}"
+    return "" if row.reverted_by is None else f", undone at version {row.reverted_by}"
 
 
 def _times(use: dict[str, int]) -> str:
@@ -215,11 +193,11 @@ async def search(text: str, span: Span, types: Sequence[str], limit: int | None,
     filters = {**span.filters(), "types": types or None}
     async with changing(db) as store:
         if as_json:
-            await write_rows(_found(store, text, filters, limit))
+            await write_rows(found_rows(store, text, filters, limit))
             return
         most = _MOST_FOUND if limit is None else limit
         shown = 0
-        async for row in _found(store, text, filters, most + 1):
+        async for row in found_rows(store, text, filters, most + 1):
             if shown == most:
                 write(f"… and more: raise --limit to {most * 5}, or search for more words.")
                 return
@@ -229,33 +207,8 @@ async def search(text: str, span: Span, types: Sequence[str], limit: int | None,
         write('No block contains all of these words. Try fewer, or the start of one: "log*"')
 
 
-async def _found(store: EventStore, text: str, filters: dict[str, Any], most: int | None) -> AsyncIterator[FoundRow]:
-    number = 0
-    calls: dict[str, list[RecordedCall]] = {}
-    async for found in store.search(text, **filters):
-        if number == most:
-            return
-        number += 1
-        said_by: int | None = None
-        if found.type in _RESPONSES:
-            if found.conversation not in calls:
-                calls[found.conversation] = await recorded_calls(store, found.conversation)
-            said_by = await answered_by(store, found.conversation, calls[found.conversation], found.version)
-        yield {
-            "conversation": found.conversation,
-            "version": found.version,
-            "at": instant_text(found.at),
-            "type": found.type,
-            "path": found.path,
-            "address": str(Address(found.version, found.conversation)),
-            "snippet": found.snippet,
-            "rank": found.rank,
-            "call": said_by,
-        }
-
-
 def _print_found(row: FoundRow) -> None:
-    said_by = "" if row["call"] is None else f", said in call {row['call']}"
-    say(paint(row["path"], bold=True) + f"  {row['address']}, {row['at'][:16]}{said_by}")
-    line = brief(row["snippet"], max(output.width() - 4, 20))
+    said_by = "" if row.call is None else f", said in call {row.call}"
+    say(paint(row.path, bold=True) + f"  {row.address}, {row.at[:16]}{said_by}")
+    line = brief(row.snippet, max(output.width() - 4, 20))
     write("  " + (_MARKED.sub(lambda hit: paint(hit[1], bold=True), line) if output.coloured() else line))

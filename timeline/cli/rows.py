@@ -3,55 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.blocks import RangeSummary, ToolCall, ToolResult, instant_text
-from timeline.cli.output import brief
+from timeline.answers.about import ABOUT, about_block, about_event
+from timeline.blocks import RangeSummary, ToolCall, instant_text
+from timeline.display.brief import brief
 from timeline.events import (
     BlockAppended,
-    BlockRedacted,
-    BlocksHidden,
-    BlocksPinned,
-    BlocksRevealed,
-    BlocksUnpinned,
     CompactionCompleted,
-    CompactionReverted,
     ContextRendered,
-    ConversationOpened,
     ModelCalled,
-    PolicyChanged,
     UnknownPayload,
     appended_block,
 )
 from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import (
-    CompactionBoundary,
     CompactionFailed,
-    FrameworkEntry,
-    FrameworkRecord,
-    PolicyOverridden,
-    PrefixChanged,
-    StageApproved,
-    StageEntered,
-    StageRewound,
-    ToolsChanged,
 )
 from timeline.fold.counts import plain_tokens, plainly
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
 from timeline.log.history import base_fold, check_version, read_folding, reverted_versions
-from timeline.log.stopwatch import spelled, with_duration
-from timeline.projection.explain import counted
+from timeline.log.stopwatch import spelled
 
 if TYPE_CHECKING:
-    from timeline.blocks import Block
     from timeline.cli.shapes import EventRow
     from timeline.events import Event, Payload
     from timeline.fold.window import Item, State, Window
     from timeline.ports import EventStore
-
-_ABOUT: Final = 160
-"""How many columns of a block's text a row keeps, so that a person recognises the block."""
 
 
 @dataclass(slots=True)
@@ -136,7 +115,7 @@ async def read_rows(store: EventStore, conversation: str, *, until: int | None =
             row.state, row.covered_by = state(row.version)
             _show_live(row, live.get(row.version))
             if row.version in taken_back:
-                row.shown, row.about = 0, brief(f"(taken back) {row.about}", _ABOUT)
+                row.shown, row.about = 0, brief(f"(taken back) {row.about}", ABOUT)
     return Listing(window, rows, rendered, sum((await store.scavenged(conversation)).values()))
 
 
@@ -150,12 +129,12 @@ def _row(event: Event, turns: Turns) -> Row:
         return row
     row.type, row.path, row.turn_id, row.call_id = block.type, block.path, block.turn_id, block.call_id
     row.tokens = row.shown = _tokens(event.payload) or 0
-    row.about = about_block(block, _ABOUT)
+    row.about = about_block(block, ABOUT)
     if took := spelled(row.duration):
-        row.about = brief(f"(in {took}) {row.about}", _ABOUT)
+        row.about = brief(f"(in {took}) {row.about}", ABOUT)
     if isinstance(event.payload, CompactionCompleted) and (unsaid := event.payload.unsaid):
         row.unsaid = list(unsaid)
-        row.about = brief(f"(unsaid: {listed_addresses(unsaid)}) {row.about}", _ABOUT)
+        row.about = brief(f"(unsaid: {listed_addresses(unsaid)}) {row.about}", ABOUT)
     if isinstance(block, ToolCall):
         row.tool = block.name
     if not isinstance(block, RangeSummary):
@@ -171,9 +150,9 @@ def _show_live(row: Row, item: Item | None) -> None:
     replacement = item.replacement
     if replacement is not None:
         said = replacement.text or ", ".join(f"{name}={value}" for name, value in (replacement.arguments or {}).items())
-        row.about = brief(f"(of {item.tokens:,}) {said}", _ABOUT)
+        row.about = brief(f"(of {item.tokens:,}) {said}", ABOUT)
     elif item.redacted:
-        row.about = brief(item.block.text, _ABOUT)
+        row.about = brief(item.block.text, ABOUT)
 
 
 def _tokens(payload: Payload) -> int | None:
@@ -181,57 +160,3 @@ def _tokens(payload: Payload) -> int | None:
         return plain_tokens(payload.tokens, payload.counter)
     tokens = payload.data.get("tokens") if isinstance(payload, UnknownPayload) else None
     return tokens if isinstance(tokens, int) else None
-
-
-def about_block(block: Block, cells: int) -> str:
-    """Describe a block in one line."""
-    match block:
-        case ToolCall():
-            arguments = block.arguments
-            values = arguments if isinstance(arguments, str) else ", ".join(f"{k}={v}" for k, v in arguments.items())
-            return brief(f"{block.name}({values})", cells)
-        case ToolResult():
-            return brief(f"{'error: ' if block.is_error else ''}{block.text}", cells)
-        case _:
-            return brief(block.text or ("(data)" if block.data is not None else ""), cells)
-
-
-def about_event(payload: Payload) -> str:  # noqa: C901, PLR0912 - one case an event type
-    """Describe an event that appends no block in one line."""
-    match payload:
-        case ContextRendered():
-            return f"{payload.tokens:,} tokens, fingerprint {payload.fingerprint[:12]}"
-        case ModelCalled():
-            used = payload.usage
-            sizes = f"{used.sent_tokens:,} tokens in, {used.output_tokens:,} out"
-            ended = f"failed: {brief(payload.error, 80)}" if payload.error else sizes
-            return with_duration(f"{payload.model or 'a model'}: {ended}", payload.duration)
-        case CompactionBoundary():
-            sizes = f"{payload.before_tokens:,} -> {payload.after_tokens:,} tokens"
-            return f"behind {payload.compaction}: {counted(payload.messages, 'message', 'messages')}, {sizes}"
-        case PrefixChanged() | ToolsChanged():
-            return f"{(payload.before or 'none')[:12]} -> {(payload.after or 'none')[:12]}"
-        case BlocksHidden():
-            return f"{payload.reason}: {', '.join(str(replacement.version) for replacement in payload.blocks)}"
-        case BlocksRevealed() | BlocksPinned() | BlocksUnpinned() | CompactionReverted():
-            return ", ".join(map(str, payload.versions))
-        case BlockRedacted():
-            return f"{payload.version or 'words'} {payload.reason}"
-        case StageEntered():
-            return brief(payload.label or payload.stage, _ABOUT)
-        case StageApproved():
-            where = counted(payload.count, "message", "messages")
-            where += f", {payload.first} to {payload.last}" if payload.count else ""
-            return brief(f"{payload.label or payload.stage} ({where}): {payload.decision}", _ABOUT)
-        case StageRewound():
-            return brief(f"back to {payload.stage}", _ABOUT)
-        case ConversationOpened() | PolicyChanged() | PolicyOverridden():
-            return "" if payload.origin is None else f"policy {brief(payload.origin.in_words(), 80)}"
-        case FrameworkEntry():
-            return f"{payload.framework} {payload.key}"
-        case FrameworkRecord():
-            return f"{payload.framework}{'' if payload.data is not None else ', deleted'}"
-        case CompactionFailed():
-            return f"{with_duration(payload.reason, payload.duration)}: {brief(payload.detail, 80)}"
-        case _:
-            return ""

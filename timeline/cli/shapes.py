@@ -9,7 +9,7 @@
 | `render --json` | `RenderedContext.dump()`; with `--wire`, the request body of that provider and nothing else |
 | `render --explain --json` | `Explanation.dump()`: every block's rule and figures, cache points, account |
 | `diff --json` | one `ContextDiff.dump()`; with `--list`, a list of `RecordedRow` |
-| `calls --json` | a list of `CallRow`, oldest first |
+| `calls --json` | a list of `answers.calls.CallRow`, oldest first |
 | `call --json` | one `Call.dump()`; with `--wire` the context in that form, with `--body` the body as it was sent |
 | `diff ID @59 @156 --json` | one `SummaryDiff.dump()` |
 | `why --json` | one `Why.dump()` |
@@ -25,9 +25,9 @@
 | `restore --json` | one `RestoreRow` |
 | `doctor --json` | one `DoctorRow` |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
-| `digests --json` | a list of `DigestRow` |
+| `digests --json` | a list of `answers.digests.DigestRow` |
 | `facts --json` | a list of `FactRow`; with `--record` of `FactRecordRow`, with `--reach` one `ReachRow` |
-| `search --json` | a list of `FoundRow`, the best first |
+| `search --json` | a list of `answers.found.FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
 | `verify --deep --json` | a `DeepReport` |
 | `repair --json` | a `RepairReport` |
@@ -288,27 +288,6 @@ class RecordedRow(TypedDict):
     fingerprint: str
 
 
-class CallRow(TypedDict):
-    """A model call: its number from 1, the version of its event, and the recorded context that it answers.
-
-    ``wire`` and ``sha256`` are empty where its request was not recorded. ``decisions`` is how many changed the context
-    since the call before; ``error`` is empty unless it failed.
-    """
-
-    n: int
-    version: int
-    at: str
-    wire: str
-    model: str
-    sha256: str
-    context: int | None
-    usage: dict[str, int]
-    duration: float | None
-    decisions: int
-    finish_reason: str | None
-    error: str
-
-
 class CompactedRow(TypedDict):
     """The decisions of `compact`, and the conversation's version afterwards.
 
@@ -360,31 +339,6 @@ class DecidedRow(TypedDict):
     blocks: list[DecidedBlock]
 
 
-class DigestRow(TypedDict):
-    """A compaction: its number, its summary's path and address, its coverage (``ranges``, ``summaries``) and digest.
-
-    ``matched`` has the entries of the digest that the filters select, and is empty if no filter selects entries.
-    ``reverted_by`` is the version of the event that undid the compaction, or None. ``duration`` is how many seconds it
-    took, or None where that was not measured. ``unsaid`` are the versions of the covered prompts of which something
-    asked is neither said nor listed behind it.
-    """
-
-    conversation: str
-    version: int
-    at: str
-    compaction_number: int
-    summary: str
-    address: str
-    covers: dict[str, Any]
-    digest: dict[str, Any]
-    matched: dict[str, Any]
-    before_tokens: int
-    after_tokens: int
-    reverted_by: int | None
-    duration: float | None
-    unsaid: list[int]
-
-
 class FactRow(TypedDict):
     """A fact: one thing that was done or named, with the block to read by path and by address (``cards@152``).
 
@@ -427,24 +381,6 @@ class ReachRow(TypedDict):
     position: int
     head: int
     form: int
-
-
-class FoundRow(TypedDict):
-    """A found block, by path and by address (``cards@152``).
-
-    The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match; ``call`` is the number of the
-    model call whose response the block is part of, or null.
-    """
-
-    conversation: str
-    version: int
-    at: str
-    type: str
-    path: str
-    address: str
-    snippet: str
-    rank: float
-    call: int | None
 
 
 class LabRow(TypedDict):

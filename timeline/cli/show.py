@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from timeline.audit.replay import recorded_policy
 from timeline.cli import output
 from timeline.cli.database import reading
-from timeline.cli.output import JsonList, brief, pad, paint, say, state_colour, write
+from timeline.cli.output import JsonList, pad, paint, say, state_colour, write
 from timeline.cli.rows import read_rows
+from timeline.display.brief import brief
 from timeline.events.addresses import Address
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.explain import counted, spaced

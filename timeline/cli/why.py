@@ -13,7 +13,8 @@ from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import db_option, reading
 from timeline.cli.exits import UsageProblem
-from timeline.cli.output import brief, paint, say, state_colour, write
+from timeline.cli.output import paint, say, state_colour, write
+from timeline.display.brief import brief
 from timeline.projection.explain import RULES, counted, spaced
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from mcp import Client
 from tests.integrations.mcp.recorded import Wire, ask, asking, asking_process, record, said, wire
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
-from timeline.integrations.mcp.bounds import BoundedBodies
+from timeline.integrations.http_bounds import BoundedBodies
 from timeline.integrations.mcp.server import build_server
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from timeline.cli.checking import INVARIANTS, print_report
 from timeline.cli.database import adding
 from timeline.cli.demo.script import BEGAN, SYSTEM, steps
 from timeline.cli.exits import Exit
-from timeline.cli.output import brief, paint, progress, say, state_colour, width, write
+from timeline.cli.output import paint, progress, say, state_colour, width, write
 from timeline.cli.rows import read_rows
+from timeline.display.brief import brief
 from timeline.importers import FORMATS
 from timeline.log.stored import free_id
 from timeline.policy.ours import balanced

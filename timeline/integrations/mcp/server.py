@@ -12,6 +12,8 @@ from pydantic import ValidationError
 import timeline
 from timeline.display.controls import show_controls
 from timeline.errors import TimelineError, needs
+from timeline.integrations.http_bounds import TOO_LONG, BoundedBodies
+from timeline.integrations.loopback import OnlyLocal, loopback_hosts
 from timeline.integrations.mcp.answers import (
     Answer,
     ConversationsAnswer,
@@ -30,7 +32,7 @@ from timeline.integrations.mcp.arguments import (
     RecordArguments,
     SearchArguments,
 )
-from timeline.integrations.mcp.bounds import TOO_LONG, BoundedBodies, BoundedLines, is_cut
+from timeline.integrations.mcp.bounds import BoundedLines, is_cut
 from timeline.integrations.mcp.damage import damage_of, line_of, request_id
 from timeline.integrations.mcp.marks import as_data
 from timeline.integrations.mcp.questions import Questions
@@ -286,7 +288,7 @@ async def serve_http(
     """
     server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True)
-    bounded = BoundedBodies(app, deadline)
+    bounded = BoundedBodies(OnlyLocal(app, loopback_hosts(listening.getsockname()[1])), deadline)
     await uvicorn.Server(uvicorn.Config(bounded, log_level="warning")).serve(sockets=[listening])
 
 

@@ -1,0 +1,88 @@
+"""`timeline inspect`: open a page on a database, on one conversation of it, or on a recording."""
+
+from __future__ import annotations
+
+import webbrowser
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from timeline import open_store
+from timeline.cli.database import reading
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import note
+from timeline.errors import InvalidArgument
+from timeline.importers import read_recording
+from timeline.portable import LogCopy, import_copy, read_copies
+from timeline.portable.recordings import import_recording
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from timeline.ports import EventStore
+
+
+class Options(NamedTuple):
+    """Where to serve, and who may ask, as typed; see `timeline.inspector.serving.Place`."""
+
+    host: str
+    port: int
+    token: str | None
+    certificate: str | None
+    key: str | None
+    behind_proxy: bool
+
+
+async def inspect(named: str | None, db: str, options: Options, *, browser: bool) -> None:
+    """Serve the inspector until the process is stopped, and open a browser on it.
+
+    Raises:
+        StoreError: the database does not exist, or cannot be read.
+        ConversationNotFound: there is no such conversation.
+        ImportFailed: the file is no recording.
+        UsageProblem: the address is in use, or not safe.
+        MissingExtra: the extra is not installed.
+    """
+    from timeline.inspector import serving  # noqa: PLC0415 - it needs the extra
+
+    place = serving.Place(**options._asdict())
+    async with _opened(named, db) as (store, shown):
+        page = f"#/conversations/{quote(shown, safe='')}" if shown else ""
+
+        def started(address: str, once: str) -> None:
+            note(f"the inspector is at {address}{page}")
+            note("Ctrl-C ends it")
+            if browser:
+                webbrowser.open(once + page)
+
+        try:
+            await serving.serve(store, place, started)
+        except InvalidArgument as unsafe:
+            raise UsageProblem(f"{unsafe.problem}.") from unsafe
+        except OSError as error:
+            raise UsageProblem(
+                f"{options.host}:{options.port}: {error.strerror}. Choose another port, or 0 for a free one."
+            ) from error
+
+
+@asynccontextmanager
+async def _opened(named: str | None, db: str) -> AsyncIterator[tuple[EventStore, str]]:
+    """Open what is to be looked at: a recording in memory, or the database; with the conversation to begin with."""
+    if named is not None and (file := Path(named)).exists():
+        async with open_store("memory://") as store:
+            yield store, await _imported(store, file)
+        return
+    async with reading(db) as store:
+        if named is not None:
+            await store.info(named)
+        yield store, named or ""
+
+
+async def _imported(store: EventStore, file: Path) -> str:
+    """Import a recording, or a file of `timeline export`; return the id of its first conversation."""
+    done = []
+    for found in read_copies(file) or read_recording(file):
+        into = import_copy(store, found) if isinstance(found, LogCopy) else import_recording(store, found)
+        done.append((await into).id)
+    return done[0]

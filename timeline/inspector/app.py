@@ -1,0 +1,263 @@
+"""The inspector as one ASGI application, which needs no lifespan and keeps nothing outside itself.
+
+A request is refused by where it comes from before anything else is looked at; then by who asks; then by its method.
+"""
+
+from __future__ import annotations
+
+import logging
+from hashlib import sha256
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import quote, unquote
+
+import anyio
+from pydantic import ValidationError
+
+from timeline.errors import InvalidArgument, TimelineError, needs
+from timeline.frozen import compact_json
+from timeline.inspector.openapi import openapi
+from timeline.inspector.pages import POLICY, page_files
+from timeline.inspector.problems import Refused, invalid, problem_of
+from timeline.inspector.reader import Reader
+from timeline.inspector.routes import ROUTES
+from timeline.inspector.shapes import Problem
+from timeline.integrations.http_bounds import BoundedBodies
+from timeline.integrations.loopback import foreign, is_loopback, loopback_hosts
+
+with needs("inspector"):
+    from starlette.requests import Request
+    from starlette.responses import RedirectResponse, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from timeline.frozen import Frozen
+    from timeline.inspector.routes import Route
+    from timeline.lab.prices import PriceTable
+    from timeline.ports import EventStore
+
+Auth: TypeAlias = "Callable[[Request], bool | Response | Awaitable[bool | Response]]"
+"""Decides who may ask: True lets a request in, a response is sent instead, such as a redirect to a login."""
+
+DEADLINE: Final = 30.0
+"""Seconds that an answer may take."""
+_SAFE: Final = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+}
+"""Headers of every answer; a page has a policy of its own."""
+_FOREVER: Final = "private, max-age=31536000, immutable"
+_REVALIDATE: Final = "private, no-cache"
+_LOG: Final = logging.getLogger(__name__)
+
+
+def inspector(
+    store: EventStore,
+    *,
+    auth: Auth | None = None,
+    hosts: Collection[str] = (),
+    prices: PriceTable | None = None,
+    deadline: float = DEADLINE,
+) -> ASGIApp:
+    """Return the inspector of a store: a page, and the JSON API below ``v1`` that it reads.
+
+    Mount it anywhere; its addresses are relative to that place. It only reads, so open the store with
+    ``readonly=True`` where nothing else needs it.
+
+    Args:
+        store: the store; it belongs to the event loop that the application runs in.
+        auth: decides who may ask. Without it only a server on loopback answers, under a loopback name.
+        hosts: Host headers that the server is asked under, such as ``["agents.example:8000"]``; with ``auth`` any, unless
+            given.
+        prices: what tokens cost; the packaged table unless given.
+        deadline: seconds that an answer may take.
+
+    Example:
+        ```python
+        from starlette.applications import Starlette
+
+        from timeline import open_store
+        from timeline.inspector import inspector
+
+        store = await open_store("memory://")
+        app = Starlette()
+        app.mount("/timeline", inspector(store))
+        ```
+    """
+    served = _Inspector(Reader(store, prices), auth, frozenset(host.lower() for host in hosts), deadline)
+    return BoundedBodies(served, deadline)
+
+
+class _Inspector:
+    """Answers requests about one store."""
+
+    def __init__(self, reader: Reader, auth: Auth | None, hosts: frozenset[str], deadline: float) -> None:
+        self._reader = reader
+        self._auth = auth
+        self._hosts = hosts
+        self._deadline = deadline
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Raises:
+            InvalidArgument: nothing decides who may ask, and others than this machine can.
+        """
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        self._check_open(scope)
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, _safely(send))
+
+    def _check_open(self, scope: Scope) -> None:
+        """Refuse to serve others than this machine without anything that decides who they are."""
+        address = (scope.get("server") or ("", None))[0]
+        if self._auth is None and not is_loopback(address):
+            problem = (
+                f"the server is reached at {address or 'an unknown address'}, which others can reach too. Pass auth="
+            )
+            raise InvalidArgument("auth", f"{problem}, or bind the server to 127.0.0.1")
+
+    async def _answer(self, request: Request) -> ASGIApp:
+        try:
+            if (response := await self._entering(request)) is not None:
+                return response
+            if request.method not in {"GET", "HEAD"}:
+                raise Refused(405, "method-not-allowed", "This address is only read: use GET.")
+            return await self._found(request)
+        except Refused as refusal:
+            return _problem(refusal.problem())
+        except ValidationError as error:
+            return _problem(invalid(error))
+        except TimelineError as error:
+            return _problem(problem_of(error))
+        except Exception:
+            _LOG.exception("the inspector failed to answer %s", request.url.path)
+            said = "This is a bug in timeline: please report it, with what the server's log says."
+            return _problem(Problem(type="fault", title="fault", status=500, detail=said))
+
+    async def _entering(self, request: Request) -> Response | None:
+        """Refuse a request from elsewhere, or let ``auth`` decide about it; None where it may be answered."""
+        hosts: frozenset[str] | None = self._hosts
+        if self._auth is None:
+            hosts = self._hosts | loopback_hosts((request.scope.get("server") or ("", None))[1] or 80)
+        if (problem := foreign(request.scope["headers"], hosts or None)) is not None:
+            raise Refused(403, "foreign-request", problem)
+        if self._auth is None:
+            return None
+        let_in = self._auth(request)
+        if isawaitable(let_in):
+            let_in = await let_in
+        if isinstance(let_in, Response):
+            return let_in
+        if let_in is not True:
+            cure = "Open the address that the server printed, with its token; scripts send it as Authorization: Bearer."
+            raise Refused(403, "not-let-in", f"Nothing shows that you may ask. {cure}")
+        return None
+
+    async def _found(self, request: Request) -> ASGIApp:
+        path = _path_below(request.scope)
+        if path is None:  # without a slash behind the place of mounting, relative addresses would miss it
+            last = quote(request.scope["path"].rstrip("/").rpartition("/")[2])
+            return RedirectResponse(f"./{last}/", status_code=307)
+        if (file := page_files().get(unquote(path))) is not None:
+            kept = {"Content-Security-Policy": file.policy, "Cache-Control": _REVALIDATE}
+            return _tagged(request, file.body, file.kind, file.tag, kept)
+        if path == "v1/openapi.json":
+            return _json(request, compact_json(openapi()).encode())
+        segments = [unquote(segment) for segment in path.split("/")]
+        for route in ROUTES:
+            if (given := route.match(segments)) is not None:
+                return await self._read(request, route, given)
+        raise Refused(404, "no-such-address", "There is nothing at this address; v1/openapi.json lists what there is.")
+
+    async def _read(self, request: Request, route: Route, given: dict[str, str]) -> Response:
+        asked = route.asks.model_validate({**_query(request, given), **given})
+        answer: Frozen | None = None
+        with anyio.move_on_after(self._deadline):
+            answer = await route.read(self._reader, asked)
+        if answer is None:
+            raise Refused(
+                408,
+                "deadline",
+                f"The answer took longer than {self._deadline:g} seconds and was given up. Ask for less: fewer rows, "
+                "one conversation, a shorter time.",
+            )
+        lasting = route.lasts(asked, answer)
+        return _json(request, answer.model_dump_json().encode(), _FOREVER if lasting else _REVALIDATE)
+
+
+def _safely(send: Send) -> Send:
+    """Return what sends a response with the headers that every answer has."""
+
+    async def safely(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in given}
+            message = {**message, "headers": [*given, *((n, v) for n, v in _SAFE.items() if n not in names)]}
+        await send(message)
+
+    return safely
+
+
+def _path_below(scope: Scope) -> str | None:
+    """Return the path below the place of mounting, still percent-encoded: an id may have a slash.
+
+    None where the slash behind that place is missing.
+    """
+    raw = scope.get("raw_path")
+    path = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
+    root = scope.get("root_path", "").rstrip("/")
+    for prefix in dict.fromkeys([quote(root), root]):
+        if prefix and path == prefix:
+            return None
+        if prefix and path.startswith(f"{prefix}/"):
+            return path[len(prefix) + 1 :]
+    return path.removeprefix("/")
+
+
+def _query(request: Request, given: dict[str, str]) -> dict[str, Any]:
+    """Return the parameters of the query.
+
+    Raises:
+        Refused: one is there twice, or is part of the path.
+    """
+    pairs = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
+    names = [name for name, _ in pairs]
+    if twice := next((name for name in names if names.count(name) > 1 or name in given), None):
+        raise Refused(400, "invalid-request", f"{twice!r} is given twice. Give it once.")
+    return dict(pairs)
+
+
+def _json(request: Request, body: bytes, keeping: str = _REVALIDATE) -> Response:
+    tag = f'"{sha256(body).hexdigest()[:32]}"'
+    return _tagged(request, body, "application/json", tag, {"Cache-Control": keeping})
+
+
+def _tagged(request: Request, body: bytes, kind: str, tag: str, headers: dict[str, str]) -> Response:
+    """Return a body with its tag, or only that it has not changed."""
+    headers = {**headers, "ETag": tag}
+    known = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    response = Response(body, media_type=kind, headers=headers)
+    if request.method == "HEAD":
+        response.body = b""
+    return response
+
+
+def _problem(problem: Problem) -> Response:
+    return Response(
+        problem.model_dump_json(),
+        status_code=problem.status,
+        media_type="application/problem+json",
+        headers={"Cache-Control": "no-store"},
+    )

@@ -1,0 +1,82 @@
+"""What a request may ask, as frozen models: the parts of its path and its query, with their bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from timeline.frozen import Frozen
+
+MOST_ROWS = 500
+MOST_CHARACTERS = 65_536
+Version: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
+Number: TypeAlias = Annotated[int, Field(ge=1, le=10**9)]
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=2_000)]
+Words: TypeAlias = Annotated[str, Field(max_length=1_000)]
+
+
+class AskedNothing(Frozen):
+    """A request without parameters."""
+
+
+class AskedConversations(Frozen):
+    """``query`` is a part of the id or the title; ``after`` is the ``next`` of the page before."""
+
+    query: Words = ""
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    after: Annotated[str, Field(max_length=4_000)] = ""
+
+
+class AskedConversation(Frozen):
+    """A conversation by its id."""
+
+    id: Name
+
+
+class AskedRows(AskedConversation):
+    """Events with ``after < version <= until``, with the states at version ``at``, the newest unless given."""
+
+    after: Version = 0
+    until: Version | None = None
+    at: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 200
+
+
+class AskedBlock(AskedConversation):
+    """A block by its path or address, from a character on.
+
+    ``checksum`` is that of its row: the answer to it never changes, so that a browser may keep it.
+    """
+
+    address: Name
+    offset: Version = 0
+    limit: Annotated[int, Field(ge=1, le=MOST_CHARACTERS)] = MOST_CHARACTERS
+    checksum: Annotated[str, Field(max_length=64)] = ""
+
+
+class AskedCalls(AskedConversation):
+    """Calls behind number ``after``."""
+
+    after: Version = 0
+    limit: Annotated[int, Field(ge=1, le=5_000)] = 1_000
+
+
+class AskedCall(AskedConversation):
+    """A model call by its number."""
+
+    n: Number
+
+
+class AskedContext(AskedCall):
+    """The wire format to show the context in; that of the call unless given."""
+
+    wire: Annotated[str, Field(max_length=40)] = ""
+
+
+class AskedBody(AskedCall):
+    """A piece of the body, from a character on; ``wire`` asks for another form of the same context."""
+
+    wire: Annotated[str, Field(max_length=40)] = ""
+    offset: Version = 0
+    limit: Annotated[int, Field(ge=1, le=MOST_CHARACTERS)] = MOST_CHARACTERS

@@ -1,0 +1,196 @@
+"""The log as rows with the state of each block at a version, and one block with its text piece by piece."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic_core import to_json
+
+from timeline.answers.about import about_event, text_of
+from timeline.blocks import ToolCall, ToolResult, instant_text
+from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, ModelCalled, appended_block
+from timeline.events.addresses import Address
+from timeline.events.other_payloads import CompactionFailed
+from timeline.fold.states import states_of
+from timeline.fold.window import tombstone
+from timeline.inspector.shapes import BlockText, LogRow, LogRows
+from timeline.log.blocks_by_name import find_readable
+from timeline.log.history import check_version, load_fold, reverted_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from timeline.blocks import Block
+    from timeline.events import Event
+    from timeline.fold.window import Item, State, Window
+    from timeline.inspector.asked import AskedBlock, AskedRows
+    from timeline.inspector.reader import Reader
+    from timeline.ports import EventStore
+
+MOST_TEXT: Final = 200
+"""Characters of a block's text in a row."""
+MOST_FIELD: Final = 16_384
+"""Bytes of a further field of a block, as JSON; of a larger one only the size is answered."""
+
+
+async def list_rows(reader: Reader, asked: AskedRows) -> LogRows:
+    """List events with the states of their blocks at a version.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: it does not have that version.
+    """
+    store, id_ = reader.store, asked.id
+    info = await store.info(id_)
+    at = info.version if asked.at is None else asked.at
+    await check_version(store, id_, at)
+    until = min(at, asked.until) if asked.until is not None else at
+    states = await States.at(reader, id_, at if at < info.version else None)
+    reasons = await redactions(store, id_)
+    rows: list[LogRow] = []
+    more = False
+    async for event in store.read(id_, after=asked.after, until=until, page=asked.limit + 1):
+        if len(rows) == asked.limit:
+            more = True
+            break
+        rows.append(_row(event, states, reasons))
+    return LogRows(
+        conversation=id_,
+        at=at,
+        version=info.version,
+        first_version=info.first_version,
+        rows=tuple(rows),
+        next=rows[-1].version if more else None,
+    )
+
+
+class States:
+    """The states of the blocks of a conversation at one version."""
+
+    def __init__(self, window: Window, taken_back: set[int]) -> None:
+        self.window = window
+        self._of = states_of(window, taken_back)
+        self._live = {item.version: item for item in window.items}
+
+    @classmethod
+    async def at(cls, reader: Reader, conversation: str, version: int | None) -> States:
+        """Fold a conversation at a past version; at its newest one unless that is given.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            HistoryUnavailable: it does not have that version.
+        """
+        store = reader.store
+        fold = await (load_fold(store, conversation) if version is None else reader.moments.fold(conversation, version))
+        return cls(fold.window, await reverted_versions(store, conversation, version))
+
+    def of(self, version: int) -> tuple[State | None, int | None]:
+        """Return the state of a block, and the version of the summary that covers it."""
+        return self._of(version)
+
+    def live(self, version: int) -> Item | None:
+        """Return the live item of a block."""
+        return self._live.get(version)
+
+
+async def redactions(store: EventStore, conversation: str) -> dict[int, str]:
+    """Return the versions of all redacted blocks, each with the recorded reason."""
+    return {
+        event.payload.version: event.payload.reason
+        async for event in store.read(conversation, types=["block.redacted"])
+        if isinstance(event.payload, BlockRedacted) and event.payload.version
+    }
+
+
+def _row(event: Event, states: States, reasons: Mapping[int, str]) -> LogRow:
+    payload = event.payload
+    block = appended_block(payload)
+    duration = payload.duration if isinstance(payload, CompactionCompleted | CompactionFailed | ModelCalled) else None
+    at = instant_text(event.at)
+    if block is None:
+        return LogRow(
+            version=event.version,
+            at=at,
+            checksum=event.checksum,
+            type=event.type,
+            duration=duration,
+            text=about_event(payload)[:MOST_TEXT],
+        )
+    if event.version in reasons:
+        block = tombstone(block, reasons[event.version])
+    state, covered_by = states.of(event.version)
+    item = states.live(event.version)
+    text = text_of(block)
+    tokens = payload.tokens if isinstance(payload, BlockAppended | CompactionCompleted) else None
+    return LogRow(
+        version=event.version,
+        at=at,
+        checksum=event.checksum,
+        type=block.type,
+        path=block.path,
+        address=str(Address(event.version)),
+        state=state,
+        covered_by=covered_by,
+        role=block.author,
+        turn_id=block.turn_id,
+        response_id=block.response_id,
+        call_id=block.call_id,
+        tool=block.name if isinstance(block, ToolCall | ToolResult) else None,
+        failed=isinstance(block, ToolResult) and block.is_error,
+        tokens=tokens,
+        shown_tokens=0 if item is None else item.shown_tokens,
+        duration=duration,
+        unsaid=payload.unsaid if isinstance(payload, CompactionCompleted) else (),
+        text=text[:MOST_TEXT],
+        left_out=max(0, len(text) - MOST_TEXT),
+    )
+
+
+async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
+    """Return a piece of a block's text, and its other fields.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        BlockNotFound: it has no such block.
+        HistoryUnavailable: the block was scavenged.
+    """
+    store = reader.store
+    found = await find_readable(store, asked.id, asked.address)
+    event, block = found.event, found.block
+    reasons = await redactions(store, found.conversation)
+    if event.version in reasons:
+        block = tombstone(block, reasons[event.version])
+    text = text_of(block)
+    piece = text[asked.offset : asked.offset + asked.limit]
+    end = asked.offset + len(piece)
+    fields, left_out = _fields(block)
+    return BlockText(
+        conversation=found.conversation,
+        version=event.version,
+        at=instant_text(event.at),
+        checksum=event.checksum,
+        address=str(Address(event.version)),
+        path=block.path,
+        type=block.type,
+        text=piece,
+        offset=asked.offset,
+        length=len(text),
+        next=end if piece and end < len(text) else None,
+        block=fields,
+        left_out=left_out,
+    )
+
+
+def _fields(block: Block) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return the stored fields of a block besides its text, and the sizes of those that are too large."""
+    kept: dict[str, Any] = {}
+    left_out: dict[str, int] = {}
+    for name, value in block.dump().items():
+        if name == "text":
+            continue
+        size = len(to_json(value))
+        if size > MOST_FIELD:
+            left_out[name] = size
+        else:
+            kept[name] = value
+    return kept, left_out

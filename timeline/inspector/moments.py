@@ -1,0 +1,172 @@
+"""The fold of a conversation at any version, from the nearest keyframe before it.
+
+A keyframe holds the live items of a version without their texts, and the small state beside them. The first question
+about the past reads the log once and sets a keyframe each so many versions; any later one folds the events behind the
+nearest keyframe only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import anyio
+
+from timeline.blocks import CONTINUES_KEY, IN_TAIL, ToolCall
+from timeline.errors import HistoryUnavailable
+from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted
+from timeline.fold.fold import Fold
+from timeline.log.history import base_fold, check_version, reverted_versions
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.events import Payload
+    from timeline.fold.state import FoldState
+    from timeline.fold.turns import Turns
+    from timeline.fold.window import Item
+    from timeline.ports import EventStore
+
+EVERY: Final = 500
+"""Versions between two keyframes."""
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Memory that all keyframes may take, as it is estimated."""
+_ITEM_BYTES: Final = 1_500
+"""A live item with its block, without the text: measured at 1.2 to 1.4 KB."""
+_REFERENCE_BYTES: Final = 8
+
+
+class _Keyframe(NamedTuple):
+    version: int
+    at: datetime | None
+    taken_back: frozenset[int]
+    items: tuple[Item, ...]
+    turns: Turns
+    summaries: tuple[CompactionCompleted, ...]
+    state: FoldState
+
+
+@dataclass(slots=True)
+class _Film:
+    """The keyframes of one conversation, by version, and how far they reach."""
+
+    first_version: int
+    reach: int = 0
+    frames: list[_Keyframe] = field(default_factory=list)
+    blocks: int = 0
+    turning: anyio.Lock = field(default_factory=anyio.Lock)
+
+    @property
+    def bytes(self) -> int:
+        """The memory that they take: each block once, and a reference for each item of each keyframe."""
+        return self.blocks * _ITEM_BYTES + sum(len(frame.items) for frame in self.frames) * _REFERENCE_BYTES
+
+
+class Moments:
+    """The folds of a store's conversations at past versions.
+
+    Args:
+        store: holds the conversations.
+        every: versions between two keyframes.
+        most_bytes: memory that keyframes may take; beyond it, those of the conversation that was asked for the longest
+            ago are dropped.
+    """
+
+    def __init__(self, store: EventStore, *, every: int = EVERY, most_bytes: int = MOST_BYTES) -> None:
+        self._store = store
+        self._every = every
+        self._most_bytes = most_bytes
+        self._films: OrderedDict[str, _Film] = OrderedDict()
+
+    async def fold(self, conversation: str, version: int) -> Fold:
+        """Return the fold of a conversation at a version; the texts of its blocks are left out.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            HistoryUnavailable: it has no such version, or that was scavenged.
+        """
+        await check_version(self._store, conversation, version)
+        info = await self._store.info(conversation)
+        film = self._films.pop(conversation, None)
+        if film is None or film.first_version != info.first_version or film.reach > info.version:
+            film = _Film(info.first_version)
+        self._films[conversation] = film
+        taken_back = frozenset(await reverted_versions(self._store, conversation, version))
+        async with film.turning:
+            fold = await self._nearest(conversation, film, version, taken_back)
+            await self._run(conversation, film, fold, version, taken_back)
+        self._forget()
+        return fold
+
+    async def _nearest(self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]) -> Fold:
+        """Return the fold of the newest keyframe that is on the way to a version."""
+        place = bisect_right(film.frames, version, key=lambda frame: frame.version)
+        for frame in reversed(film.frames[:place]):
+            if frame.taken_back == frozenset(v for v in taken_back if v <= frame.version):
+                fold = Fold(conversation, taken_back)
+                turns = frame.turns.copy()
+                fold.resume(frame.version, items=frame.items, turns=turns, summaries=frame.summaries, state=frame.state)
+                fold.at = frame.at
+                return fold
+        return await base_fold(self._store, conversation, until=version, without=taken_back)
+
+    async def _run(self, conversation: str, film: _Film, fold: Fold, version: int, taken_back: frozenset[int]) -> None:
+        """Fold up to a version, and set the keyframes that are missing on the way."""
+        known = {(frame.version, frame.taken_back) for frame in film.frames}
+        async for event in self._store.read(conversation, after=fold.version, until=version):
+            if event.version != fold.version + 1:
+                raise await self._gone(conversation, version)
+            fold.apply(event.version, event.at, lightened(event.payload))
+            film.blocks += isinstance(event.payload, BlockAppended) and event.version > film.reach
+            film.reach = max(film.reach, event.version)
+            if event.version % self._every == 0:
+                seen = frozenset(v for v in taken_back if v <= event.version)
+                if (event.version, seen) not in known:
+                    film.frames.append(_keyframe(fold, seen))
+        film.frames.sort(key=lambda frame: frame.version)
+        if fold.version != version:
+            raise await self._gone(conversation, version)
+
+    async def _gone(self, conversation: str, version: int) -> HistoryUnavailable:
+        info = await self._store.info(conversation)
+        return HistoryUnavailable(
+            conversation, version, info.first_version, info.version, scavenged=version < info.first_version
+        )
+
+    def _forget(self) -> None:
+        while len(self._films) > 1 and sum(film.bytes for film in self._films.values()) > self._most_bytes:
+            self._films.popitem(last=False)
+        for film in self._films.values():
+            while film.bytes > self._most_bytes and len(film.frames) > 1:
+                del film.frames[1::2]
+
+
+def _keyframe(fold: Fold, taken_back: frozenset[int]) -> _Keyframe:
+    window = fold.window
+    return _Keyframe(fold.version, fold.at, taken_back, fold.stored, fold.turns.copy(), window.summaries, window.state)
+
+
+def lightened(payload: Payload) -> Payload:
+    """Return a payload without the texts that it would keep in memory; what a fold decides by stays."""
+    match payload:
+        case BlockAppended():
+            return payload.model_copy(update={"block": _light(payload.block)})
+        case CompactionCompleted():
+            light = {"block": _light(payload.block), "parts": type(payload.parts)(), "digest": type(payload.digest)()}
+            return payload.model_copy(update=light)
+        case BlocksHidden():
+            blocks = tuple(one.model_copy(update={"text": "", "arguments": None}) for one in payload.blocks)
+            return payload.model_copy(update={"blocks": blocks})
+        case _:
+            return payload
+
+
+def _light(block: Block) -> Block:
+    marks = {key: block.meta[key] for key in (CONTINUES_KEY, IN_TAIL) if key in block.meta}
+    kept: dict[str, object] = {"text": "", "data": None, "meta": marks}
+    if isinstance(block, ToolCall):
+        kept["arguments"] = {}
+    return block.model_copy(update=kept)

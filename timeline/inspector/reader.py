@@ -1,0 +1,53 @@
+"""A store as the inspector reads it, with what it keeps between requests.
+
+What is kept is named by the version of its conversation: whatever is appended, also an undo or a redaction, makes it
+anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from timeline.audit.calls import read_call
+from timeline.inspector.moments import Moments
+from timeline.inspector.tally import Tallies
+from timeline.lab.prices import read_prices
+
+if TYPE_CHECKING:
+    from timeline.audit.calls import Call
+    from timeline.lab.prices import PriceTable
+    from timeline.ports import EventStore
+
+_MOST_CALLS: Final = 8
+"""Calls that are kept: the pieces of one body are asked for one after the other."""
+
+
+class Reader:
+    """A store, its conversations' figures, and their folds at past versions.
+
+    Args:
+        store: the store; nothing is written to it.
+        prices: what tokens cost; the packaged table unless given.
+    """
+
+    def __init__(self, store: EventStore, prices: PriceTable | None = None) -> None:
+        self.store = store
+        self.prices = read_prices() if prices is None else prices
+        self.tallies = Tallies(store, self.prices)
+        self.moments = Moments(store)
+        self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
+
+    async def call(self, conversation: str, number: int) -> Call:
+        """Return a model call, built again from the log.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            CallNotFound: it has no such call.
+        """
+        key = (conversation, (await self.store.info(conversation)).version, number)
+        call = self._calls.pop(key, None) or await read_call(self.store, conversation, number)
+        self._calls[key] = call
+        while len(self._calls) > _MOST_CALLS:
+            self._calls.popitem(last=False)
+        return call

@@ -1,0 +1,108 @@
+"""Serve the inspector by itself, until the process is stopped."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from timeline.errors import InvalidArgument, needs
+from timeline.inspector.app import inspector
+from timeline.inspector.doors import TokenDoor
+from timeline.integrations.loopback import is_loopback, loopback_hosts
+
+with needs("inspector"):
+    import uvicorn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from timeline.ports import EventStore
+
+_BACKLOG: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to serve, and who may ask.
+
+    Attributes:
+        host: the address to bind; a name of this machine's loopback unless others are to reach it.
+        port: 0 for a free one.
+        token: the token that lets in; a random one unless given.
+        certificate: file of the TLS certificate, and ``key`` of its key.
+        behind_proxy: a proxy in front ends TLS, and names the host that it is asked under.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    behind_proxy: bool = False
+
+    @property
+    def secure(self) -> bool:
+        """Whether what is sent is encrypted on its way."""
+        return self.certificate is not None or self.behind_proxy
+
+    def check(self) -> None:
+        """Refuse to let others than this machine ask without a token of theirs, or over a line that others read.
+
+        Raises:
+            InvalidArgument: the place is not safe.
+        """
+        if is_loopback(self.host):
+            return
+        if self.token is None:
+            raise InvalidArgument("host", f"{self.host} can be reached by others: choose a token for them (--token)")
+        if not self.secure:
+            cure = "serve over TLS (--certificate and --key), or behind a proxy that does (--behind-proxy)"
+            raise InvalidArgument(
+                "host", f"{self.host} can be reached by others, and anybody in between reads it: {cure}"
+            )
+
+
+async def serve(store: EventStore, place: Place, on_start: Callable[[str, str], None]) -> None:
+    """Serve the inspector of a store until the process is stopped.
+
+    Args:
+        store: what is looked at.
+        place: where, and for whom.
+        on_start: called once requests are answered, with the address for people, and one that lets in a single browser.
+
+    Raises:
+        InvalidArgument: the place is not safe.
+        OSError: the address is in use, or not allowed.
+    """
+    place.check()
+    with _listening(place) as listening:
+        port = listening.getsockname()[1]
+        door = TokenDoor(port, place.token, secure=place.secure)
+        hosts = loopback_hosts(port) if is_loopback(place.host) and not place.behind_proxy else ()
+        app = inspector(store, auth=door, hosts=hosts)
+        scheme = "https" if place.certificate else "http"
+        name = f"[{place.host}]" if ":" in place.host else place.host
+        base = f"{scheme}://{name}:{port}/"
+        config = uvicorn.Config(
+            app,
+            log_level=logging.WARNING,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=place.behind_proxy,
+            ssl_certfile=place.certificate,
+            ssl_keyfile=place.key,
+            timeout_graceful_shutdown=2,
+        )
+        on_start(f"{base}?token={door.token}", f"{base}?token={door.once()}")
+        await uvicorn.Server(config).serve(sockets=[listening])
+
+
+@contextmanager
+def _listening(place: Place) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    with socket.create_server((place.host, place.port), family=family, backlog=_BACKLOG) as listening:
+        yield listening

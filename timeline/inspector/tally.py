@@ -1,0 +1,196 @@
+"""The figures of a conversation that its row shows, taken up from the log as it grows: no fold, no text."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from timeline.audit.replay import recorded_policy
+from timeline.events import (
+    BlockAppended,
+    BlocksHidden,
+    CompactionCompleted,
+    CompactionReverted,
+    ContextRendered,
+    ConversationOpened,
+    ModelCalled,
+    PolicyChanged,
+    appended_block,
+)
+from timeline.events.other_payloads import CompactionFailed
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.events import Event, PolicyOrigin
+    from timeline.lab.prices import PriceTable
+    from timeline.ports import ConversationInfo, EventStore
+    from timeline.usage import Usage
+
+TYPES: Final = (
+    "blocks.hidden",
+    "compaction.completed",
+    "compaction.failed",
+    "compaction.reverted",
+    "context.rendered",
+    "conversation.opened",
+    "model.called",
+    "policy.changed",
+)
+_MOST: Final = 5_000
+"""Conversations whose figures are kept."""
+_TURN: Final = re.compile(r"turn_(\d{1,9})")
+_TAIL: Final = 50
+"""Events at the end of a log that are looked at for its newest turn."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """The figures of a conversation up to a version.
+
+    Attributes:
+        version: the last version that is in the figures; ``first_version`` that of the log at that time.
+        policy: hash of the policy in force, and its origin.
+        calls: the number of recorded calls; ``newest_call`` is the version of the newest one.
+        cost: of calls and summaries, in US dollars; ``unpriced`` are models without a price.
+        sent: what the newest request sent, and its answer; None before the first.
+        grown: what was appended behind that request.
+        limit: of the newest recorded context.
+        compactions: versions of completed compactions that are in force, each with its time.
+        setback: the newest compaction that failed or was refused since the last one that did not, and its version.
+        held: version of an undo behind which no automatic compaction follows.
+        failed: the newest call, if it failed, as its version and its error.
+    """
+
+    version: int = 0
+    first_version: int = 1
+    policy: str | None = None
+    origin: PolicyOrigin | None = None
+    calls: int = 0
+    newest_call: int | None = None
+    model: str = ""
+    cost: float = 0.0
+    unpriced: set[str] = field(default_factory=set)
+    sent: int | None = None
+    grown: int = 0
+    limit: int | None = None
+    compactions: dict[int, datetime] = field(default_factory=dict)
+    setback: tuple[int, str, str] | None = None
+    held: int | None = None
+    failed: tuple[int, str] | None = None
+    rendered: int | None = None
+    turns: int | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """What the next request would send, as far as the log says."""
+        return None if self.sent is None else max(0, self.sent + self.grown)
+
+    def take(self, event: Event, prices: PriceTable) -> None:
+        """Take up the next event."""
+        payload = event.payload
+        match payload:
+            case ConversationOpened() | PolicyChanged():
+                if payload.policy is not None:
+                    self.policy, self.origin, self.held = payload.policy, payload.origin, None
+            case ModelCalled():
+                self._called(event.version, payload, prices)
+            case ContextRendered():
+                self.sent, self.grown, self.rendered = payload.total or payload.tokens, 0, event.version
+                self.limit = payload.limit or self.limit
+            case CompactionCompleted():
+                self.compactions[event.version] = event.at
+                self.setback = None
+                self.held = None if payload.reason in {"forced", "refused"} else self.held
+                self.grown += payload.after_tokens - payload.before_tokens
+                if payload.written_by.usage is not None:
+                    self._pay(payload.written_by.model or "", payload.written_by.usage, prices)
+            case CompactionReverted():
+                self.held = event.version
+                for version in payload.versions:
+                    self.compactions.pop(version, None)
+            case CompactionFailed():
+                self.setback = (event.version, payload.reason, payload.detail)
+            case BlocksHidden():
+                self.grown -= payload.pruned.saved_tokens if payload.pruned is not None else 0
+            case _:
+                pass
+
+    def _called(self, version: int, called: ModelCalled, prices: PriceTable) -> None:
+        self.calls += 1
+        self.newest_call, self.model = version, called.model or self.model
+        ended = called.finish_reason == "error" or called.error
+        self.failed = (version, called.error) if ended else None
+        self._pay(called.model, called.usage, prices)
+        if called.answers is None and called.usage.sent_tokens:
+            self.sent, self.grown, self.rendered = called.usage.sent_tokens, 0, version
+
+    def _pay(self, model: str, usage: Usage, prices: PriceTable) -> None:
+        if (cost := cost_of(model, usage, prices)) is None:
+            self.unpriced.add(model)
+        else:
+            self.cost += cost
+
+
+def cost_of(model: str, usage: Usage | None, prices: PriceTable) -> float | None:
+    """Return the price of a call in US dollars; None where the model has no known price, 0 without any usage."""
+    if usage is None or not (usage.sent_tokens or usage.output_tokens):
+        return 0.0
+    price = prices.price_of(model)
+    if not price.known:
+        return None
+    written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
+    units = price.units(
+        read=usage.cache_read_tokens,
+        written=written,
+        written_long=usage.cache_write_1h_tokens,
+        uncached=usage.input_tokens,
+        output=usage.output_tokens,
+    )
+    return price.money(units)
+
+
+class Tallies:
+    """The figures of the conversations of a store, those that were asked for last."""
+
+    def __init__(self, store: EventStore, prices: PriceTable) -> None:
+        self._store = store
+        self._prices = prices
+        self._kept: OrderedDict[str, Tally] = OrderedDict()
+
+    async def of(self, info: ConversationInfo) -> Tally:
+        """Return the figures of a conversation as of its newest event.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        tally = self._kept.pop(info.id, None)
+        if tally is None or tally.first_version != info.first_version or tally.version > info.version:
+            tally = Tally(first_version=info.first_version)
+        if tally.version < info.version:
+            await self._read(info, tally)
+        self._kept[info.id] = tally
+        while len(self._kept) > _MOST:
+            self._kept.popitem(last=False)
+        return tally
+
+    async def _read(self, info: ConversationInfo, tally: Tally) -> None:
+        """Take up the events behind a tally, up to the version that the conversation had when it was asked for."""
+        store, since, until = self._store, tally.version, info.version
+        if since == 0:
+            tally.calls = (await store.scavenged(info.id)).get("model.called", 0)
+        async for event in store.read(info.id, after=since, until=until, types=TYPES):
+            tally.take(event, self._prices)
+        if tally.limit is None and (policy := await recorded_policy(store, tally.policy)) is not None:
+            tally.limit = policy.max_tokens
+        behind = max(since, tally.rendered or 0)
+        if tally.sent is not None:
+            async for event in store.read(info.id, after=behind, until=until, types=["block.appended"]):
+                tally.grown += event.payload.tokens if isinstance(event.payload, BlockAppended) else 0
+        async for event in store.read(info.id, after=max(since, until - _TAIL), until=until):
+            block = appended_block(event.payload)
+            if block is not None and (number := _TURN.fullmatch(block.turn_id)) is not None:
+                tally.turns = max(tally.turns or 0, int(number[1]))
+        tally.version = until
