@@ -65,7 +65,7 @@ export class Rows {
     this.asked.set(key, stop);
     const until = (number + 1) * PAGE;
     try {
-      const found = await source.now.get(pathOf(this.conversation, "blocks"), { after: number * PAGE, until, at: this.at, limit: PAGE, seen: this.version }, stop.signal);
+      const found = await source.now.get(pathOf(this.conversation, "blocks"), { after: number * PAGE, until, at: this.at, limit: PAGE, _seen: this.version }, stop.signal);
       if (stop.signal.aborted) return;
       const page = new Map(found.rows.map((/** @type {any} */ row) => [row.version, row]));
       this.pages.set(key, page);

@@ -27,9 +27,9 @@ export const reachable = signal(true);
 /** Counts the returns of the server, so that what failed meanwhile is asked for again. */
 export const returns = signal(0);
 
-/** @param {Given} given */
+/** Write what is asked. A name with `_` in front is not sent: it makes the same question a new one. @param {Given} given */
 function queryOf(given) {
-  const kept = Object.entries(given).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const kept = Object.entries(given).filter(([name, value]) => !name.startsWith("_") && value !== null && value !== undefined && value !== "");
   const query = new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString();
   return query && `?${query}`;
 }

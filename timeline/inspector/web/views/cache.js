@@ -12,7 +12,7 @@ const STEP = 100;
 export function CacheLane({ id, row, at, points }) {
   const [most, setMost] = useState(STEP);
   const until = points.filter((point) => point.version <= at).length;
-  const found = useLoaded(pathOf(id, "calls"), { after: Math.max(0, (points[until - 1]?.n ?? until) - most), limit: most, seen: row.version }, id, 80);
+  const found = useLoaded(pathOf(id, "calls"), { after: Math.max(0, (points[until - 1]?.n ?? until) - most), limit: most, _seen: row.version }, id, 80);
   return html`<${Shown} answer=${found} of="The calls" lines=${8}>${(/** @type {any} */ data) => {
     const rows = data.calls.map((/** @type {any} */ call, /** @type {number} */ place) => ({ ...call, cost: data.costs?.[place] ?? null })).filter((/** @type {any} */ call) => call.version <= at);
     if (!rows.length) return html`<${Empty} title="No call was recorded up to this version"><p>What a call read from the cache is in the usage that its provider reports; timeline.record takes it.</p><//>`;

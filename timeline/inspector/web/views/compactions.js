@@ -11,7 +11,7 @@ import { shellWord } from "../pure/format.js";
 
 /** @param {{ id: string, row: any, given: Record<string, string>, at: number }} props */
 export function Compactions({ id, row, given, at }) {
-  const found = useLoaded(pathOf(id, "compactions"), { seen: row.version }, id);
+  const found = useLoaded(pathOf(id, "compactions"), { _seen: row.version }, id);
   return html`<${Shown} answer=${found} of="The compactions" lines=${6}>${(/** @type {any} */ data) => {
     const cards = data.compactions;
     if (!cards.length && !(data.failures ?? []).length) {

@@ -40,8 +40,8 @@ const FRESH = 3000;
 /** @param {{ id: string }} props */
 export function Conversation({ id }) {
   const [grown, setGrown] = useState(0);
-  const found = useLoaded(pathOf(id), { seen: grown || null }, id);
-  const chart = useLoaded(pathOf(id, "chart"), { seen: grown || null }, id);
+  const found = useLoaded(pathOf(id), { _seen: grown || null }, id);
+  const chart = useLoaded(pathOf(id, "chart"), { _seen: grown || null }, id);
   useGrowth(id, found.data?.conversation.version ?? 0, setGrown);
   useEffect(() => {
     document.title = found.data ? `${brief(found.data.conversation.title || id, 60)} · timeline` : "timeline";

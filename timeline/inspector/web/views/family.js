@@ -9,7 +9,7 @@ import { ForkFrom } from "./fork.js";
 
 /** @param {{ id: string, row: any, at: number }} props */
 export function Family({ id, row, at }) {
-  const found = useLoaded(pathOf(id, "family"), { seen: row.version }, id);
+  const found = useLoaded(pathOf(id, "family"), { _seen: row.version }, id);
   return html`<${Shown} answer=${found} of="The family" lines=${5}>${(/** @type {any} */ data) => {
     const members = data.family ?? data.members ?? [];
     return html`<div class="family">
