@@ -73,8 +73,8 @@ def inspector(
     Args:
         store: the store; it belongs to the event loop that the application runs in.
         auth: decides who may ask. Without it only a server on loopback answers, under a loopback name.
-        hosts: Host headers that the server is asked under, such as ``["agents.example:8000"]``; with ``auth`` any, unless
-            given.
+        hosts: Host headers that the server is asked under, such as ``["agents.example:8000"]``; with ``auth`` any,
+            unless given.
         prices: what tokens cost; the packaged table unless given.
         deadline: seconds that an answer may take.
 
@@ -128,18 +128,14 @@ class _Inspector:
 
     async def _answer(self, request: Request) -> ASGIApp:
         try:
-            if (response := await self._entering(request)) is not None:
-                return response
-            if request.method not in {"GET", "HEAD"}:
-                raise Refused(405, "method-not-allowed", "This address is only read: use GET.")
-            return await self._found(request)
+            return await self._entering(request) or await self._found(request)
         except Refused as refusal:
             return _problem(refusal.problem())
         except ValidationError as error:
             return _problem(invalid(error))
         except TimelineError as error:
             return _problem(problem_of(error))
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, the reader gets an answer, and the log of the server the traceback
             _LOG.exception("the inspector failed to answer %s", request.url.path)
             said = "This is a bug in timeline: please report it, with what the server's log says."
             return _problem(Problem(type="fault", title="fault", status=500, detail=said))
@@ -164,6 +160,8 @@ class _Inspector:
         return None
 
     async def _found(self, request: Request) -> ASGIApp:
+        if request.method not in {"GET", "HEAD"}:
+            raise Refused(405, "method-not-allowed", "This address is only read: use GET.")
         path = _path_below(request.scope)
         if path is None:  # without a slash behind the place of mounting, relative addresses would miss it
             last = quote(request.scope["path"].rstrip("/").rpartition("/")[2])

@@ -80,3 +80,71 @@ class AskedBody(AskedCall):
     wire: Annotated[str, Field(max_length=40)] = ""
     offset: Version = 0
     limit: Annotated[int, Field(ge=1, le=MOST_CHARACTERS)] = MOST_CHARACTERS
+
+
+class AskedState(AskedConversation):
+    """A conversation at a version, the newest unless given."""
+
+    at: Annotated[int, Field(ge=1, le=2**53)] | None = None
+
+
+class AskedWhy(AskedConversation):
+    """Why the block of a path or address is shown as it is: at a version, or in the context of a call."""
+
+    block: Name
+    at: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    call: Number | None = None
+
+
+class AskedCompaction(AskedConversation):
+    """A compaction by the version of its event: numbers are given again after an undo."""
+
+    version: Annotated[int, Field(ge=1, le=2**53)]
+
+
+class AskedChart(AskedConversation):
+    """Calls behind number ``after``."""
+
+    after: Version = 0
+    limit: Annotated[int, Field(ge=1, le=5_000)] = 2_000
+
+
+class AskedDifference(AskedConversation):
+    """Two recorded contexts (``#3``, ``call:84``, a version, ``last~1``), or the addresses of two summaries."""
+
+    a: Name = "last~1"
+    b: Name = "last"
+    wire: Annotated[str, Field(max_length=40)] = "anthropic"
+
+
+class AskedWhatIf(AskedConversation):
+    """A policy by its name, and the limit; both as in the log unless given."""
+
+    policy: Annotated[str, Field(max_length=100)] = ""
+    limit: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+
+
+class AskedSearch(Frozen):
+    """Words, in one conversation or all, of blocks of some types (comma between them), in a time."""
+
+    query: Annotated[str, Field(min_length=1, max_length=1_000)]
+    conversation: Name | None = None
+    types: Words = ""
+    since: Annotated[str, Field(max_length=40)] | None = None
+    until: Annotated[str, Field(max_length=40)] | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 20
+
+
+class AskedDigests(Frozen):
+    """Filters of compactions, as `timeline digests` takes them; ``file`` is a glob of whole paths."""
+
+    conversation: Name | None = None
+    file: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    tool: Name | None = None
+    command: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    error: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    failed: bool = False
+    reverted: bool = False
+    since: Annotated[str, Field(max_length=40)] | None = None
+    until: Annotated[str, Field(max_length=40)] | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50

@@ -5,16 +5,89 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.blocks import instant_text
+from timeline.errors import BlockNotFound
 from timeline.events import CompactionCompleted, CompactionReverted, appended_block
 from timeline.events.addresses import Address
-from timeline.inspector.shapes import CompactionRow
+from timeline.events.other_payloads import CompactionFailed
+from timeline.inspector.asked import MOST_CHARACTERS
+from timeline.inspector.shapes import Compaction, CompactionRow, Compactions, FailureRow
 from timeline.inspector.tally import cost_of
 
 if TYPE_CHECKING:
     from timeline.events import Event
+    from timeline.inspector.asked import AskedCompaction, AskedConversation
     from timeline.inspector.reader import Reader
 
 _TYPES = ("compaction.completed", "compaction.reverted")
+
+
+async def list_compactions(reader: Reader, asked: AskedConversation) -> Compactions:
+    """List the compactions of a conversation, and those that were refused or failed.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    rows, failures = await compaction_rows(reader, asked.id), await _failures(reader, asked.id)
+    return Compactions(conversation=asked.id, compactions=tuple(rows), failures=tuple(failures))
+
+
+async def show_compaction(reader: Reader, asked: AskedCompaction) -> Compaction:
+    """Return a compaction with its summary, the digest of what it covered, and what failed before it.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        BlockNotFound: it has no compaction of that version.
+    """
+    rows = await compaction_rows(reader, asked.id)
+    versions = [row.version for row in rows]
+    if asked.version not in versions:
+        near = [str(Address(v)) for v in sorted(versions, key=lambda v: abs(v - asked.version))[:3]]
+        raise BlockNotFound(asked.id, str(Address(asked.version)), near, problem="it is no compaction")
+    place = versions.index(asked.version)
+    [event] = await reader.store.read_versions(asked.id, [asked.version])
+    made = event.payload
+    if not isinstance(made, CompactionCompleted):  # overwritten in the meantime by a later version of the library
+        raise BlockNotFound(asked.id, str(Address(asked.version)), problem="it is no compaction any more")
+    since = versions[place - 1] if place else 0
+    return Compaction(
+        conversation=asked.id,
+        compaction=rows[place],
+        text=made.block.text[:MOST_CHARACTERS],
+        left_out=max(0, len(made.block.text) - MOST_CHARACTERS),
+        history=made.parts.history[:MOST_CHARACTERS],
+        turn_prefix=made.parts.turn_prefix[:MOST_CHARACTERS],
+        digest=made.digest.dump(),
+        chain=_chain(rows, asked.version),
+        next=versions[place + 1] if place + 1 < len(versions) else None,
+        failures=tuple(one for one in await _failures(reader, asked.id) if since < one.version < asked.version),
+        written_by=made.written_by.model_dump(mode="json"),
+    )
+
+
+def _chain(rows: list[CompactionRow], version: int) -> tuple[int, ...]:
+    """Return the versions of the compactions that led to one, that one last."""
+    by_version = {row.version: row for row in rows}
+    found, waiting = set[int](), [version]
+    while waiting:
+        one = waiting.pop()
+        if one in by_version and one not in found:
+            found.add(one)
+            waiting += by_version[one].covers["summaries"]
+    return tuple(sorted(found))
+
+
+async def _failures(reader: Reader, conversation: str) -> list[FailureRow]:
+    return [
+        FailureRow(
+            version=event.version,
+            at=instant_text(event.at),
+            reason=event.payload.reason,
+            detail=event.payload.detail,
+            duration=event.payload.duration,
+        )
+        async for event in reader.store.read(conversation, types=["compaction.failed"])
+        if isinstance(event.payload, CompactionFailed)
+    ]
 
 
 async def compaction_rows(reader: Reader, conversation: str) -> list[CompactionRow]:
@@ -30,14 +103,17 @@ async def compaction_rows(reader: Reader, conversation: str) -> list[CompactionR
             made.append((event, event.payload))
         elif isinstance(event.payload, CompactionReverted):
             reverted |= dict.fromkeys(event.payload.versions, event.version)
-    superseded = {
-        v: event.version
-        for event, payload in reversed(made)
-        for v in payload.covers.summaries
-        if event.version not in reverted
-    }
+    superseded: dict[int, int] = {}
+    for event, payload in made:
+        if event.version not in reverted:
+            superseded = dict.fromkeys(payload.covers.summaries, event.version) | superseded
     turns = await _turns(reader, conversation, [payload for _, payload in made])
-    return [_row(reader, e, payload, turns, reverted.get(e.version), superseded.get(e.version)) for e, payload in made]
+    return [
+        _row(reader, event, payload, turns).model_copy(
+            update={"reverted_by": reverted.get(event.version), "superseded_by": superseded.get(event.version)}
+        )
+        for event, payload in made
+    ]
 
 
 async def _turns(reader: Reader, conversation: str, made: list[CompactionCompleted]) -> dict[int, str]:
@@ -55,14 +131,7 @@ async def _turns(reader: Reader, conversation: str, made: list[CompactionComplet
     return found
 
 
-def _row(
-    reader: Reader,
-    event: Event,
-    made: CompactionCompleted,
-    turns: dict[int, str],
-    reverted_by: int | None,
-    superseded_by: int | None,
-) -> CompactionRow:
+def _row(reader: Reader, event: Event, made: CompactionCompleted, turns: dict[int, str]) -> CompactionRow:
     ranges, by = made.covers.ranges, made.written_by
     saved = None if not made.before_tokens else round(1 - made.after_tokens / made.before_tokens, 4)
     return CompactionRow(
@@ -94,6 +163,6 @@ def _row(
         cost=cost_of(by.model or "", by.usage, reader.prices),
         duration=made.duration,
         unsaid=made.unsaid,
-        reverted_by=reverted_by,
-        superseded_by=superseded_by,
+        reverted_by=None,
+        superseded_by=None,
     )

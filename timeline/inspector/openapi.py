@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.json_schema import models_json_schema
 
@@ -13,6 +13,8 @@ from timeline.inspector.shapes import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pydantic import BaseModel
+
     from timeline.inspector.routes import Route
 
 _PROBLEMS = {"4XX": "The request cannot be answered as it is; the problem says why, and the cure."}
@@ -20,11 +22,11 @@ _PROBLEMS = {"4XX": "The request cannot be answered as it is; the problem says w
 
 def openapi() -> dict[str, Any]:
     """Return the description in the form of OpenAPI 3.1."""
-    models = [route.answers for route in ROUTES]
-    _, found = models_json_schema(
-        [(model, "serialization") for model in dict.fromkeys([*models, Problem])],
-        ref_template="#/components/schemas/{model}",
-    )
+    shapes: list[type[BaseModel]] = [*(route.answers for route in ROUTES), Problem]
+    models: list[tuple[type[BaseModel], Literal["serialization"]]] = [
+        (model, "serialization") for model in dict.fromkeys(shapes)
+    ]
+    _, found = models_json_schema(models, ref_template="#/components/schemas/{model}")
     return {
         "openapi": "3.1.0",
         "info": {

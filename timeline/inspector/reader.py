@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+import anyio
+
 from timeline.audit.calls import read_call
+from timeline.inspector.chart import Courses
 from timeline.inspector.moments import Moments
 from timeline.inspector.tally import Tallies
 from timeline.lab.prices import read_prices
@@ -29,6 +32,9 @@ class Reader:
     Args:
         store: the store; nothing is written to it.
         prices: what tokens cost; the packaged table unless given.
+
+    Attributes:
+        trying: lets one run of a log under another policy go on at a time.
     """
 
     def __init__(self, store: EventStore, prices: PriceTable | None = None) -> None:
@@ -36,6 +42,8 @@ class Reader:
         self.prices = read_prices() if prices is None else prices
         self.tallies = Tallies(store, self.prices)
         self.moments = Moments(store)
+        self.courses = Courses()
+        self.trying = anyio.CapacityLimiter(1)
         self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
 
     async def call(self, conversation: str, number: int) -> Call:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.inspector import asked, shapes
 from timeline.inspector.blocks import list_rows, show_block
 from timeline.inspector.calls import list_calls, show_body, show_call, show_context
+from timeline.inspector.chart import show_chart
+from timeline.inspector.compactions import list_compactions, show_compaction
 from timeline.inspector.conversations import list_conversations, show_conversation
+from timeline.inspector.differences import show_difference
+from timeline.inspector.family import show_family
+from timeline.inspector.questions import list_digests, search_blocks
+from timeline.inspector.reasons import show_why
+from timeline.inspector.states import show_state
+from timeline.inspector.what_if import show_what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from timeline.frozen import Frozen
     from timeline.inspector.reader import Reader
@@ -64,4 +71,14 @@ ROUTES: Final = (
     Route(f"{_ONE}/calls/{{n}}", asked.AskedCall, shapes.Call, show_call),
     Route(f"{_ONE}/calls/{{n}}/context", asked.AskedContext, shapes.CallContext, show_context),
     Route(f"{_ONE}/calls/{{n}}/body", asked.AskedBody, shapes.Body, show_body),
+    Route(f"{_ONE}/state", asked.AskedState, shapes.State, show_state),
+    Route(f"{_ONE}/why", asked.AskedWhy, shapes.WhyAnswer, show_why),
+    Route(f"{_ONE}/compactions", asked.AskedConversation, shapes.Compactions, list_compactions),
+    Route(f"{_ONE}/compactions/{{version}}", asked.AskedCompaction, shapes.Compaction, show_compaction),
+    Route(f"{_ONE}/chart", asked.AskedChart, shapes.Chart, show_chart),
+    Route(f"{_ONE}/diff", asked.AskedDifference, shapes.Difference, show_difference),
+    Route(f"{_ONE}/family", asked.AskedConversation, shapes.Family, show_family),
+    Route(f"{_ONE}/what-if", asked.AskedWhatIf, shapes.WhatIf, show_what_if),
+    Route("v1/search", asked.AskedSearch, shapes.FoundBlocks, search_blocks),
+    Route("v1/digests", asked.AskedDigests, shapes.Digests, list_digests),
 )

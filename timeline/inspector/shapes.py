@@ -328,3 +328,186 @@ class FoundBlocks(Frozen):
 
     found: tuple[FoundRow, ...]
     more: bool
+
+
+class Counted(Frozen):
+    """Blocks and their tokens."""
+
+    blocks: int = 0
+    tokens: int = 0
+
+
+class State(Frozen):
+    """A conversation at a version.
+
+    Attributes:
+        version: that version; ``at`` is the time of its event, ``newest`` the version of the newest event.
+        tokens: of the window as shown, in the log's own counts.
+        by_role: the same by kind of block (prompts, completions, reasoning, calls, results, summaries, hidden, other).
+        states: blocks and tokens by state; ``covered`` is what live summaries stand for.
+        window_start: the lowest version of a visible block that is not carried.
+        turn_id: the turn at that time; ``calls`` and ``compactions`` are how many there were by then.
+        limit: of the policy in force, with its trigger and target; None where the log names none.
+        context: the newest recorded context at that time.
+        summary: address of the newest live summary.
+        open_calls: addresses of tool calls that wait for a result.
+        held: whether an undo keeps automatic compactions off.
+    """
+
+    conversation: str
+    version: int
+    newest: int
+    at: str
+    tokens: int
+    by_role: dict[str, int]
+    states: dict[str, Counted]
+    window_start: int
+    turn_id: str
+    calls: int
+    compactions: int
+    limit: int | None
+    trigger: int | None
+    target: int | None
+    context: int | None
+    summary: str | None
+    open_calls: tuple[str, ...]
+    held: bool
+
+
+class WhyAnswer(Frozen):
+    """Why a block is shown as it is, or is not there: ``why`` is what `timeline why --json` prints."""
+
+    conversation: str
+    why: dict[str, Any]
+
+
+class Compactions(Frozen):
+    """The compactions of a conversation, oldest first, undone ones too, and those that were refused or failed."""
+
+    conversation: str
+    compactions: tuple[CompactionRow, ...]
+    failures: tuple[FailureRow, ...]
+
+
+class Compaction(Frozen):
+    """A compaction with its summary in full and the digest of what it newly covered.
+
+    Attributes:
+        text: the summary; ``left_out`` is how many characters more it has, which the block at its address holds.
+        history: its first part, finished history; ``turn_prefix`` the part about the turn that the cut split.
+        chain: versions of the compactions that led to it, each integrated by the next; its own is the last.
+        next: version of the compaction behind it.
+        failures: compactions that were refused or failed since the one before.
+        written_by: who wrote the summary, with all that was recorded about it.
+    """
+
+    conversation: str
+    compaction: CompactionRow
+    text: str
+    left_out: int
+    history: str
+    turn_prefix: str
+    digest: dict[str, Any]
+    chain: tuple[int, ...]
+    next: int | None
+    failures: tuple[FailureRow, ...]
+    written_by: dict[str, Any]
+
+
+class ChartPoint(Frozen):
+    """A model call in the chart of a conversation.
+
+    Attributes:
+        n: number of the call; ``version`` is that of its event.
+        context: version of the recorded context that it answers; None where there is none.
+        tokens: what was sent, as the provider reported it; 0 where it did not.
+        cached: those of them that were read from the provider's cache; ``written`` went into it.
+        output: tokens of the answer.
+        cost: in US dollars; None where the model has no known price.
+        total: what the render compared with the limit; None without a recorded context, as for the next ones.
+        limit: the limit, with the policy's trigger and target.
+        by_role: tokens of the window by kind of block, in the log's own counts.
+        error: whether the call failed.
+    """
+
+    n: int
+    version: int
+    at: str
+    context: int | None
+    tokens: int
+    cached: int
+    written: int
+    output: int
+    cost: float | None
+    total: int | None
+    limit: int | None
+    trigger: int | None
+    target: int | None
+    by_role: dict[str, int]
+    error: bool
+
+
+class Mark(Frozen):
+    """Something that changed a context: the version, type and time of its event, and what it did in words."""
+
+    version: int
+    at: str
+    type: str
+    text: str
+
+
+class Chart(Frozen):
+    """How full the context was at each call, and what changed it. ``next`` is the ``after`` of the calls behind."""
+
+    conversation: str
+    points: tuple[ChartPoint, ...]
+    marks: tuple[Mark, ...]
+    marks_left_out: int
+    next: int | None
+
+
+class Difference(Frozen):
+    """What differs between two contexts (``kind`` is ``contexts``), or two summaries, as `timeline diff --json` has it.
+
+    ``left_out`` names the lists that were cut, with how many rows more they have.
+    """
+
+    conversation: str
+    kind: Literal["contexts", "summaries"]
+    difference: dict[str, Any]
+    left_out: dict[str, int]
+
+
+class Relative(Frozen):
+    """A conversation of a family: where it comes from, and how far it got."""
+
+    id: str
+    title: str
+    parent: str | None
+    relation: str | None
+    at: int | None
+    base: int
+    version: int
+    created_at: str
+    updated_at: str
+
+
+class Family(Frozen):
+    """A conversation's forks and subagents, those of its parents too, parents first."""
+
+    conversation: str
+    family: tuple[Relative, ...]
+    left_out: int
+
+
+class WhatIf(Frozen):
+    """The same log under another policy, from its beginning: nothing of it is written.
+
+    ``simulation`` is what `timeline simulate --json` prints; ``recorded`` are the same figures of the log as it is.
+    """
+
+    conversation: str
+    policy: str
+    max_tokens: int
+    simulation: dict[str, Any]
+    recorded: dict[str, Any]

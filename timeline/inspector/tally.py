@@ -88,7 +88,7 @@ class Tally:
         """What the next request would send, as far as the log says."""
         return None if self.sent is None else max(0, self.sent + self.grown)
 
-    def take(self, event: Event, prices: PriceTable) -> None:
+    def take(self, event: Event, prices: PriceTable) -> None:  # noqa: C901 - one case an event type
         """Take up the next event."""
         payload = event.payload
         match payload:
@@ -115,8 +115,6 @@ class Tally:
                 self.setback = (event.version, payload.reason, payload.detail)
             case BlocksHidden():
                 self.grown -= payload.pruned.saved_tokens if payload.pruned is not None else 0
-            case _:
-                pass
 
     def _called(self, version: int, called: ModelCalled, prices: PriceTable) -> None:
         self.calls += 1
