@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FORGETFUL: Final = "flashcards"
 """The conversation whose agent forgets what a file said."""
 CONSTRAINT: Final = "Never rename a public function"
-LIMIT: Final = 7200
+LIMIT: Final = 6_600
 TOOLS: Final = [{"name": "bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}]
 _START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _TURNS: Final = (

@@ -34,18 +34,12 @@ function queryOf(given) {
   return query && `?${query}`;
 }
 
-/** Read an answer that is no success: the API says a type and a message, a proxy between may say anything. @param {Response} answer */
+/** Read an answer that is no success: the API says a type and details, a proxy between may say anything. @param {Response} answer */
 async function refusal(answer) {
   const text = await answer.text();
-  try {
-    const said = JSON.parse(text);
-    const error = said.error ?? said;
-    if (typeof error === "string") return new SourceError(answer.status, "", error);
-    return new SourceError(answer.status, error.type ?? error.kind ?? "", error.message ?? error.detail ?? `The server answered ${answer.status}.`);
-  } catch (problem) {
-    if (!(problem instanceof SyntaxError)) throw problem;
-    return new SourceError(answer.status, "", text.slice(0, 300) || `The server answered ${answer.status} without a word.`);
-  }
+  if (!(answer.headers.get("content-type") ?? "").includes("json")) return new SourceError(answer.status, "", text.slice(0, 300) || `The server answered ${answer.status} without a word.`);
+  const said = JSON.parse(text);
+  return new SourceError(answer.status, said.type ?? "", said.detail ?? `The server answered ${answer.status}.`);
 }
 
 /** @implements {Source} */

@@ -29,7 +29,7 @@ export function BlockPanel({ id, block, at, version, points, query }) {
       <button class="quiet close" aria-label="Close the block" onClick=${close}>✕</button>
     </div>
     <div class="panel-body">
-      <${Shown} answer=${why} of="Why the block is as it is" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why ?? data} near=${near} version=${version} />`}<//>
+      <${Shown} answer=${why} of="Why the block is as it is" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>
       <${Shown} answer=${found} of="The block" lines=${6}>${(/** @type {any} */ data) => html`<${Content} id=${id} found=${data} query=${query} />`}<//>
       <${ForkFrom} id=${id} at=${at} />
     </div>
@@ -42,7 +42,7 @@ function Because({ id, why, near, version }) {
   const call = near && near.version >= why.at - 1 ? `, call ${whole(near.n)}` : "";
   return html`<section class="because" aria-label="Why">
     <p class="verdict"><${State} state=${why.state} /> <span>${stateOf(why.state).about}</span> <span class="faint">${where}${call}</span></p>
-    ${why.in_words && html`<p class="reason">${sentence(why)}</p>`}
+    ${why.in_words && html`<p class="reason"><${Sentence} id=${id} why=${why} /></p>`}
     ${why.since !== null && why.since !== undefined && html`<p class="faint">Since <a href=${linkTo("log", { at: why.since })}>version ${whole(why.since)}</a>${why.since_at ? `, ${day(why.since_at)} ${clock(why.since_at)}` : ""}.</p>`}
     ${why.shown_as && html`<div class="shown-as"><h3>Shown in its place</h3><p><button class="link mono" onClick=${() => open({ block: why.shown_as.address })}>${why.shown_as.address}</button> ${why.shown_as.text}</p></div>`}
     ${why.retold?.length > 0 && html`<${Retold} id=${id} retold=${why.retold} />`}
@@ -50,14 +50,13 @@ function Because({ id, why, near, version }) {
   </section>`;
 }
 
-/** What decided, as one sentence: the compaction by its number, and the turn that it cut. @param {any} why */
-function sentence(why) {
-  const facts = why.facts ?? {};
-  const turn = facts.split_turn ?? facts.split_turn_id;
-  if (why.state === "covered" && why.compaction_number) {
-    return html`<b>Covered by <a href=${linkTo("compactions", { compaction: why.since })}>compaction ${why.compaction_number}</a>${turn ? `, cut inside ${spaced(String(turn))}` : ""}.</b> ${why.in_words}`;
-  }
-  return why.in_words;
+/** What decided, as a sentence: of a covered block the compaction by its number, and the turn that it cut. @param {{ id: string, why: any }} props */
+function Sentence({ id, why }) {
+  const covered = why.state === "covered" && why.compaction_number !== null;
+  const found = useLoaded(covered ? pathOf(id, `compactions/${why.since}`) : null, {}, `${id} ${why.since}`);
+  if (!covered) return why.in_words;
+  const turn = found.data?.compaction.split_turn_id;
+  return html`<b>Covered by <a href=${linkTo("compactions", { compaction: why.since })}>compaction ${why.compaction_number}</a>${turn ? `, cut inside ${spaced(turn)}` : ""}.</b> <span class="faint">${why.in_words}</span>`;
 }
 
 /** What the summaries kept of the block, one after the other. @param {{ id: string, retold: any[] }} props */
@@ -70,7 +69,7 @@ function Retold({ id, retold }) {
       <span class="retold-row"><a class="mono" href=${linkTo("compactions", { compaction: one.address.replace(/\D/g, "") })}>#${one.compaction_number}</a>
         <span class="meter" role="img" aria-label=${`${one.words} of ${one.of} words`}><i style=${{ width: `${one.of ? (100 * one.words) / one.of : 0}%` }}></i></span>
         <span>${whole(one.words)} of ${whole(one.of)} words</span></span>
-      ${one.lost?.length > 0 && html`<p class="lost"><b>lost:</b> ${one.lost.map((/** @type {string} */ words, /** @type {number} */ place) => html`<q key=${place}>${words}</q> `)}</p>`}
+      ${one.lost && html`<p class="lost"><b>lost:</b> <q>${one.lost}</q></p>`}
     </li>`)}</ol>
     ${retold.length > 1 && html`<a href=${linkTo("compactions", { compaction: last.address.replace(/\D/g, ""), beside: first.address.replace(/\D/g, "") })}>Show the first summary beside the newest</a>`}
   </div>`;

@@ -82,10 +82,10 @@ function Saved({ card }) {
 
 /** @param {{ card: any }} props */
 function Facts({ card }) {
-  const turns = card.first_turn ? (card.first_turn === card.last_turn ? spaced(card.first_turn) : `${spaced(card.first_turn)} to ${spaced(card.last_turn)}`) : "";
+  const turns = card.first_turn ? (card.last_turn && card.first_turn !== card.last_turn ? `${spaced(card.first_turn)} to ${spaced(card.last_turn)}` : `from ${spaced(card.first_turn)} on`) : "";
   const rows = [
     ["why", spaced(card.reason) + (card.target_missed ? ", and its target was missed" : "")],
-    ["cut", card.split_turn_id ? `inside ${spaced(card.split_turn_id)}` : "between turns"],
+    ["cut", `${card.split_turn_id ? `inside ${spaced(card.split_turn_id)}` : "between turns"}${card.cut ? `, before version ${whole(card.cut)}` : ""}`],
     ["covered", `${counted(card.covered_blocks, "block")}, ${short(card.covered_tokens)} tokens${turns ? `, ${turns}` : ""}`],
     ["carried", card.carried.length ? counted(card.carried.length, "block") + ", word for word" : null],
     ["summary", `${short(card.summary_tokens)} tokens, by ${card.summarizer}${card.model ? ` (${card.model})` : ""}`],
@@ -99,8 +99,7 @@ function Facts({ card }) {
 /** @param {{ data: any }} props */
 function Summary({ data }) {
   const [plain, setPlain] = useState(false);
-  const text = data.summary ?? data.text ?? "";
-  const digest = data.digest ?? {};
+  const { text, digest } = data;
   return html`<section class="summary" aria-label="Summary">
     <div class="content-bar"><h3>Summary, in full</h3><button class="quiet" aria-pressed=${plain} onClick=${() => setPlain(!plain)}>Plain text</button></div>
     ${plain ? html`<pre tabindex="0" role="region" aria-label="Summary">${text}</pre>` : html`<${Markdown} text=${text} />`}

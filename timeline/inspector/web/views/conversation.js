@@ -1,10 +1,10 @@
 // A conversation: what is at a glance above, the slider through its versions, and one of its views below.
 
-import { ago, brief, duration, money, percent, short, whole } from "../pure/format.js";
+import { ago, brief, duration, money, percent, short, spaced, whole } from "../pure/format.js";
 import { VIEWS, writeAddress } from "../pure/address.js";
 import { lastUpTo } from "../pure/stacking.js";
 import { Failed, Loading, useLoaded } from "../parts/loading.js";
-import { html, useEffect, useMemo, useState, useValue } from "../parts/page.js";
+import { html, useEffect, useState, useValue } from "../parts/page.js";
 import { Gauge } from "../parts/pieces.js";
 import { pathOf, returns, source } from "../parts/source.js";
 import { address, chosen, linkTo, open, slide } from "../parts/state.js";
@@ -41,7 +41,7 @@ const FRESH = 3000;
 export function Conversation({ id }) {
   const [grown, setGrown] = useState(0);
   const found = useLoaded(pathOf(id), { _seen: grown || null }, id);
-  const chart = useLoaded(pathOf(id, "chart"), { _seen: grown || null }, id);
+  const chart = useChart(id, found.data?.conversation.version ?? 0);
   useGrowth(id, found.data?.conversation.version ?? 0, setGrown);
   useEffect(() => {
     document.title = found.data ? `${brief(found.data.conversation.title || id, 60)} · timeline` : "timeline";
@@ -78,6 +78,38 @@ function useGrowth(id, known, grown) {
   }, [id, known]);
 }
 
+/**
+ * The calls and marks of the chart, page after page; of a log that grew only what is new.
+ * @param {string} id @param {number} version
+ */
+function useChart(id, version) {
+  const [chart, setChart] = useState({ points: /** @type {any[]} */ ([]), marks: /** @type {any[]} */ ([]), error: /** @type {any} */ (null), loading: true });
+  const again = useValue(returns);
+  useEffect(() => {
+    if (!version) return undefined;
+    const stop = new AbortController();
+    const read = async () => {
+      const points = [...chart.points];
+      for (let after = points[points.length - 1]?.n ?? 0; after !== null; ) {
+        const page = await source.now.get(pathOf(id, "chart"), { after, limit: 5000, _seen: version }, stop.signal);
+        points.push(...page.points.map(pointOf));
+        after = page.next;
+        setChart({ points: [...points], marks: page.marks, error: null, loading: after !== null });
+      }
+    };
+    read().catch((error) => stop.signal.aborted || setChart((before) => ({ ...before, error, loading: false })));
+    return () => stop.abort();
+  }, [id, version, again]);
+  return chart;
+}
+
+/** A call of the chart as a point of the stacked areas: what the log counts, and the fixed part around it. @param {any} call */
+function pointOf(call) {
+  const window = Object.values(call.by_role).reduce((sum, tokens) => sum + Number(tokens), 0);
+  const total = call.total ?? (call.tokens || window);
+  return { ...call, total, fixed: Math.max(0, total - window), fill: { fixed: Math.max(0, total - window), ...call.by_role } };
+}
+
 /** @param {{ title: string, row?: any }} props */
 function Crumbs({ title, row = null }) {
   return html`<div class="crumbs">
@@ -89,10 +121,10 @@ function Crumbs({ title, row = null }) {
 
 /** @param {{ row: any }} props */
 function Facts({ row }) {
-  const parent = row.parent && (row.parent.conversation ?? row.parent);
+  const parent = row.parent?.conversation;
   return html`<p class="facts">
     ${row.title && html`<span class="mono">${row.id}</span>`}
-    ${parent && html`<a href=${writeAddress({ conversation: parent, view: "", given: { at: row.parent.version ?? "" } })}>⑂ fork of ${parent}${row.parent.version ? ` at ${whole(row.parent.version)}` : ""}</a>`}
+    ${parent && html`<a href=${writeAddress({ conversation: parent, view: "", given: { at: row.parent.version ?? "" } })}>↳ ${spaced(row.parent.relation ?? "fork")} of ${parent}${row.parent.version ? ` at ${whole(row.parent.version)}` : ""}</a>`}
     ${row.policy && html`<span>${row.policy.name}</span>`}
     <time datetime=${row.updated_at} title=${row.updated_at}>${ago(row.updated_at, Date.now())}</time>
   </p>`;
@@ -104,8 +136,8 @@ function Open({ id, found, chart }) {
   const row = found.conversation;
   const picked = useValue(chosen);
   const at = picked === null ? row.version : Math.min(picked, row.version);
-  const points = useMemo(() => (chart.data ? pointsOf(chart.data) : []), [chart.data]);
-  useKeys(row, at, points, chart.data?.marks ?? []);
+  const { points } = chart;
+  useKeys(row, at, points, chart.marks);
   useCallOfAddress(given.call, points);
   const [, View] = SHOWN[view] ?? SHOWN.log;
   const block = given.block;
@@ -123,11 +155,6 @@ function Open({ id, found, chart }) {
   </div>`;
 }
 
-/** The chart's calls as points of the stacked areas. @param {any} data */
-function pointsOf(data) {
-  return data.calls.map((/** @type {any} */ call) => ({ ...call, total: call.total ?? Object.values(call.fill).reduce((sum, tokens) => sum + Number(tokens), 0) }));
-}
-
 /** A link to a call is one to its version. @param {string | undefined} call @param {any[]} points */
 function useCallOfAddress(call, points) {
   useEffect(() => {
@@ -141,15 +168,18 @@ function Strip({ id, found, at, points, picked }) {
   const state = useLoaded(pathOf(id, "state"), { at }, id, picked === null ? 0 : 80);
   const row = found.conversation;
   const near = points[lastUpTo(points, at, (point) => point.version)];
-  const exact = state.data && state.data.at === at ? state.data : null;
-  const now = exact ?? near ?? state.data;
-  const limit = now?.limit ?? row.limit ?? 0;
-  const total = exact ? exact.tokens : (near?.total ?? row.tokens ?? 0);
+  // While the slider moves, the nearest call is shown; the exact state follows as soon as it stops.
+  const exact = state.data?.version === at ? state.data : null;
+  const limit = exact?.limit ?? near?.limit ?? row.limit ?? 0;
+  const fixed = near?.fixed ?? 0;
+  const fill = exact ? { fixed, ...exact.by_role } : (near?.fill ?? {});
+  const total = exact ? fixed + exact.tokens : (near?.total ?? row.tokens ?? 0);
+  const now = exact?.limit ? exact : near;
   return html`<div class="strip">
     <div class="card">
       <h2>Context${picked === null ? "" : ` at ${whole(at)}`}</h2>
       <p class="figure"><b>${limit ? percent(total / limit) : short(total)}</b> <span>${limit ? `${short(total)} of ${short(limit)} tokens` : "tokens; no limit is known"}</span></p>
-      <${Gauge} fill=${now?.fill ?? {}} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />
+      <${Gauge} fill=${fill} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />
     </div>
     <${Compacted} row=${row} newest=${found.newest_compaction} />
     <${Called} id=${id} found=${found} point=${picked === null ? null : near} />
@@ -192,7 +222,7 @@ function Health({ warnings }) {
   const wrong = warnings.filter((one) => one.level === "warning");
   const [first] = [...wrong, ...warnings];
   if (!first) {
-    return html`<div class="card"><h2>Health</h2><p class="figure"><b class="well"><i aria-hidden="true">✓</i> fine</b></p><p class="line faint">No failure, nothing lost, nothing over its limit.</p></div>`;
+    return html`<div class="card"><h2>Health</h2><p class="figure"><b class="well"><i aria-hidden="true">✓</i> fine</b></p><p class="line faint">Nothing failed, nothing was lost.</p></div>`;
   }
   return html`<div class=${wrong.length ? "card wrong" : "card"}>
     <h2>Health</h2>
@@ -243,7 +273,7 @@ function useKeys(row, at, points, marks) {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
       if (on.closest("input:not([type=range]), textarea, select, dialog")) return;
       const tab = VIEWS[Number(event.key) - 1];
-      const compactions = marks.filter((mark) => mark.kind === "compaction").map((mark) => mark.version);
+      const compactions = marks.filter((mark) => mark.type === "compaction.completed").map((mark) => mark.version);
       if (tab && /^\d$/.test(event.key)) location.hash = linkTo(tab);
       else if (event.key === "Escape" && address.peek().given.block) open({ block: null });
       else if (event.key === "c") to(compactions.find((version) => version > at));

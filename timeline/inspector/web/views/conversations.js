@@ -47,17 +47,19 @@ function Nothing({ query }) {
 
 /** @param {{ row: any }} props */
 function Talk({ row }) {
-  const fill = row.limit ? row.tokens / row.limit : null;
+  const { fill } = row;
   const now = Date.now();
   return html`<li class="talk">
     <a class="talk-title" href=${writeAddress({ conversation: row.id, view: "", given: {} })}>${row.title || row.id}</a>
-    <span class="talk-id">${row.title ? row.id : ""}${row.parent ? html` <span class="fork" title=${`a fork of ${row.parent.conversation ?? row.parent}`}>⑂ ${row.parent.conversation ?? row.parent}</span>` : ""}</span>
+    <span class="talk-id">${row.title ? row.id : ""}${row.parent ? html` <span class="fork" title=${`${row.parent.relation ?? "fork"} of ${row.parent.conversation}`}>↳ ${row.parent.conversation}</span>` : ""}</span>
     <span class="talk-fill">
-      <span class="meter" role="img" aria-label=${fill === null ? "no limit is known" : `context ${percent(fill)} full`}><i class=${level(fill)} style=${{ width: `${Math.min(100, 100 * (fill ?? 0))}%` }}></i></span>
-      <b>${percent(fill)}</b> <span class="of">${short(row.tokens)}${row.limit ? ` of ${short(row.limit)}` : ""}</span>
+      ${fill === null
+        ? html`<b>${short(row.tokens)}</b> tokens`
+        : html`<span class="meter" role="img" aria-label=${`context ${percent(fill)} full`}><i class=${level(fill)} style=${{ width: `${Math.min(100, 100 * fill)}%` }}></i></span>
+            <b>${percent(fill)}</b> <span class="of">${short(row.tokens)} of ${short(row.limit)}</span>`}
     </span>
     <span class="talk-facts">
-      <span>${counted(row.turns, "turn")}</span>
+      ${row.turns !== null && html`<span>${counted(row.turns, "turn")}</span>`}
       <span class=${row.compactions ? "some" : ""} title=${row.last_compaction_at ? `the newest ${ago(row.last_compaction_at, now)}` : ""}>${row.compactions ? counted(row.compactions, "compaction") : "not compacted"}</span>
       ${row.cost !== null && row.cost !== undefined && html`<span>${money(row.cost)}</span>`}
       <time datetime=${row.updated_at} title=${row.updated_at}>${ago(row.updated_at, now)}</time>

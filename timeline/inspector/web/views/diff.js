@@ -7,6 +7,7 @@ import { html } from "../parts/page.js";
 import { Kind, State } from "../parts/pieces.js";
 import { pathOf } from "../parts/source.js";
 import { open, slide } from "../parts/state.js";
+import { stateOf } from "../parts/words.js";
 
 const FIRST = 40;
 
@@ -36,7 +37,7 @@ function nearby(points, here, chosen) {
 function Found({ id, before, after }) {
   const found = useLoaded(pathOf(id, "diff"), { a: `call:${before}`, b: `call:${after}` }, id, 80);
   return html`<${Shown} answer=${found} of="The difference" lines=${8}>${(/** @type {any} */ data) => {
-    const diff = data.diff ?? data;
+    const diff = data.difference;
     const wire = diff.prefixes?.[1] ?? diff.prefixes?.[0];
     return html`<div>
       <p class="lead">${wire?.intact ? "Only appended: the prefix is the same, byte for byte." : wire ? html`The prefix broke after <b>${whole(wire.common_bytes)}</b> of ${whole(wire.before_bytes)} bytes${wire.cause ? html`: ${wire.cause.text}` : ""}.` : "The contexts have no wire form in common."}
@@ -46,34 +47,47 @@ function Found({ id, before, after }) {
       <${List} title="Came" sign="+" rows=${diff.entered} />
       <${List} title="Went" sign="−" rows=${diff.left} />
       <${List} title="Changed" sign="~" rows=${diff.changed} />
+      ${Object.entries(data.left_out ?? {}).map(([name, count]) => html`<p key=${name} class="faint">${whole(Number(count))} more in “${spaced(name)}”; timeline diff prints them.</p>`)}
       ${diff.summary && html`<${Lines} summary=${diff.summary} />`}
     </div>`;
   }}<//>`;
 }
 
-/** @param {{ first: any }} props */
+/** The first byte that differs, in both. @param {{ first: any }} props */
 function First({ first }) {
-  return html`<dl class="first">${Object.entries(first).map(([name, value]) => html`<div key=${name}><dt>${spaced(name)}</dt><dd class="mono">${typeof value === "object" && value !== null ? Object.values(value).filter((one) => one !== null).join(" · ") : String(value)}</dd></div>`)}</dl>`;
+  return html`<dl class="first">${["before", "after"].map((side) => html`<div key=${side}><dt>${side}</dt><dd><span class="faint">${first[`${side}_place`]}, byte ${whole(first.byte)}, <span class="mono">${first[`${side}_path`]}</span></span><br /><code>${first[side]}</code></dd></div>`)}</dl>`;
 }
 
 /** @param {{ title: string, sign: string, rows: any[] }} props */
 function List({ title, sign, rows }) {
   if (!rows?.length) return null;
-  const tokens = rows.reduce((sum, row) => sum + (row.tokens ?? row.tokens_after ?? 0), 0);
+  const tokens = rows.reduce((sum, row) => sum + (row.tokens ?? row.after_tokens ?? 0), 0);
   return html`<section class="diff-part"><h3><i aria-hidden="true">${sign}</i> ${title}: ${counted(rows.length, "block")}, ${short(tokens)} tokens</h3>
     <ol class="blocks">${rows.slice(0, FIRST).map((row) => html`<li key=${row.version ?? row.path} class="sent-block">
       <button class="link mono" onClick=${() => open({ block: row.version ? `@${row.version}` : row.path })}>${row.version ? `@${row.version}` : row.path}</button>
-      ${row.type && html`<${Kind} type=${row.type} />`}<span class="sent-why"><span class="mono path">${row.path}</span> <span>${row.reason ?? (row.covered_by ? `covered by ${row.covered_by}` : "")}</span></span>
-      <span class="row-tokens">${whole(row.tokens ?? row.tokens_after)}</span><${State} state=${row.state ?? row.state_after ?? "visible"} /></li>`)}</ol>
+      ${row.type && html`<${Kind} type=${row.type} />`}<span class="sent-why"><span class="mono path">${row.path}</span> <span>${row.before ? `was ${stateOf(row.before).label}; ` : ""}${row.reason ?? (row.covered_by ? `covered by ${row.covered_by}` : "")}</span></span>
+      <span class="row-tokens">${whole(row.tokens ?? row.after_tokens)}</span><${State} state=${row.state ?? row.after} /></li>`)}</ol>
     ${rows.length > FIRST && html`<p class="faint">and ${whole(rows.length - FIRST)} more; timeline diff prints them all.</p>`}
   </section>`;
 }
 
-/** @param {{ summary: any }} props */
+/** How the summary changed, a line for a line. @param {{ summary: any }} props */
 function Lines({ summary }) {
-  return html`<section class="diff-part"><h3>The summary: ${summary.before} → ${summary.after}</h3>
-    <pre class="lines" tabindex="0" role="region" aria-label="Changes of the summary">${(summary.lines ?? []).map((/** @type {any} */ line, /** @type {number} */ place) => {
-      const text = typeof line === "string" ? line : `${line.sign ?? line.kind ?? ""} ${line.text ?? ""}`;
-      return html`<span key=${place} class=${text.startsWith("+") ? "came" : text.startsWith("-") ? "went" : ""}>${text}\n</span>`;
-    })}</pre></section>`;
+  return html`<section class="diff-part"><h3>The summary of compaction ${summary.before.compaction_number} became that of ${summary.after.compaction_number}</h3><${SummaryLines} lines=${summary.lines} /></section>`;
+}
+
+/** @type {Record<string, string>} */
+const SIGNS = { added: "+", removed: "−", changed: "~", same: " ", skipped: "…" };
+
+/** Lines of two summaries; `[-…-]` and `{+…+}` mark what went and came in one that changed. @param {{ lines: any[] }} props */
+export function SummaryLines({ lines }) {
+  return html`<pre class="lines" tabindex="0" role="region" aria-label="Changes of the summary">${lines.map((line, place) => html`<span key=${place} class=${`line-${line.kind}`}>${SIGNS[line.kind] ?? " "} ${line.kind === "changed" ? inside(line.text) : line.text}${"\n"}</span>`)}</pre>`;
+}
+
+/** @param {string} text */
+function inside(text) {
+  return text.split(/(\[-[\s\S]*?-\]|\{\+[\s\S]*?\+\})/).map((part, place) => {
+    if (part.startsWith("[-")) return html`<del key=${place}>${part.slice(2, -2)}</del>`;
+    return part.startsWith("{+") ? html`<ins key=${place}>${part.slice(2, -2)}</ins>` : part;
+  });
 }

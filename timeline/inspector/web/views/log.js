@@ -243,9 +243,15 @@ function Row({ version, found, at, top, current, active, open: opened, onActive 
 function BlockRow({ found, state }) {
   return html`<span class="row-version">${whole(found.version)}</span>
     <${Kind} type=${found.type} name=${found.tool && found.type === "react.tool.call" ? found.tool : undefined} />
-    <span class="row-text">${found.text || html`<em>no text</em>`}${found.left_out ? html`<span class="left-out"> … ${short(found.left_out)} more</span>` : ""}</span>
+    <span class="row-text">${preview(found) || html`<em>no text</em>`}${found.left_out ? html`<span class="left-out"> … ${short(found.left_out)} more</span>` : ""}</span>
     <span class="row-tokens" title=${found.shown_tokens !== null && found.shown_tokens !== found.tokens ? `${whole(found.shown_tokens)} of them are sent` : ""}>${whole(found.tokens)}</span>
     <${State} state=${state} />`;
+}
+
+/** The beginning of a block's text; of a call its arguments in one line, since its tool is named beside. @param {any} found @returns {string} */
+function preview(found) {
+  if (found.type !== "react.tool.call" || !found.tool || !found.text.startsWith(found.tool)) return found.text;
+  return found.text.slice(found.tool.length).replace(/\s+/g, " ").trim();
 }
 
 /** @param {{ found: any }} props */

@@ -9,16 +9,15 @@ import { sharesIn } from "../parts/words.js";
 const HEIGHT = 108;
 const LANE = 18;
 
-/** What a mark of the log looks like: a sign of its own, not only a colour. @type {Record<string, [string, string]>} */
+/** What a mark of the log looks like: a sign of its own, not only a colour. @type {Record<string, [string, string, string]>} */
 const MARKS = {
-  compaction: ["▼", "compaction"],
-  hide: ["◐", "blocks were hidden"],
-  undo: ["↶", "a compaction was undone"],
-  error: ["▲", "an error"],
-  failure: ["▲", "a failed compaction"],
-  cold: ["❄", "the cache was cold"],
-  reveal: ["●", "blocks were shown again"],
-  redaction: ["■", "a redaction"],
+  "compaction.completed": ["▼", "compaction", "compaction"],
+  "compaction.failed": ["▲", "a compaction that failed", "error"],
+  "compaction.reverted": ["↶", "an undone compaction", "undo"],
+  "model.called": ["▲", "a call that failed", "error"],
+  "blocks.hidden": ["◐", "hidden blocks", "hide"],
+  "blocks.revealed": ["●", "blocks shown again", "reveal"],
+  "blocks.redacted": ["■", "a redaction", "redaction"],
 };
 
 /** @param {{ row: any, at: number, picked: number | null, points: any[], chart: any }} props */
@@ -27,20 +26,26 @@ export function Scrubber({ row, at, picked, points, chart }) {
   const first = Math.max(1, row.first_version);
   const last = Math.max(first + 1, row.version);
   const across = (/** @type {number} */ version) => ((version - first) / (last - first)) * width;
-  const marks = chart.data?.marks ?? [];
+  const marks = marksOf(chart);
   const near = points[lastUpTo(points, at, (point) => point.version)];
   const to = (/** @type {number} */ version) => slide({ at: version >= row.version ? null : Math.max(first, version) });
   const dragged = useDrag((x) => to(Math.round(first + (Math.min(Math.max(0, x), width) / Math.max(1, width)) * (last - first))));
   return html`<section class="scrubber" aria-label="Versions">
-    <${Legend} points=${points} near=${near} />
+    <div class="scrubber-head"><${Legend} points=${points} near=${near} /><${Where} at=${at} first=${first} last=${row.version} near=${near} to=${to} points=${points} /></div>
     <div class="plot" ref=${box} ...${dragged}>
-      ${width > 0 && html`<${Areas} points=${points} first=${first} last=${last} width=${width} across=${across} failed=${chart.error} loading=${chart.data === null} />`}
+      ${width > 0 && html`<${Areas} points=${points} first=${first} last=${last} width=${width} across=${across} failed=${chart.error} loading=${chart.loading} />`}
       ${width > 0 && html`<${Marks} marks=${marks} across=${across} width=${width} />`}
       <i class="cursor" style=${{ transform: `translateX(${across(at)}px)` }}></i>
       ${picked !== null && html`<i class="behind" style=${{ left: `${across(at)}px` }}></i>`}
     </div>
     <${Slider} first=${first} last=${row.version} at=${at} near=${near} to=${to} points=${points} />
   </section>`;
+}
+
+/** The marks of the log, and the calls that failed among them. @param {any} chart */
+function marksOf(chart) {
+  const failed = chart.points.filter((/** @type {any} */ point) => point.error).map((/** @type {any} */ point) => ({ version: point.version, type: "model.called", text: `call ${point.n} failed` }));
+  return failed.length ? [...chart.marks, ...failed].sort((one, other) => one.version - other.version) : chart.marks;
 }
 
 /** @returns {[number, { current: HTMLElement | null }]} */
@@ -87,7 +92,7 @@ function Areas({ points, first, last, width, across, failed, loading }) {
   const { most, up, areas, kept, limit } = drawn;
   const newest = kept[kept.length - 1];
   return html`<svg width=${width} height=${HEIGHT} class="areas" aria-hidden="true">
-    ${ticks(most / 1.04).slice(1).filter((value) => value < limit * 0.93 || !limit).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value)}</text></g>`)}
+    ${(points.length ? ticks(most / 1.04) : []).slice(1).filter((value) => value < limit * 0.93 || !limit).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value)}</text></g>`)}
     ${areas.map((area) => html`<path key=${area.name} class=${`share-${area.name}`} d=${area.path} />`)}
     ${limit > 0 && html`<g class="limit"><line x1="0" x2=${width} y1=${up(limit)} y2=${up(limit)} /><text x=${width - 4} y=${up(limit) + 11} text-anchor="end">limit ${short(limit)}</text></g>`}
     ${newest?.trigger && newest.trigger < limit && html`<g class="trigger"><line x1="0" x2=${width} y1=${up(newest.trigger)} y2=${up(newest.trigger)} /></g>`}
@@ -100,12 +105,12 @@ function Marks({ marks, across, width }) {
   const groups = gathered(marks, across, 13);
   return html`<div class="marks" style=${{ height: `${LANE}px` }}>
     ${groups.map(({ x, marks: here }) => {
-      const kinds = [...new Set(here.map((mark) => mark.kind))];
-      const main = here.find((mark) => mark.kind === "compaction") ?? here.find((mark) => mark.kind === "error" || mark.kind === "failure") ?? here[0];
-      const [sign, words] = MARKS[main.kind] ?? ["·", spaced(main.kind)];
-      const about = here.slice(0, 8).map((mark) => `version ${whole(mark.version)}: ${mark.text || (MARKS[mark.kind]?.[1] ?? spaced(mark.kind))}`).join("\n") + (here.length > 8 ? `\nand ${here.length - 8} more` : "");
-      return html`<button key=${main.version} class=${`mark mark-${main.kind}`} style=${{ left: `${Math.min(Math.max(7, x), width - 7)}px` }} title=${about} aria-label=${`${words} at version ${main.version}${here.length > 1 ? `, and ${here.length - 1} more` : ""}`}
-        tabindex="-1" onPointerDown=${(/** @type {Event} */ event) => event.stopPropagation()} onClick=${() => slide({ at: main.version })}>${sign}${kinds.length > 1 ? html`<sup>+</sup>` : ""}</button>`;
+      const main = here.find((mark) => mark.type === "compaction.completed") ?? here.find((mark) => MARKS[mark.type]?.[2] === "error") ?? here[0];
+      const [sign, words, kind] = MARKS[main.type] ?? ["·", spaced(main.type), "other"];
+      const several = new Set(here.map((mark) => mark.type)).size > 1;
+      const about = here.slice(0, 8).map((mark) => `version ${whole(mark.version)}: ${mark.text}`).join("\n") + (here.length > 8 ? `\nand ${here.length - 8} more` : "");
+      return html`<button key=${main.version} class=${`mark mark-${kind}`} style=${{ left: `${Math.min(Math.max(7, x), width - 7)}px` }} title=${about} aria-label=${`${words} at version ${main.version}${here.length > 1 ? `, and ${here.length - 1} more` : ""}`}
+        tabindex="-1" onPointerDown=${(/** @type {Event} */ event) => event.stopPropagation()} onClick=${() => slide({ at: main.version })}>${sign}${several ? html`<sup>+</sup>` : ""}</button>`;
     })}
   </div>`;
 }
@@ -119,8 +124,11 @@ function Legend({ points, near }) {
   </div>`;
 }
 
-/** @param {{ first: number, last: number, at: number, near: any, to: (version: number) => void, points: any[] }} props */
-function Slider({ first, last, at, near, to, points }) {
+/**
+ * Where the slider is, and what plays it.
+ * @param {{ first: number, last: number, at: number, near: any, to: (version: number) => void, points: any[] }} props
+ */
+function Where({ first, last, at, near, to, points }) {
   const [playing, setPlaying] = useState(false);
   const now = useRef(at);
   now.current = at;
@@ -133,8 +141,22 @@ function Slider({ first, last, at, near, to, points }) {
     }, 450);
     return () => clearInterval(timer);
   }, [playing, last, points]);
+  useEffect(() => {
+    const flip = () => setPlaying((before) => !before);
+    addEventListener("tl-play", flip);
+    return () => removeEventListener("tl-play", flip);
+  }, []);
+  return html`<div class="where">
+    <p><b>${whole(at)}</b> of ${whole(last)}${near ? html`<span class="at-call">call ${whole(near.n)}${near.limit ? `, ${percent(near.total / near.limit)} full` : ""}</span><time datetime=${near.at} title=${near.at}>${day(near.at)} ${clock(near.at)}</time>` : ""}</p>
+    <button class="quiet play" aria-label=${playing ? "Stop" : "Play"} onClick=${() => (at >= last && to(first), setPlaying(!playing))}>${playing ? "❚❚" : "▶"}</button>
+    <button class="quiet newest" disabled=${at >= last} onClick=${() => to(last)}>Newest</button>
+  </div>`;
+}
+
+/** @param {{ first: number, last: number, at: number, near: any, to: (version: number) => void, points: any[] }} props */
+function Slider({ first, last, at, near, to, points }) {
   const keys = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === " ") setPlaying(!playing);
+    if (event.key === " ") dispatchEvent(new Event("tl-play"));
     else if (event.shiftKey && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
       const calls = points.map((point) => point.version);
       to(event.key === "ArrowRight" ? (calls.find((version) => version > at) ?? last) : (calls.filter((version) => version < at).pop() ?? first));
@@ -143,10 +165,5 @@ function Slider({ first, last, at, near, to, points }) {
     event.stopPropagation();
   };
   const where = `version ${whole(at)} of ${whole(last)}${near ? `, call ${whole(near.n)}` : ""}`;
-  return html`<div class="slider">
-    <button class="quiet play" aria-label=${playing ? "Stop" : "Play"} onClick=${() => (at >= last && to(first), setPlaying(!playing))}>${playing ? "❚❚" : "▶"}</button>
-    <input type="range" aria-label="Version" aria-valuetext=${where} min=${first} max=${last} step="1" value=${at} onInput=${(/** @type {any} */ event) => to(Number(event.target.value))} onKeyDown=${keys} />
-    <p class="where"><b>${whole(at)}</b><span> of ${whole(last)}</span>${near ? html`<span class="at-call">call ${whole(near.n)}${near.limit ? `, ${percent(near.total / near.limit)}` : ""}</span>${near.at ? html`<time datetime=${near.at} title=${near.at}>${day(near.at)} ${clock(near.at)}</time>` : ""}` : ""}</p>
-    <button class="quiet newest" disabled=${at >= last} onClick=${() => to(last)}>Newest</button>
-  </div>`;
+  return html`<input class="slider" type="range" aria-label="Version" aria-valuetext=${where} min=${first} max=${last} step="1" value=${at} onInput=${(/** @type {any} */ event) => to(Number(event.target.value))} onKeyDown=${keys} />`;
 }
