@@ -93,3 +93,10 @@ export class Rows {
     this.asked.clear();
   }
 }
+
+/** The beginning of a block's text; of a call its arguments in one line, since its tool is named beside. @param {any} found @returns {string} */
+export function preview(found) {
+  if (!found) return "";
+  if (found.type !== "react.tool.call" || !found.tool || !found.text.startsWith(found.tool)) return found.text;
+  return found.text.slice(found.tool.length).replace(/\s+/g, " ").trim();
+}

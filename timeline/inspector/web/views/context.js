@@ -3,8 +3,9 @@
 import { bytes, clock, day, duration, money, percent, shellWord, short, spaced, whole } from "../pure/format.js";
 import { lastUpTo } from "../pure/stacking.js";
 import { Empty, Shown, useLoaded } from "../parts/loading.js";
-import { html, useEffect, useState } from "../parts/page.js";
+import { html, useEffect, useMemo, useState } from "../parts/page.js";
 import { Command, Copy, Kind, Marked, State } from "../parts/pieces.js";
+import { Rows, preview } from "../parts/rows.js";
 import { pathOf, source } from "../parts/source.js";
 import { open, slide } from "../parts/state.js";
 
@@ -71,25 +72,37 @@ function CallFacts({ found }) {
 function Sent({ id, number, wire, form, query, open: opened }) {
   const found = useLoaded(pathOf(id, `calls/${number}/context`), { wire }, id, 60);
   return html`<${Shown} answer=${found} of="The context of this call" lines=${8}>${(/** @type {any} */ data) =>
-    form === "request" ? html`<${Pieces} pieces=${data.request} query=${query} />` : html`<${Blocks} explanation=${data.explanation} query=${query} opened=${opened} />`}<//>`;
+    form === "request" ? html`<${Pieces} pieces=${data.request} query=${query} />` : html`<${Blocks} id=${id} explanation=${data.explanation} query=${query} opened=${opened} />`}<//>`;
 }
 
-/** @param {{ explanation: any, query: string, opened: string | undefined }} props */
-function Blocks({ explanation, query, opened }) {
+/** @param {{ id: string, explanation: any, query: string, opened: string | undefined }} props */
+function Blocks({ id, explanation, query, opened }) {
   const [all, setAll] = useState(false);
+  const [, again] = useState(0);
+  const rows = useMemo(() => new Rows(id, () => again((times) => times + 1)), [id]);
+  useEffect(() => () => rows.stop(), [rows]);
   const blocks = all ? explanation.blocks : explanation.blocks.slice(0, FIRST);
+  rows.move(explanation.version, explanation.version);
+  useEffect(() => rows.want(blocks.slice(0, FIRST * 5).map((/** @type {any} */ block) => block.version - 1)), [explanation, all]);
   const points = new Map(explanation.cache_points.map((/** @type {any} */ point) => [point.path, point]));
-  return html`<ol class="blocks" aria-label="Blocks of the context, in their order">
+  return html`<${Outside} id=${id} version=${explanation.version} /><ol class="blocks" aria-label="Blocks of the context, in their order">
     ${blocks.map((/** @type {any} */ block) => html`<li key=${block.version} class=${`sent-block in-${block.state}${opened === `@${block.version}` ? " opened" : ""}`}>
       <button class="link mono" onClick=${() => open({ block: `@${block.version}` })}>@${block.version}</button>
-      <${Kind} type=${block.type} />
-      <span class="sent-why"><span class="mono path"><${Marked} text=${block.path} query=${query} /></span> <span>${block.reason}</span></span>
+      <${Kind} type=${block.type} name=${rows.row(block.version)?.tool && block.type === "react.tool.call" ? rows.row(block.version).tool : undefined} />
+      <span class="sent-why"><span class="sent-text"><${Marked} text=${preview(rows.row(block.version))} query=${query} /></span><span class="sent-reason"><span class="mono path">${block.path}</span> ${block.rule === "window" ? "" : block.reason}</span></span>
       <span class="row-tokens" title=${block.tokens === block.of_tokens ? "" : `of ${whole(block.of_tokens)}`}>${whole(block.tokens)}</span>
       <${State} state=${block.state} />
       ${points.has(block.path) && html`<span class="cache-point" title=${points.get(block.path).reason}>⌃ cache point: ${spaced(points.get(block.path).kind)}</span>`}
     </li>`)}
     ${explanation.blocks.length > blocks.length && html`<li><button class="further" onClick=${() => setAll(true)}>Show the other ${whole(explanation.blocks.length - blocks.length)} blocks</button></li>`}
   </ol>`;
+}
+
+/** What the context does not show in full, in one line. @param {{ id: string, version: number }} props */
+function Outside({ id, version }) {
+  const found = useLoaded(pathOf(id, "state"), { at: version }, `${id} ${version}`);
+  const states = Object.entries(found.data?.states ?? {}).filter(([state]) => !["visible", "carried"].includes(state));
+  return html`<p class="outside">${found.data === null ? " " : states.length ? html`Not sent in full: ${states.map(([state, counted]) => html`<span key=${state}><${State} state=${state} /> ${whole(/** @type {any} */ (counted).blocks)} blocks of ${short(/** @type {any} */ (counted).tokens)} tokens </span>`)}` : "Everything up to here is sent in full."}</p>`;
 }
 
 /** @param {{ pieces: any[], query: string }} props */

@@ -6,7 +6,7 @@ import { follow, physicalHeight, settle } from "../pure/scrolling.js";
 import { Empty, Failed } from "../parts/loading.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../parts/page.js";
 import { Kind, State } from "../parts/pieces.js";
-import { Rows } from "../parts/rows.js";
+import { Rows, preview } from "../parts/rows.js";
 import { open, slide } from "../parts/state.js";
 import { typeOf } from "../parts/words.js";
 
@@ -246,12 +246,6 @@ function BlockRow({ found, state }) {
     <span class="row-text">${preview(found) || html`<em>no text</em>`}${found.left_out ? html`<span class="left-out"> … ${short(found.left_out)} more</span>` : ""}</span>
     <span class="row-tokens" title=${found.shown_tokens !== null && found.shown_tokens !== found.tokens ? `${whole(found.shown_tokens)} of them are sent` : ""}>${whole(found.tokens)}</span>
     <${State} state=${state} />`;
-}
-
-/** The beginning of a block's text; of a call its arguments in one line, since its tool is named beside. @param {any} found @returns {string} */
-function preview(found) {
-  if (found.type !== "react.tool.call" || !found.tool || !found.text.startsWith(found.tool)) return found.text;
-  return found.text.slice(found.tool.length).replace(/\s+/g, " ").trim();
 }
 
 /** @param {{ found: any }} props */

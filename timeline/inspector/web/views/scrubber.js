@@ -1,12 +1,12 @@
 // Views 3 and 7: how full the context was at each call, and the slider through all versions below it, on one scale.
 
-import { clock, day, percent, short, spaced, whole } from "../pure/format.js";
+import { clock, percent, short, spaced, whole } from "../pure/format.js";
 import { gathered, lastUpTo, stacked, thinned, ticks } from "../pure/stacking.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../parts/page.js";
 import { slide } from "../parts/state.js";
 import { sharesIn } from "../parts/words.js";
 
-const HEIGHT = 108;
+const HEIGHT = 118;
 const LANE = 18;
 
 /** What a mark of the log looks like: a sign of its own, not only a colour. @type {Record<string, [string, string, string]>} */
@@ -83,19 +83,18 @@ function useDrag(moved) {
 function Areas({ points, first, last, width, across, failed, loading }) {
   const drawn = useMemo(() => {
     const kept = thinned(points, first, last, Math.max(40, Math.floor(width / 3)));
-    const limits = kept.map((point) => point.limit ?? 0);
-    const most = Math.max(1, ...kept.map((point) => point.total), ...limits) * 1.04;
+    const most = Math.max(1, kept.reduce((high, point) => Math.max(high, point.total, point.limit ?? 0), 0)) * 1.17;
     const up = (/** @type {number} */ tokens) => HEIGHT - (tokens / most) * (HEIGHT - 6);
     const names = sharesIn(kept.map((point) => point.fill)).map((share) => share.name);
-    return { most, up, areas: stacked(kept, names, across, up, last), kept, limit: Math.max(0, ...limits) };
+    return { most, up, areas: stacked(kept, names, across, up, last), kept, limit: kept.reduce((high, point) => Math.max(high, point.limit ?? 0), 0) };
   }, [points, first, last, width]);
   const { most, up, areas, kept, limit } = drawn;
   const newest = kept[kept.length - 1];
   return html`<svg width=${width} height=${HEIGHT} class="areas" aria-hidden="true">
-    ${(points.length ? ticks(most / 1.04) : []).slice(1).filter((value) => value < limit * 0.93 || !limit).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value)}</text></g>`)}
+    ${(points.length ? ticks(most / 1.17) : []).slice(1).filter((value) => value < limit * 0.9 || !limit).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value).replace(".0k", "k")}</text></g>`)}
     ${areas.map((area) => html`<path key=${area.name} class=${`share-${area.name}`} d=${area.path} />`)}
-    ${limit > 0 && html`<g class="limit"><line x1="0" x2=${width} y1=${up(limit)} y2=${up(limit)} /><text x=${width - 4} y=${up(limit) + 11} text-anchor="end">limit ${short(limit)}</text></g>`}
-    ${newest?.trigger && newest.trigger < limit && html`<g class="trigger"><line x1="0" x2=${width} y1=${up(newest.trigger)} y2=${up(newest.trigger)} /></g>`}
+    ${limit > 0 && html`<g class="limit"><line x1="0" x2=${width} y1=${up(limit)} y2=${up(limit)} /><text x="4" y=${up(limit) - 4}>limit ${short(limit)}</text></g>`}
+    ${newest?.trigger && newest.trigger < limit && html`<g class="trigger"><text x=${width - 4} y=${up(limit) - 4} text-anchor="end">- - compacts above ${short(newest.trigger)}</text><line x1="0" x2=${width} y1=${up(newest.trigger)} y2=${up(newest.trigger)} /></g>`}
     ${points.length === 0 && html`<text class="note" x=${width / 2} y=${HEIGHT / 2} text-anchor="middle">${failed ? "The chart could not be read." : loading ? "The chart is loading." : "No context was recorded, so there is nothing to draw."}</text>`}
   </svg>`;
 }
@@ -119,7 +118,7 @@ function Marks({ marks, across, width }) {
 function Legend({ points, near }) {
   const shares = useMemo(() => sharesIn(points.map((point) => point.fill)), [points]);
   return html`<div class="legend">
-    <h2>Context at each call</h2>
+    <h2 class="unseen">Context at each call</h2>
     <ul>${shares.map((share) => html`<li key=${share.name}><i class=${`share-${share.name}`}></i>${share.label}${near ? html` <b>${short(near.fill[share.name] ?? 0)}</b>` : ""}</li>`)}</ul>
   </div>`;
 }
@@ -147,7 +146,7 @@ function Where({ first, last, at, near, to, points }) {
     return () => removeEventListener("tl-play", flip);
   }, []);
   return html`<div class="where">
-    <p><b>${whole(at)}</b> of ${whole(last)}${near ? html`<span class="at-call">call ${whole(near.n)}${near.limit ? `, ${percent(near.total / near.limit)} full` : ""}</span><time datetime=${near.at} title=${near.at}>${day(near.at)} ${clock(near.at)}</time>` : ""}</p>
+    <p><b>${whole(at)}</b> of ${whole(last)}${near ? html`<span class="at-call">call ${whole(near.n)}${near.limit ? `, ${percent(near.total / near.limit)} full` : ""}</span><time datetime=${near.at} title=${near.at}>${clock(near.at)}</time>` : ""}</p>
     <button class="quiet play" aria-label=${playing ? "Stop" : "Play"} onClick=${() => (at >= last && to(first), setPlaying(!playing))}>${playing ? "❚❚" : "▶"}</button>
     <button class="quiet newest" disabled=${at >= last} onClick=${() => to(last)}>Newest</button>
   </div>`;
