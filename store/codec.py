@@ -377,12 +377,16 @@ def _check_columns(payload: Payload, columns: Sequence[object]) -> None:
 
 
 def decode_info(row: Row, where: str) -> ConversationInfo:
-    """Read ``(key, id, version, window_start, title, parent, created_at, updated_at, base, first_version)``.
+    """Read the row of a conversation.
+
+    Its columns are key, id, version, window_start, title, parent, created_at, updated_at, base, first_version, the
+    number of compactions and the time of the newest one.
 
     Raises:
         StoreCorrupt: a column holds an invalid value.
     """
-    _, id_, version, window_start, title, parent, created_at, updated_at, base, first_version = row
+    _, id_, version, window_start, title, parent, created_at, updated_at, base, first_version, *compacted = row
+    compactions, last_compaction_at = compacted
     try:
         return ConversationInfo(
             id=id_,
@@ -394,6 +398,8 @@ def decode_info(row: Row, where: str) -> ConversationInfo:
             parent=None if parent is None else ParentLink.model_validate_json(parent),
             base=base,
             first_version=first_version,
+            compactions=compactions,
+            last_compaction_at=None if last_compaction_at is None else datetime.fromisoformat(last_compaction_at),
         )
     except ValueError as error:
         raise StoreCorrupt(f"{where}: the row of conversation {id_!r} is damaged: {_first_line(error)}.") from None

@@ -119,6 +119,8 @@ class _Log:
     redacted: dict[int, int] = field(default_factory=dict)
     """Versions that it redacts, each with the version of the event that does."""
     facts: list[_Known] = field(default_factory=list)
+    compacted: list[tuple[int, str]] = field(default_factory=list)
+    """Version and time of each of its own compactions."""
 
     @property
     def version(self) -> int:
@@ -249,8 +251,10 @@ class _Log:
         return ((log, known) for log, shown in reversed(parts) for known in shown)
 
     def info(self) -> ConversationInfo:
-        row = (0, self.id, self.version, self.window_start, self.title, self.parent_link)
-        return decode_info((*row, self.created_at, self.updated_at, self.base, self.first_version), _WHERE)
+        row = (0, self.id, self.version, self.window_start, self.title, self.parent_link, self.created_at)
+        times = [at for log, last in self.lineage() for version, at in log.compacted if version <= last]
+        compactions = (len(times), max(times, default=None))
+        return decode_info((*row, self.updated_at, self.base, self.first_version, *compactions), _WHERE)
 
     def scavenged(self, until: int) -> list[Row]:
         """Return the scavenged rows up to a version, shared ones included."""
@@ -402,6 +406,8 @@ class MemoryStore(QueryMixin):
             log.ids[draft.event_id] = version
             if draft.path is not None:
                 log.paths[draft.path] = version
+            if row[3] == "compaction.completed":
+                log.compacted.append((version, row[5]))
             self._all.append((batch.conversation, row))
         log.created_at = log.created_at or batch.drafts[0].at
         log.updated_at = batch.drafts[-1].at
@@ -784,6 +790,7 @@ class MemoryStore(QueryMixin):
         log.created_at = log.rows[0][5]
         log.ids |= {row[2]: row[1] for row in log.rows}
         log.paths = paths | log.paths
+        log.compacted = [(row[1], row[5]) for row in log.rows if row[3] == "compaction.completed"]
         log.calls = calls
         self._learned = len(self._all)
 

@@ -97,6 +97,10 @@ class ConversationInfo:
     base: int = 0
     first_version: int = 1
     """All events from this version on are there; some before it were scavenged. 1 where none was."""
+    compactions: int = 0
+    """How many compactions it had: those of a fork's shared versions and undone ones included."""
+    last_compaction_at: datetime | None = None
+    """The time of the newest of them; None without one."""
 
 
 @dataclass(frozen=True, slots=True)

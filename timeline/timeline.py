@@ -431,6 +431,69 @@ class Timeline(TimelineView):
                 await branch.use_policy(policy, now=now)
             return branch
 
+    async def hand_over(
+        self,
+        *,
+        conversation: str | None = None,
+        title: str = "",
+        instructions: str = "",
+        now: datetime | None = None,
+    ) -> Self:
+        """Begin a new conversation that carries a summary of this one over: where nothing makes the context fit.
+
+        The summary is of all that is in view, the newest turns and pinned blocks too, which no compaction covers. The
+        new conversation begins with it, as the answer to a fixed question, and has this one's policy and summarizer.
+        This conversation stays as it is, and can be read and forked.
+
+        Args:
+            conversation: id of the new conversation; ``<id>.next`` by default.
+            title: its title.
+            instructions: what the summary should attend to.
+            now: time of its first event.
+
+        Raises:
+            SummarizerFailed: no summarizer gave a usable answer; nothing was begun.
+            VersionConflict: the store already has a conversation of that id.
+            InvalidArgument: an argument is not a text.
+            StoreError: the store cannot be read or written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app. " * 50})
+            fresh = await timeline.hand_over()
+            assert (fresh.id, len(fresh.window.items)) == ("cards.next", 2)
+            ```
+        """
+        from timeline.engine.handing_over import handed_over  # noqa: PLC0415 - late: few conversations need it
+
+        for name, told in (("title", title), ("instructions", instructions)):
+            checks.text(name, told)
+        if conversation is not None:
+            checks.text("conversation", conversation)
+        await self._conversation.catch_up()
+        blocks = await handed_over(self._conversation, instructions, await self._log.first_prompt())
+        link = ParentLink(conversation=self.id, relation="fork")
+        opened, values = with_policy(ConversationOpened(title=title, parent=link), self.policy)
+        while True:
+            id_ = conversation or await free_id(self._store, f"{self.id}.next")
+            try:
+                log = await StoredLog.begin_new(
+                    self._store, id_, self._clock, opened, values=values, at=moment(now, self._clock)
+                )
+            except VersionConflict:
+                if conversation is not None:
+                    raise
+                continue  # another writer took the free id just now
+            equipment = self._conversation.equipment
+            fresh = type(self)(Conversation(self._store, log, self._clock, equipment, Chosen(self.policy)))
+            if blocks:
+                await fresh.append(*blocks, now=now)
+            return fresh
+
     async def _redact_late(self, fork: StoredLog, version: int, known: Sequence[BlockRedacted]) -> None:
         """Redact in a fork what was redacted here between the look at this log and the fork's first append."""
         from timeline.audit.redacting import Erasures  # noqa: PLC0415 - late, see above

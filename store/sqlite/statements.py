@@ -28,7 +28,6 @@ SCAVENGED_WHERE: Final = "checksum = ''"
 FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.called"})
 
 _KEY_OF = "(SELECT key FROM conversations WHERE id = ?)"
-_INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
 PAYLOAD: Final = "CASE WHEN packed IS NULL THEN payload ELSE payload || unpacked(packed) END"
 """The payload of an event; each of the store's connections has the function. Rare events are never packed."""
 _PAYLOAD_OF_E = "CASE WHEN e.packed IS NULL THEN e.payload ELSE e.payload || unpacked(e.packed) END"
@@ -55,6 +54,29 @@ def _lineage(start: str) -> str:
 
 _LINEAGE = _lineage("SELECT key, id, base, version, parent_key FROM conversations WHERE id = ?")
 _LINEAGE_UP_TO = _lineage("SELECT key, id, base, ?, parent_key FROM conversations WHERE key = ?")
+_RARE_WHERE_E = RARE_WHERE.replace("type", "e.type")
+
+
+def _of_compactions(total: str, wanted: str) -> str:
+    """Write an expression over the compactions of a row of `conversations`, shared ones included.
+
+    Each ancestor is one range of an index.
+    """
+    lineage = _lineage(
+        "SELECT conversations.key, conversations.id, conversations.base, conversations.version,"
+        " conversations.parent_key"
+    )
+    return (
+        f"({lineage}SELECT {total}((SELECT {wanted} FROM events AS e INDEXED BY events_rare_within"
+        " WHERE e.conversation = l.key AND e.type = 'compaction.completed' AND e.version <= l.last"
+        f" AND {_RARE_WHERE_E})) FROM lineage AS l)"
+    )
+
+
+_INFO = (
+    "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version,"
+    f" {_of_compactions('sum', 'count(*)')}, {_of_compactions('max', 'max(e.at)')}"
+)
 
 # --- the writer ---------------------------------------------------------------------------------------------------
 

@@ -68,6 +68,18 @@ class ForkContract(ContractBase):
         assert (await store.info("a")).base == 0
         assert (await store.append("b", events(1), expected=6)).version == 7
 
+    async def test_a_fork_counts_the_compactions_that_it_shares(self, store: EventStore) -> None:
+        """Those of the shared versions and its own are counted, and its parent's later ones are not."""
+        await _family(store)
+        await store.append("d", [fork("b", 2)])
+        listed = {info.id: info async for info in store.conversations()}
+        assert {id_: info.compactions for id_, info in listed.items()} == {"a": 1, "b": 2, "c": 1, "d": 0}
+        times = {(e.conversation, e.version): e.at async for e in store.read_all(types={"compaction.completed"})}
+        assert listed["c"].last_compaction_at == listed["a"].last_compaction_at == times["a", 3]
+        assert listed["b"].last_compaction_at == times["b", 7]
+        assert listed["d"].last_compaction_at is None
+        assert listed["b"] == await store.info("b") == (await store.load_window("b")).info
+
     @pytest.mark.parametrize("page", [1, 2, 3, 500])
     async def test_a_fork_of_a_fork_reads_through_to_both(self, store: EventStore, page: int) -> None:
         """Versions are gapless from 1; each event has the conversation that appended it, and its checksum."""

@@ -9,7 +9,7 @@ import pytest
 
 from timeline.blocks import instant_text
 from timeline.errors import ConversationNotFound, VersionConflict
-from timeline.events import BlocksPinned, Event, UnknownPayload
+from timeline.events import BlocksPinned, CompactionReverted, Event, UnknownPayload
 from timeline.events.encoding import checksum, encode_payload
 from timeline.ports import Expected, Snapshot
 
@@ -45,6 +45,17 @@ class ReadContract(ContractBase):
         assert [e.position async for e in store.read_all(page=page)] == [1, 2, 3, 4, 5, 6, 7]
         assert [e.version async for e in store.read_all(page=page, types=rare)] == [3, 4, 6]
         assert [e.version async for e in store.read_all(page=page, types=mixed)] == [1, 2, 3, 5, 6, 7]
+
+    async def test_compactions_are_counted_undone_ones_included(self, store: EventStore) -> None:
+        """A conversation knows how many compactions it had, and when the newest one was."""
+        await store.append("a", events(2))
+        info = await store.info("a")
+        assert (info.compactions, info.last_compaction_at) == (0, None)
+        older, newest = compaction(1, 2), compaction(3, 3, round_=2)
+        await store.append("a", [older, newest, event(CompactionReverted(versions=(4,))), block_event()])
+        info = await store.info("a")
+        assert (info.compactions, info.last_compaction_at) == (2, newest.at)
+        assert [listed async for listed in store.conversations()] == [info]
 
     async def test_a_page_holds_at_least_one_event(self, store: EventStore) -> None:
         """An empty page would never end."""

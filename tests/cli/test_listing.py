@@ -23,12 +23,24 @@ def test_ls_lists_conversations_in_the_order_in_which_they_were_opened(
     report = run("simulate", recording, "--max-tokens", 1500, "--json").json
     imported, simulated = run("ls", "--json").json
     keys = {"id", "title", "version", "window_start", "created_at", "updated_at", "policy", "parent"}
-    assert set(imported) == set(simulated) == keys
+    assert set(imported) == set(simulated) == keys | {"compactions", "last_compaction_at"}
     assert (imported["id"], simulated["id"]) == (sessions.SESSION, report["id"])
     assert imported["window_start"] == 1
     assert simulated["window_start"] > 1
     assert imported["created_at"] == "2026-01-05T08:00:00.000000Z"
     assert imported["parent"] is None
+
+
+def test_ls_counts_compactions(run: Callable[..., Done], recording: Path) -> None:
+    """Each conversation has the number of its compactions, and the time of the newest one."""
+    run("import", recording)
+    report = run("simulate", recording, "--max-tokens", 1500, "--json").json
+    imported, simulated = run("ls", "--json").json
+    assert (imported["compactions"], imported["last_compaction_at"]) == (0, None)
+    digests = run("digests", "--conversation", report["id"], "--json").json
+    assert simulated["compactions"] == len(digests) > 0
+    assert simulated["last_compaction_at"] == max(digest["at"] for digest in digests)
+    assert f" {len(digests)} " in next(line for line in run("ls").out.splitlines() if report["id"] in line)
 
 
 def test_ls_says_where_a_subagent_belongs(run: Callable[..., Done], tmp_path: Path) -> None:

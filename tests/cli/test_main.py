@@ -41,6 +41,7 @@ COMMANDS += [
     "reveal",
     "pin",
     "unpin",
+    "watch",
     "retention",
     "scavenge",
     "find-subject",

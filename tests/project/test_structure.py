@@ -34,6 +34,7 @@ PICTURE = {
     "retention": "vocabulary fold checks log",
     "lifecycle": "vocabulary fold policy planning.account projection.context checks log",
     "audit": f"{PURE_PARTS} tokens log",
+    "answers": "vocabulary fold projection log audit",
     "forgetting": f"{PURE_PARTS} tokens checks log retention audit re-exports",
     "engine": f"{ENGINE} re-exports",
     "agent": "vocabulary facts importers fold wire planning projection checks log engine.conversation",
@@ -44,8 +45,12 @@ PICTURE = {
     "portable": "vocabulary facts importers fold planning log audit timeline",
     "integrations": f"{ENGINE} importers agent timeline sync portable re-exports",
     "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",
+    "inspector": (
+        f"{ENGINE} audit answers timeline portable integrations.http_bounds integrations.loopback lab re-exports"
+    ),
     "cli": (
-        f"{ENGINE} retention importers audit forgetting timeline portable integrations lab store summarizers re-exports"
+        f"{ENGINE} retention importers audit answers forgetting timeline portable integrations lab inspector "
+        "store summarizers re-exports"
     ),
     "checkout": "",
     "re-exports": "vocabulary policy policies projection timeline message_lists store summarizers checkout",

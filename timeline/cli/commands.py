@@ -271,7 +271,27 @@ def find_subject(
     run(forgetting.find(text, ids or [], db, as_json=as_json))
 
 
-COMMANDS = (undo, fork, hide, reveal, pin, unpin, retention, scavenge, find_subject, redact, erase)
+def watch(
+    id_: ConversationId,
+    *,
+    after: Annotated[
+        int | None,
+        typer.Option("--after", min=0, metavar="V", help="Begin behind this version; 0 is the beginning."),
+    ] = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line; its keys are stable.")] = False,
+) -> None:
+    """Follow what happens to a conversation's context: compactions, errors, overflows, usage.
+
+    It prints each event as it happens, also those of other processes, until you stop it. To go on without a gap, give
+    --after the version of the last line.
+    """
+    from timeline.cli import watching
+
+    run(watching.watch(id_, db, after, as_json=as_json))
+
+
+COMMANDS = (undo, fork, hide, reveal, pin, unpin, watch, retention, scavenge, find_subject, redact, erase)
 """The order of these commands in `timeline --help`."""
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 async def ls(db: str, *, as_json: bool) -> None:
     """Print the conversations, in the order in which they were opened.
 
-    "window from" is the version of the first event that a render still reads.
+    "window from" is the version of the first event that a render still reads; "compactions" counts undone ones too.
 
     Raises:
         StoreError: the database is not there, or cannot be read.
@@ -38,12 +38,13 @@ async def ls(db: str, *, as_json: bool) -> None:
         write(f"{db} holds no conversation. Add one: timeline import FILE --db {db}")
         return
     output.table(
-        ("id", "version", "window from", "updated", "part of", "title"),
+        ("id", "version", "window from", "compactions", "updated", "part of", "title"),
         [
             (
                 row["id"],
                 row["version"],
                 row["window_start"],
+                row["compactions"] or "",
                 row["updated_at"][:16].replace("T", " "),
                 (row["parent"] or {}).get("conversation", ""),
                 row["title"],
@@ -77,6 +78,8 @@ def _conversation(info: ConversationInfo, policy: PolicyRow | None) -> Conversat
         "window_start": info.window_start,
         "created_at": instant_text(info.created_at),
         "updated_at": instant_text(info.updated_at),
+        "compactions": info.compactions,
+        "last_compaction_at": None if info.last_compaction_at is None else instant_text(info.last_compaction_at),
         "policy": policy,
         "parent": None if info.parent is None else info.parent.model_dump(mode="json"),
     }

@@ -24,6 +24,7 @@
 | `backup --json` | one `BackupRow` |
 | `restore --json` | one `RestoreRow` |
 | `doctor --json` | one `DoctorRow` |
+| `watch --json` | an event a line, as `timeline.inspector.stream` sends it, in camelCase |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `answers.digests.DigestRow` |
 | `facts --json` | a list of `FactRow`; with `--record` of `FactRecordRow`, with `--reach` one `ReachRow` |
@@ -232,7 +233,8 @@ class DifferenceRow(TypedDict):
 class ConversationRow(TypedDict):
     """A conversation; ``parent`` is None, or its origin (conversation, version, path, relation).
 
-    ``policy`` is None where the log names none, as for an imported recording.
+    ``policy`` is None where the log names none, as for an imported recording. ``compactions`` counts those of a shared
+    past and undone ones too; ``last_compaction_at`` is None without one.
     """
 
     id: str
@@ -241,6 +243,8 @@ class ConversationRow(TypedDict):
     window_start: int
     created_at: str
     updated_at: str
+    compactions: int
+    last_compaction_at: str | None
     policy: PolicyRow | None
     parent: dict[str, Any] | None
 

@@ -7,7 +7,7 @@ nearest keyframe only.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -125,8 +125,7 @@ class Moments:
             if event.version % self._every == 0:
                 seen = frozenset(v for v in taken_back if v <= event.version)
                 if (event.version, seen) not in known:
-                    film.frames.append(_keyframe(fold, seen))
-        film.frames.sort(key=lambda frame: frame.version)
+                    insort(film.frames, _keyframe(fold, seen), key=lambda frame: frame.version)
         if fold.version != version:
             raise await self._gone(conversation, version)
 

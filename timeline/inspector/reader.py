@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from timeline.audit.calls import read_call
-from timeline.inspector.chart import Courses
+from timeline.inspector.courses import Courses
 from timeline.inspector.moments import Moments
 from timeline.inspector.tally import Tallies
 from timeline.lab.prices import read_prices
@@ -42,7 +42,7 @@ class Reader:
         self.prices = read_prices() if prices is None else prices
         self.tallies = Tallies(store, self.prices)
         self.moments = Moments(store)
-        self.courses = Courses()
+        self.courses = Courses(store, self.prices, self.moments)
         self.trying = anyio.CapacityLimiter(1)
         self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
 

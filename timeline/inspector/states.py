@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text
 from timeline.events.addresses import Address
+from timeline.inspector.roles import by_role
 from timeline.inspector.shapes import Counted, State
 from timeline.log.history import check_version
-from timeline.planning.account import CATEGORIES, FixedPart, limits_of_policy
+from timeline.planning.account import FixedPart, limits_of_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from timeline.fold.window import Item, Window
+    from timeline.fold.window import Window
     from timeline.inspector.asked import AskedState
     from timeline.inspector.reader import Reader
 
@@ -56,19 +55,6 @@ async def show_state(reader: Reader, asked: AskedState) -> State:
         open_calls=tuple(str(Address(item.version)) for item in window.open_calls()[:_MOST_OPEN]),
         held=window.is_held,
     )
-
-
-def by_role(items: Iterable[Item]) -> dict[str, int]:
-    """Return the tokens of items as shown, by kind of block."""
-    found: Counter[str] = Counter()
-    for item in items:
-        found[role_of(item)] += item.shown_tokens
-    return {kind: tokens for kind, tokens in found.items() if tokens}
-
-
-def role_of(item: Item) -> str:
-    """Return the kind of a live block, as the account has it; what is hidden is a kind of its own."""
-    return "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")
 
 
 def _states(window: Window) -> dict[str, Counted]:

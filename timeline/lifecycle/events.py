@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
 from timeline.blocks import Instant
 from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
@@ -79,6 +80,10 @@ class Happened(Frozen):
     position: int
     at: Instant
 
+    def payload(self) -> dict[str, Any]:
+        """Return the event as front ends take it: its fields by camelCase names (004), of JSON types."""
+        return {to_camel(name): value for name, value in self.model_dump(mode="json").items()}
+
 
 class CompactionStartEvent(Happened):
     """A compaction begins.
@@ -124,10 +129,12 @@ class CompactionSummarizeEvent(Happened):
 
     Attributes:
         messages_count: how many messages it is to replace.
+        expires_at: when it counts as given up unless it ended before: its process may have died.
     """
 
     type: Literal["compaction-summarize"] = "compaction-summarize"
     messages_count: int
+    expires_at: Instant | None = None
 
     def line(self) -> str:
         """Return the event as one line of text."""
@@ -234,7 +241,7 @@ class ContextOverflowEvent(Happened):
 
 
 class ContextUsageEvent(Happened):
-    """A context was rendered: how full it is.
+    """A context was rendered: how full it is. In `timeline.lifecycle.live` also after each append, as an estimate.
 
     Attributes:
         current_tokens: tokens of system prompt, tools, messages and reserves.
@@ -243,6 +250,7 @@ class ContextUsageEvent(Happened):
         is_warning: whether that is above 80 %.
         is_critical: whether that is above 95 %.
         over_trigger: whether it is above the policy's trigger still: no more could be freed, but it may be sent.
+        estimated: whether what was appended since the newest render is added by its own tokens.
     """
 
     type: Literal["context-usage"] = "context-usage"
@@ -252,11 +260,13 @@ class ContextUsageEvent(Happened):
     is_warning: bool
     is_critical: bool
     over_trigger: bool
+    estimated: bool = False
 
     def line(self) -> str:
         """Return the event as one line of text."""
         mark = " critical" if self.is_critical else " warning" if self.is_warning else ""
-        return f"Usage: {self.current_tokens:,} of {self.limit:,} tokens ({self.percent_used:.0f} %){mark}"
+        about = "about " if self.estimated else ""
+        return f"Usage: {about}{self.current_tokens:,} of {self.limit:,} tokens ({self.percent_used:.0f} %){mark}"
 
 
 LifecycleEvent: TypeAlias = Annotated[
@@ -328,7 +338,7 @@ def _start(tokens: int, limit: int, reason: LifecycleReason, own: dict[str, Any]
 
 
 def _started(started: CompactionStarted, own: dict[str, Any]) -> list[LifecycleEvent]:
-    summarize = CompactionSummarizeEvent(**own, messages_count=started.messages)
+    summarize = CompactionSummarizeEvent(**own, messages_count=started.messages, expires_at=started.expires_at)
     if started.continues:
         return [summarize]
     return [_start(started.before_tokens, started.limit, _REASONS[started.reason], own), summarize]
@@ -381,16 +391,20 @@ def _overflow(refused: ContextOverflowed, own: dict[str, Any]) -> ContextOverflo
 
 def _usage(rendered: ContextRendered, own: dict[str, Any]) -> ContextUsageEvent:
     tokens = rendered.total or rendered.tokens
-    percent = min(100.0, _percent(tokens, rendered.limit))
     return ContextUsageEvent(
-        **own,
-        current_tokens=tokens,
-        limit=rendered.limit,
-        percent_used=percent,
-        is_warning=percent > WARNING_PERCENT,
-        is_critical=percent > CRITICAL_PERCENT,
-        over_trigger=rendered.overflow,
+        **own, **usage_figures(tokens, rendered.limit), limit=rendered.limit, over_trigger=rendered.overflow
     )
+
+
+def usage_figures(tokens: int, limit: int) -> dict[str, Any]:
+    """Return what a `ContextUsageEvent` derives from the tokens in use and the limit."""
+    percent = min(100.0, _percent(tokens, limit))
+    return {
+        "current_tokens": tokens,
+        "percent_used": percent,
+        "is_warning": percent > WARNING_PERCENT,
+        "is_critical": percent > CRITICAL_PERCENT,
+    }
 
 
 def _percent(tokens: int, limit: int) -> float:

@@ -16,6 +16,8 @@ from timeline.lifecycle.events import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from timeline.lifecycle.events import LifecycleEvent
 
 Phase: TypeAlias = Literal["idle", "pruning", "summarizing", "complete"]
@@ -34,6 +36,7 @@ class Progress:
         usage: the usage of the newest context.
         overflow: the refusal of the newest context; None once one is rendered again.
         compactions: how many compactions were completed in the events so far.
+        expires_at: when a summary that is being written counts as given up; None otherwise.
     """
 
     phase: Phase = "idle"
@@ -44,6 +47,7 @@ class Progress:
     usage: ContextUsageEvent | None = None
     overflow: ContextOverflowEvent | None = None
     compactions: int = 0
+    expires_at: datetime | None = None
 
     @property
     def status(self) -> Literal["compacting"] | None:
@@ -68,7 +72,7 @@ class Progress:
                 saved = 100 * (1 - after / before) if before else None
                 return replace(self, phase="pruning", tokens_after=after, percent_saved=saved)
             case CompactionSummarizeEvent():
-                return replace(self, phase="summarizing")
+                return replace(self, phase="summarizing", expires_at=event.expires_at)
             case CompactionCompleteEvent():
                 return replace(
                     self,
@@ -77,9 +81,10 @@ class Progress:
                     tokens_after=event.tokens_after,
                     percent_saved=event.percent_saved,
                     compactions=self.compactions + 1,
+                    expires_at=None,
                 )
             case CompactionErrorEvent():
-                return replace(self, phase="idle", error=event)
+                return replace(self, phase="idle", error=event, expires_at=None)
             case ContextOverflowEvent():
                 return replace(self, overflow=event)
             case ContextUsageEvent():

@@ -91,9 +91,28 @@ class StoredLog:
         at: datetime,
     ) -> StoredLog:
         """Begin a conversation; if another writer began it first, open that one."""
-        event = NewEvent(id=event_id(at), at=at, payload=opened)
         with suppress(VersionConflict):
-            await store.append(conversation, [event], expected=Expected.NO_STREAM, values=values)
+            return await cls.begin_new(store, conversation, clock, opened, values=values, at=at)
+        return await cls.load(store, conversation, clock)
+
+    @classmethod
+    async def begin_new(
+        cls,
+        store: EventStore,
+        conversation: str,
+        clock: Clock,
+        opened: ConversationOpened,
+        *,
+        values: Mapping[str, str],
+        at: datetime,
+    ) -> StoredLog:
+        """Begin a conversation.
+
+        Raises:
+            VersionConflict: the id is in use.
+        """
+        event = NewEvent(id=event_id(at), at=at, payload=opened)
+        await store.append(conversation, [event], expected=Expected.NO_STREAM, values=values)
         return await cls.load(store, conversation, clock)
 
     @classmethod

@@ -345,6 +345,7 @@ class Timeline(TimelineView):
     rewind_stage = blocking(AsyncTimeline.rewind_stage)
     at = _giving(AsyncTimeline.at, TimelineView)
     fork = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
+    hand_over = _giving(AsyncTimeline.hand_over, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
     verify = blocking(AsyncTimeline.verify)
     call = blocking(AsyncTimeline.call)
     calls = iterating(AsyncTimeline.calls)

@@ -1,0 +1,69 @@
+"""Write what a conversation hands over to a new one: a summary of all in view, what no compaction may cover too.
+
+A compaction leaves the newest turns, and what is pinned; where these alone are too large, nothing makes the context
+fit, and the conversation can only go on in a new one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import AssistantCompletion, UserPrompt
+from timeline.engine.summarizing import SummaryRequestLog, request_summary
+from timeline.events import SummaryParts
+from timeline.planning.summary_requests import Requests, joined, shown_block, without_failures
+from timeline.ports import SummaryRequest
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
+    from timeline.engine.conversation import Conversation
+
+QUESTION: Final = "What was said and done in the conversation before this one? Go on from there."
+"""The prompt that a conversation begins with which another one was handed over to; the answer is the summary."""
+HANDED_OVER_KEY: Final = "handed_over_from"
+"""Key of the ``meta`` of both blocks: the address that the summary reaches to, such as ``cards@84``."""
+_SHARE: Final = 8
+"""The summary may take this part of the limit, as the longest summary of a small window."""
+_LEAST: Final = 200
+
+
+async def handed_over(conversation: Conversation, instructions: str, original_task: str | None) -> list[Block]:
+    """Return the blocks that a new conversation begins with; none where there is nothing to hand over.
+
+    Raises:
+        SummarizerFailed: no summarizer gave a usable answer.
+    """
+    text = await _summary(conversation, instructions, original_task)
+    if not text:
+        return []
+    meta = {HANDED_OVER_KEY: f"{conversation.id}@{conversation.version}"}
+    return [UserPrompt(text=QUESTION, meta=meta), AssistantCompletion(text=text, meta=meta)]
+
+
+async def _summary(conversation: Conversation, instructions: str, original_task: str | None) -> str:
+    window, policy = conversation.window, conversation.policy
+    before = joined(*(t for c in window.summaries for t in (c.parts.history, c.parts.turn_prefix)))
+    seen = [item for item in window.items if not (item.is_summary or item.superseded)]
+    blocks = tuple(block for item in without_failures(seen) if (block := shown_block(item)) is not None)
+    if not blocks:
+        return before
+    prompts = [block.text for block in blocks if isinstance(block, UserPrompt)]
+    request = SummaryRequest(
+        kind="history",
+        blocks=blocks,
+        previous=before or None,
+        task=prompts[-1] if prompts else None,
+        max_tokens=max(_LEAST, policy.max_tokens // _SHARE),
+        counter=conversation.counter,
+        instructions=instructions,
+        compaction_number=window.rounds + 1,
+        original_task=original_task,
+        too_long="cut",
+    )
+    parts, _ = await request_summary(
+        conversation.compactor.summarizer,
+        Requests(request, None, SummaryParts()),
+        SummaryRequestLog(),
+        conversation.clock,
+    )
+    return parts.history

@@ -1,0 +1,26 @@
+"""The tokens of a window by kind of block."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from timeline.planning.account import CATEGORIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from timeline.fold.window import Item
+
+
+def by_role(items: Iterable[Item]) -> dict[str, int]:
+    """Return the tokens of items as shown, by kind of block."""
+    found: Counter[str] = Counter()
+    for item in items:
+        found[role_of(item)] += item.shown_tokens
+    return {kind: tokens for kind, tokens in found.items() if tokens}
+
+
+def role_of(item: Item) -> str:
+    """Return the kind of a live block, as the account has it; what is hidden is a kind of its own."""
+    return "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")
