@@ -47,8 +47,11 @@ async def tell_forgetful(store: EventStore) -> Timeline:
 
 
 class _Clock:
+    """The time, and what was sent last: as much of the next request comes from the cache."""
+
     def __init__(self) -> None:
         self.now = _START
+        self.sent = 0
 
     def pass_by(self, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
@@ -64,7 +67,9 @@ async def _call(timeline: Timeline, clock: _Clock, number: int, turn: int, step:
     if not last:
         said.append({"type": "tool_use", "id": f"toolu_{number}", "name": "bash", "input": {"command": command}})
     sent = context.account.total
-    usage = {"input_tokens": 40, "cache_read_input_tokens": sent - 40, "output_tokens": 30}
+    cached = 0 if context.decisions else clock.sent
+    clock.sent = sent
+    usage = {"input_tokens": sent - cached, "cache_read_input_tokens": cached, "output_tokens": 30}
     reply = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "claude-opus-4-5", "usage": usage}
     reply |= {"stop_reason": "end_turn" if last else "tool_use", "content": said}
     clock.pass_by(3)

@@ -39,14 +39,19 @@ export class Rows {
   /** @param {number} version @returns {any} the row; null where there is none, undefined while it is not known */
   row(version) {
     const number = Math.floor((version - 1) / PAGE);
-    const page = this.pages.get(`${number}@${this.at}`) ?? this.before.get(number);
+    const page = this.pages.get(this._key(number)) ?? this.before.get(number);
     return page === undefined ? undefined : (page.get(version) ?? null);
+  }
+
+  /** What a page is kept under: the states of rows behind the version looked at do not depend on it. @param {number} number */
+  _key(number) {
+    return number * PAGE >= this.at ? `${number}@later` : `${number}@${this.at}`;
   }
 
   /** Read the pages that hold some rows, and give up those asked for that do not. @param {number[]} rows */
   want(rows) {
     const numbers = rows.length ? [...new Set(rows.flatMap((row) => pagesOf(row, row + 1, PAGE)))] : [];
-    const keys = new Set(numbers.map((number) => `${number}@${this.at}`));
+    const keys = new Set(numbers.map((number) => this._key(number)));
     for (const [key, stop] of this.asked) {
       if (!keys.has(key)) {
         stop.abort();
@@ -54,7 +59,7 @@ export class Rows {
       }
     }
     for (const number of numbers) {
-      const key = `${number}@${this.at}`;
+      const key = this._key(number);
       if (!this.pages.get(key) && !this.asked.has(key)) this._read(number, key);
     }
   }
@@ -63,14 +68,22 @@ export class Rows {
   async _read(number, key) {
     const stop = new AbortController();
     this.asked.set(key, stop);
-    const until = (number + 1) * PAGE;
+    const first = number * PAGE;
+    const until = first + PAGE;
+    const { at } = this;
+    const ask = (/** @type {number} */ after, /** @type {number} */ last, /** @type {number | null} */ then) =>
+      source.now.get(pathOf(this.conversation, "blocks"), { after, until: last, at: then, limit: PAGE, _seen: this.version }, stop.signal);
     try {
-      const found = await source.now.get(pathOf(this.conversation, "blocks"), { after: number * PAGE, until, at: this.at, limit: PAGE, _seen: this.version }, stop.signal);
+      // An answer about a version has no row behind it, so those are asked for as they are now.
+      const asked = [];
+      if (first < at) asked.push(ask(first, Math.min(until, at), at === this.version ? null : at));
+      if (until > at && at < this.version) asked.push(ask(Math.max(first, at), until, null));
+      const rows = (await Promise.all(asked)).flatMap((found) => found.rows);
       if (stop.signal.aborted) return;
-      const page = new Map(found.rows.map((/** @type {any} */ row) => [row.version, row]));
+      const page = new Map(rows.map((/** @type {any} */ row) => [row.version, row]));
       this.pages.set(key, page);
       this.before.set(number, page);
-      for (const row of found.rows) this._learn(row);
+      for (const row of rows) this._learn(row);
       this.error = null;
     } catch (problem) {
       if (stop.signal.aborted) return;

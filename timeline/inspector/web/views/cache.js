@@ -6,7 +6,7 @@ import { html, useState } from "../parts/page.js";
 import { pathOf } from "../parts/source.js";
 import { linkTo } from "../parts/state.js";
 
-const STEP = 100;
+const STEP = 40;
 
 /** @param {{ id: string, row: any, at: number, points: any[] }} props */
 export function CacheLane({ id, row, at, points }) {

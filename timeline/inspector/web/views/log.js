@@ -227,7 +227,7 @@ function Row({ version, found, at, top, current, active, open: opened, onActive 
   const { kind } = typeOf(found?.type ?? "");
   const state = version > at ? "not_yet" : (found?.state ?? "");
   const block = Boolean(found?.path);
-  const names = ["log-row", block ? "of-block" : "of-event", `is-${kind}`, state && `in-${state}`, current && "current", opened && "opened", found === undefined && "waiting", found?.failed && "with-error"];
+  const names = ["log-row", block ? "of-block" : found ? "of-event" : "", `is-${kind}`, state && `in-${state}`, current && "current", opened && "opened", found === undefined && "waiting", found?.failed && "with-error"];
   const pick = () => {
     onActive(version);
     if (block) open({ block: `@${version}` });
