@@ -22,6 +22,7 @@ from timeline.inspector.problems import Refused, invalid, problem_of
 from timeline.inspector.reader import Reader
 from timeline.inspector.routes import ROUTES
 from timeline.inspector.shapes import Problem
+from timeline.inspector.stream import Live
 from timeline.integrations.http_bounds import BoundedBodies
 from timeline.integrations.loopback import foreign, is_loopback, loopback_hosts
 
@@ -52,6 +53,7 @@ _SAFE: Final = {
     b"cross-origin-opener-policy": b"same-origin",
 }
 """Headers of every answer; a page has a policy of its own."""
+_CONVERSATIONS: Final = "v1/conversations/"
 _FOREVER: Final = "private, max-age=31536000, immutable"
 _REVALIDATE: Final = "private, no-cache"
 _LOG: Final = logging.getLogger(__name__)
@@ -99,6 +101,7 @@ class _Inspector:
 
     def __init__(self, reader: Reader, auth: Auth | None, hosts: frozenset[str], deadline: float) -> None:
         self._reader = reader
+        self._live = Live(reader.store)
         self._auth = auth
         self._hosts = hosts
         self._deadline = deadline
@@ -171,6 +174,10 @@ class _Inspector:
             return _tagged(request, file.body, file.kind, file.tag, kept)
         if path == "v1/openapi.json":
             return _json(request, compact_json(openapi()).encode())
+        if path.startswith(_CONVERSATIONS) and request.method == "GET":
+            live = self._live.at(path.removeprefix(_CONVERSATIONS))
+            if live is not None:
+                return live
         segments = [unquote(segment) for segment in path.split("/")]
         for route in ROUTES:
             if (given := route.match(segments)) is not None:
