@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ago, brief, bytes, duration, money, percent, shellWord, short } from "../../../timeline/inspector/web/pure/format.js";
+import { readMarkdown, readSpans } from "../../../timeline/inspector/web/pure/markdown.js";
+import { marked, pieces } from "../../../timeline/inspector/web/pure/marks.js";
+
+test("numbers are short and never say more than is so", () => {
+  assert.deepEqual([0, 999, 1000, 9_949, 9_950, 99_499, 999_499, 999_500, 12_345_678].map(short), ["0", "999", "1.0k", "9.9k", "10k", "99k", "999k", "1.00M", "12.3M"]);
+  assert.deepEqual([0, 0.001, 0.5, 0.996, 1, 1.2].map(percent), ["0 %", "< 1 %", "50 %", "99 %", "100 %", "120 %"]);
+  assert.deepEqual([0, 1234.5, 0.5, 0.0123, 0.00004].map(money), ["$0.00", "$1,234.50", "$0.50", "$0.012", "$0.000040"]);
+  assert.deepEqual([0.004, 0.5, 12, 300, 7200, 200_000].map(duration), ["4 ms", "0.5 s", "12 s", "5 min", "2.0 h", "2 days"]);
+  assert.deepEqual([12, 4_200, 65_536, 5_000_000].map(bytes), ["12 bytes", "4.2 KB", "66 KB", "5.0 MB"]);
+});
+
+test("what is not known is a dash", () => {
+  for (const write of [short, percent, money, duration]) assert.equal(write(null), "–");
+});
+
+test("a time is told by its distance, and by its day where that is long ago", () => {
+  const now = Date.parse("2026-03-02T10:00:00Z");
+  assert.equal(ago("2026-03-02T09:59:50Z", now), "now");
+  assert.equal(ago("2026-03-02T09:20:00Z", now), "40 min ago");
+  assert.equal(ago("2026-03-01T10:00:00Z", now), "24 h ago");
+  assert.equal(ago("2025-03-01T10:00:00Z", now), "2025-03-01");
+});
+
+test("a brief text is one line, cut with a sign", () => {
+  assert.equal(brief("  first\nsecond", 10), "first");
+  assert.equal(brief("a long first line", 8), "a long…");
+});
+
+test("a word that a shell would read otherwise is quoted", () => {
+  assert.equal(shellWord("cards"), "cards");
+  assert.equal(shellWord("it's $HOME"), `'it'"'"'s $HOME'`);
+});
+
+test("pieces of a search are the whole text, in order, in whatever case", () => {
+  const found = pieces("Never touch; NEVER.", "never");
+  assert.deepEqual(found.filter((piece) => piece.hit).map((piece) => piece.text), ["Never", "NEVER"]);
+  assert.equal(found.map((piece) => piece.text).join(""), "Never touch; NEVER.");
+  assert.deepEqual(pieces("İstanbul is", "is").at(-1), { text: "is", hit: true });
+  assert.deepEqual(marked("a «b» c"), [{ text: "a ", hit: false }, { text: "b", hit: true }, { text: " c", hit: false }]);
+});
+
+test("Markdown is read into blocks, and tags in it are text", () => {
+  const blocks = readMarkdown("# Head\n\nSome *em* and **strong**, `a <b>`.\n\n- one\n  - two\n\n```py\n<script>\n```\n> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |");
+  assert.deepEqual(blocks.map((block) => block.kind), ["heading", "paragraph", "list", "code", "quote", "table"]);
+  assert.deepEqual(readSpans("<img src=x onerror=alert(1)>"), [{ kind: "text", text: "<img src=x onerror=alert(1)>" }]);
+});
+
+test("a link keeps its target as text, whatever scheme it has", () => {
+  assert.deepEqual(readSpans("see [here](javascript:alert`1`)").at(-1), { kind: "link", text: "here", target: "javascript:alert`1`" });
+});
+
+test("no text of Markdown takes long to read", () => {
+  const start = process.cpuUsage();
+  for (const hard of ["*".repeat(20_000), "`".repeat(20_001), "[".repeat(20_000), "**a".repeat(8_000), "a_b".repeat(8_000), "| ".repeat(10_000)]) readMarkdown(hard);
+  const spent = process.cpuUsage(start).user / 1e6;
+  assert.ok(spent < 2, `${spent} s`);
+});

@@ -1,0 +1,98 @@
+// Where the page reads from. A source has one method, `get(path, given, stop)`, and what it answers is the JSON of the
+// `/v1` API; the exported file has a source of its own over what it carries along.
+
+import { signal } from "./page.js";
+
+/**
+ * @typedef {Record<string, string | number | boolean | null | undefined>} Given
+ * @typedef {object} Source
+ * @property {(path: string, given?: Given, stop?: AbortSignal) => Promise<any>} get
+ * @property {boolean} live whether the log may grow while it is looked at
+ */
+
+/** Why an answer did not come. `status` is 0 where nobody answered. */
+export class SourceError extends Error {
+  /** @param {number} status @param {string} kind @param {string} message */
+  constructor(status, kind, message) {
+    super(message);
+    this.name = "SourceError";
+    this.status = status;
+    this.kind = kind;
+  }
+}
+
+/** Whether the server answers. While it does not, what is seen stays, and a line above it says so. */
+export const reachable = signal(true);
+
+/** Counts the returns of the server, so that what failed meanwhile is asked for again. */
+export const returns = signal(0);
+
+/** Write what is asked. A name with `_` in front is not sent: it makes the same question a new one. @param {Given} given */
+function queryOf(given) {
+  const kept = Object.entries(given).filter(([name, value]) => !name.startsWith("_") && value !== null && value !== undefined && value !== "");
+  const query = new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString();
+  return query && `?${query}`;
+}
+
+/** Read an answer that is no success: the API says a type and details, a proxy between may say anything. @param {Response} answer */
+async function refusal(answer) {
+  const text = await answer.text();
+  if (!(answer.headers.get("content-type") ?? "").includes("json")) return new SourceError(answer.status, "", text.slice(0, 300) || `The server answered ${answer.status} without a word.`);
+  const said = JSON.parse(text);
+  return new SourceError(answer.status, said.type ?? "", said.detail ?? `The server answered ${answer.status}.`);
+}
+
+/** @implements {Source} */
+export class HttpSource {
+  /** @param {string} base where the API is, relative to the page */
+  constructor(base) {
+    this.base = base;
+    this.live = true;
+    this.waiting = false;
+  }
+
+  /** @param {string} path @param {Given} [given] @param {AbortSignal} [stop] @returns {Promise<any>} */
+  async get(path, given = {}, stop = undefined) {
+    let answer;
+    try {
+      answer = await fetch(this.base + path + queryOf(given), { signal: stop, credentials: "same-origin", headers: { Accept: "application/json" } });
+    } catch (problem) {
+      if (stop?.aborted) throw problem;
+      this._lost();
+      throw new SourceError(0, "unreachable", "The server does not answer.");
+    }
+    if (!answer.ok) throw await refusal(answer);
+    const found = await answer.json();
+    reachable.value = true;
+    return found;
+  }
+
+  /** Ask again and again until somebody answers. */
+  _lost() {
+    reachable.value = false;
+    if (this.waiting) return;
+    this.waiting = true;
+    let pause = 500;
+    const ask = async () => {
+      try {
+        await fetch(`${this.base}conversations?limit=1`, { credentials: "same-origin" });
+      } catch {
+        pause = Math.min(5000, pause * 1.5); // still nobody there
+        setTimeout(ask, pause);
+        return;
+      }
+      this.waiting = false;
+      reachable.value = true;
+      returns.value += 1;
+    };
+    setTimeout(ask, pause);
+  }
+}
+
+/** The source in use; the page's first script sets it. @type {{ now: Source }} */
+export const source = { now: new HttpSource("v1/") };
+
+/** The path of a conversation, and of what belongs to it. @param {string} conversation @param {string} rest */
+export function pathOf(conversation, rest = "") {
+  return `conversations/${encodeURIComponent(conversation)}${rest && "/" + rest}`;
+}

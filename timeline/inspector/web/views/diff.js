@@ -1,0 +1,93 @@
+// View 9: what is different between the contexts of two calls: what came, what went, what changed, and what it cost.
+
+import { clock, counted, percent, short, spaced, whole } from "../pure/format.js";
+import { lastUpTo } from "../pure/stacking.js";
+import { Empty, Shown, useLoaded } from "../parts/loading.js";
+import { html } from "../parts/page.js";
+import { Kind, State } from "../parts/pieces.js";
+import { pathOf } from "../parts/source.js";
+import { open, slide } from "../parts/state.js";
+import { stateOf } from "../parts/words.js";
+
+const FIRST = 40;
+
+/** @param {{ id: string, at: number, points: any[], given: Record<string, string> }} props */
+export function Diff({ id, at, points, given }) {
+  const here = lastUpTo(points, at, (point) => point.version);
+  if (here < 1) return html`<${Empty} title="There are no two calls to compare yet"><p>Move the slider behind the second call.</p><//>`;
+  const after = points[here];
+  const before = points.find((point) => String(point.n) === given.from && point.n < after.n) ?? points[here - 1];
+  return html`<div class="diff">
+    <div class="choice">
+      <label>From call <select value=${String(before.n)} onChange=${(/** @type {any} */ event) => slide({ from: event.target.value })}>${nearby(points, here, before.n).map((point) => html`<option key=${point.n} value=${String(point.n)}>${point.n}, ${clock(point.at)}, ${short(point.total)} tokens</option>`)}</select></label>
+      <span>to call <b>${after.n}</b>, ${clock(after.at)}, ${short(after.total)} tokens</span>
+    </div>
+    <${Found} id=${id} before=${before.n} after=${after.n} />
+  </div>`;
+}
+
+/** The calls to choose from: those just before, and a few far ones. @param {any[]} points @param {number} here @param {number} chosen */
+function nearby(points, here, chosen) {
+  const close = points.slice(Math.max(0, here - 60), here).reverse();
+  const far = points.slice(0, Math.max(0, here - 60)).filter((point, place, all) => point.n === chosen || place % Math.ceil(all.length / 20) === 0);
+  return [...close, ...far.reverse()];
+}
+
+/** @param {{ id: string, before: number, after: number }} props */
+function Found({ id, before, after }) {
+  const found = useLoaded(pathOf(id, "diff"), { a: `call:${before}`, b: `call:${after}` }, id, 80);
+  return html`<${Shown} answer=${found} of="The difference" lines=${8}>${(/** @type {any} */ data) => {
+    const diff = data.difference;
+    const wire = diff.prefixes?.[1] ?? diff.prefixes?.[0];
+    return html`<div>
+      <p class="lead">${wire?.intact ? "Only appended: the prefix is the same, byte for byte." : wire ? html`The prefix broke after <b>${whole(wire.common_bytes)}</b> of ${whole(wire.before_bytes)} bytes${wire.cause ? html`: ${wire.cause.text}` : ""}.` : "The contexts have no wire form in common."}
+        ${diff.reuse && html` With a warm cache ${short(diff.reuse.cached)} tokens are read from it and ${short(diff.reuse.processed)} processed${diff.reuse.cached + diff.reuse.processed ? `, ${percent(diff.reuse.cached / (diff.reuse.cached + diff.reuse.processed))} of it cheap` : ""}.`}
+        ${diff.differs?.length > 0 && html` Different besides: ${diff.differs.map(spaced).join(", ")}.`}</p>
+      ${wire?.first_difference && html`<${First} first=${wire.first_difference} />`}
+      <${List} title="Came" sign="+" rows=${diff.entered} />
+      <${List} title="Went" sign="−" rows=${diff.left} />
+      <${List} title="Changed" sign="~" rows=${diff.changed} />
+      ${Object.entries(data.left_out ?? {}).map(([name, count]) => html`<p key=${name} class="faint">${whole(Number(count))} more in “${spaced(name)}”; timeline diff prints them.</p>`)}
+      ${diff.summary && html`<${Lines} summary=${diff.summary} />`}
+    </div>`;
+  }}<//>`;
+}
+
+/** The first byte that differs, in both. @param {{ first: any }} props */
+function First({ first }) {
+  return html`<dl class="first">${["before", "after"].map((side) => html`<div key=${side}><dt>${side}</dt><dd><span class="faint">${first[`${side}_place`]}, byte ${whole(first.byte)}, <span class="mono">${first[`${side}_path`]}</span></span><br /><code>${first[side]}</code></dd></div>`)}</dl>`;
+}
+
+/** @param {{ title: string, sign: string, rows: any[] }} props */
+function List({ title, sign, rows }) {
+  if (!rows?.length) return null;
+  const tokens = rows.reduce((sum, row) => sum + (row.tokens ?? row.after_tokens ?? 0), 0);
+  return html`<section class="diff-part"><h3><i aria-hidden="true">${sign}</i> ${title}: ${counted(rows.length, "block")}, ${short(tokens)} tokens</h3>
+    <ol class="blocks">${rows.slice(0, FIRST).map((row) => html`<li key=${row.version ?? row.path} class="sent-block">
+      <button class="link mono" onClick=${() => open({ block: row.version ? `@${row.version}` : row.path })}>${row.version ? `@${row.version}` : row.path}</button>
+      ${row.type && html`<${Kind} type=${row.type} />`}<span class="sent-why"><span class="mono path">${row.path}</span> <span>${row.before ? `was ${stateOf(row.before).label}; ` : ""}${row.reason ?? (row.covered_by ? `covered by ${row.covered_by}` : "")}</span></span>
+      <span class="row-tokens">${whole(row.tokens ?? row.after_tokens)}</span><${State} state=${row.state ?? row.after} /></li>`)}</ol>
+    ${rows.length > FIRST && html`<p class="faint">and ${whole(rows.length - FIRST)} more; timeline diff prints them all.</p>`}
+  </section>`;
+}
+
+/** How the summary changed, a line for a line. @param {{ summary: any }} props */
+function Lines({ summary }) {
+  return html`<section class="diff-part"><h3>The summary of compaction ${summary.before.compaction_number} became that of ${summary.after.compaction_number}</h3><${SummaryLines} lines=${summary.lines} /></section>`;
+}
+
+/** @type {Record<string, string>} */
+const SIGNS = { added: "+", removed: "−", changed: "~", same: " ", skipped: "…" };
+
+/** Lines of two summaries; `[-…-]` and `{+…+}` mark what went and came in one that changed. @param {{ lines: any[] }} props */
+export function SummaryLines({ lines }) {
+  return html`<pre class="lines" tabindex="0" role="region" aria-label="Changes of the summary">${lines.map((line, place) => html`<span key=${place} class=${`line-${line.kind}`}>${SIGNS[line.kind] ?? " "} ${line.kind === "changed" ? inside(line.text) : line.text}${"\n"}</span>`)}</pre>`;
+}
+
+/** @param {string} text */
+function inside(text) {
+  return text.split(/(\[-[\s\S]*?-\]|\{\+[\s\S]*?\+\})/).map((part, place) => {
+    if (part.startsWith("[-")) return html`<del key=${place}>${part.slice(2, -2)}</del>`;
+    return part.startsWith("{+") ? html`<ins key=${place}>${part.slice(2, -2)}</ins>` : part;
+  });
+}
