@@ -1,17 +1,41 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+from tests.inspector.sent import Sent, converse
 from tests.lab.browsing import installed, launch
+from timeline.inspector import inspector
+from timeline.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from playwright.sync_api import Browser
+
+    from timeline.ports import EventStore
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[EventStore]:
+    """Give an empty store."""
+    async with open_store("memory://") as store:
+        yield store
+
+
+@pytest.fixture
+async def sent(store: EventStore) -> Sent:
+    """Hold the conversation in the store."""
+    return await converse(store)
+
+
+@pytest.fixture
+def app(store: EventStore) -> Any:
+    """Give the inspector of the store, for this machine."""
+    return inspector(store)
 
 
 @pytest.fixture(scope="module")

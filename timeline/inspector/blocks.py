@@ -11,21 +11,21 @@ from timeline.blocks import ToolCall, ToolResult, instant_text
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, ModelCalled, appended_block
 from timeline.events.addresses import Address
 from timeline.events.other_payloads import CompactionFailed
-from timeline.fold.states import states_of
 from timeline.fold.window import tombstone
+from timeline.inspector.decided import FoldedStates
 from timeline.inspector.shapes import BlockText, LogRow, LogRows
 from timeline.log.blocks_by_name import find_readable
-from timeline.log.history import check_version, load_fold, reverted_versions
+from timeline.log.history import check_version, reverted_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from timeline.blocks import Block
     from timeline.events import Event
-    from timeline.fold.window import Item, State, Window
     from timeline.inspector.asked import AskedBlock, AskedRows
+    from timeline.inspector.decided import DecidedStates
     from timeline.inspector.reader import Reader
-    from timeline.ports import EventStore
+    from timeline.ports import ConversationInfo, EventStore
 
 MOST_TEXT: Final = 200
 """Characters of a block's text in a row."""
@@ -45,7 +45,7 @@ async def list_rows(reader: Reader, asked: AskedRows) -> LogRows:
     at = info.version if asked.at is None else asked.at
     await check_version(store, id_, at)
     until = min(at, asked.until) if asked.until is not None else at
-    states = await States.at(reader, id_, at if at < info.version else None)
+    states = await _states(reader, info, at)
     reasons = await redactions(store, id_)
     rows: list[LogRow] = []
     more = False
@@ -64,33 +64,12 @@ async def list_rows(reader: Reader, asked: AskedRows) -> LogRows:
     )
 
 
-class States:
-    """The states of the blocks of a conversation at one version."""
-
-    def __init__(self, window: Window, taken_back: set[int]) -> None:
-        self.window = window
-        self._of = states_of(window, taken_back)
-        self._live = {item.version: item for item in window.items}
-
-    @classmethod
-    async def at(cls, reader: Reader, conversation: str, version: int | None) -> States:
-        """Fold a conversation at a past version; at its newest one unless that is given.
-
-        Raises:
-            ConversationNotFound: there is no such conversation.
-            HistoryUnavailable: it does not have that version.
-        """
-        store = reader.store
-        fold = await (load_fold(store, conversation) if version is None else reader.moments.fold(conversation, version))
-        return cls(fold.window, await reverted_versions(store, conversation, version))
-
-    def of(self, version: int) -> tuple[State | None, int | None]:
-        """Return the state of a block, and the version of the summary that covers it."""
-        return self._of(version)
-
-    def live(self, version: int) -> Item | None:
-        """Return the live item of a block."""
-        return self._live.get(version)
+async def _states(reader: Reader, info: ConversationInfo, at: int) -> DecidedStates | FoldedStates:
+    """Return the states of a conversation's blocks at a version."""
+    if info.first_version == 1:
+        return await reader.decisions.at(info, at)
+    fold = await reader.moments.fold(info.id, at)
+    return FoldedStates(fold.window, await reverted_versions(reader.store, info.id, at))
 
 
 async def redactions(store: EventStore, conversation: str) -> dict[int, str]:
@@ -102,7 +81,7 @@ async def redactions(store: EventStore, conversation: str) -> dict[int, str]:
     }
 
 
-def _row(event: Event, states: States, reasons: Mapping[int, str]) -> LogRow:
+def _row(event: Event, states: DecidedStates | FoldedStates, reasons: Mapping[int, str]) -> LogRow:
     payload = event.payload
     block = appended_block(payload)
     duration = payload.duration if isinstance(payload, CompactionCompleted | CompactionFailed | ModelCalled) else None
@@ -119,7 +98,6 @@ def _row(event: Event, states: States, reasons: Mapping[int, str]) -> LogRow:
     if event.version in reasons:
         block = tombstone(block, reasons[event.version])
     state, covered_by = states.of(event.version)
-    item = states.live(event.version)
     text = text_of(block)
     tokens = payload.tokens if isinstance(payload, BlockAppended | CompactionCompleted) else None
     return LogRow(
@@ -138,7 +116,7 @@ def _row(event: Event, states: States, reasons: Mapping[int, str]) -> LogRow:
         tool=block.name if isinstance(block, ToolCall | ToolResult) else None,
         failed=isinstance(block, ToolResult) and block.is_error,
         tokens=tokens,
-        shown_tokens=0 if item is None else item.shown_tokens,
+        shown_tokens=states.shown(event.version, block, tokens or 0),
         duration=duration,
         unsaid=payload.unsaid if isinstance(payload, CompactionCompleted) else (),
         text=text[:MOST_TEXT],

@@ -13,6 +13,7 @@ import anyio
 
 from timeline.audit.calls import read_call
 from timeline.inspector.courses import Courses
+from timeline.inspector.decided import Decisions
 from timeline.inspector.moments import Moments
 from timeline.inspector.tally import Tallies
 from timeline.lab.prices import read_prices
@@ -41,6 +42,7 @@ class Reader:
         self.store = store
         self.prices = read_prices() if prices is None else prices
         self.tallies = Tallies(store, self.prices)
+        self.decisions = Decisions(store)
         self.moments = Moments(store)
         self.courses = Courses(store, self.prices, self.moments)
         self.trying = anyio.CapacityLimiter(1)

@@ -1,0 +1,234 @@
+"""What the API answers is what the library says, and what the provider got."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.inspector.asking import ask, segment
+from timeline import Timeline
+from timeline.frozen import compact_json
+
+if TYPE_CHECKING:
+    from tests.inspector.sent import Sent
+    from timeline.ports import EventStore
+
+
+def one(sent: Sent, rest: str = "") -> str:
+    """Return the address of something of the conversation."""
+    return f"/v1/conversations/{segment(sent.id)}{rest}"
+
+
+async def test_the_body_of_each_call_is_the_one_that_its_provider_got(app: Any, sent: Sent) -> None:
+    """Piece by piece, and the verdict says that its hash is the recorded one."""
+    for number, body in enumerate(sent.bodies, start=1):
+        text, offset = "", 0
+        while True:
+            answer = (await ask(app, one(sent, f"/calls/{number}/body"), {"offset": offset, "limit": 700})).json
+            text += answer["text"]
+            if (offset := answer["next"]) is None:
+                break
+        assert json.loads(text) == body
+        assert text == compact_json(body)
+        assert (answer["verdict"], answer["length"]) == ("same", len(text))
+        call = (await ask(app, one(sent, f"/calls/{number}"))).json
+        assert (call["verdict"], call["body_bytes"]) == ("same", len(text.encode()))
+
+
+async def test_the_context_of_a_call_shows_the_request_in_its_order(app: Any, sent: Sent) -> None:
+    """And each block with its state and rule, as `render --explain` has them."""
+    number = len(sent.bodies)
+    answer = (await ask(app, one(sent, f"/calls/{number}/context"))).json
+    body = sent.bodies[-1]
+    assert [piece["place"] for piece in answer["request"] if piece["role"]] == [
+        f"messages[{place}]" for place in range(len(body["messages"]))
+    ]
+    assert [json.loads(piece["text"]) for piece in answer["request"] if piece["role"]] == body["messages"]
+    assert {block["state"] for block in answer["explanation"]["blocks"]} >= {"visible"}
+    other = (await ask(app, one(sent, f"/calls/{number}/context"), {"wire": "openai-chat"})).json
+    assert other["wire"] == "openai_chat"
+
+
+async def test_the_rows_of_a_version_have_the_states_of_that_version(app: Any, store: EventStore, sent: Sent) -> None:
+    """Each row has what the whole log has; what is behind the version is no row."""
+    timeline = await Timeline.open(store, sent.id)
+    for version in (timeline.version, timeline.version - 9, 30, 12, 1):
+        rows: list[dict[str, Any]] = []
+        after = 0
+        while after is not None:
+            page = (await ask(app, one(sent, "/blocks"), {"at": version, "after": after, "limit": 10})).json
+            rows += page["rows"]
+            after = page["next"]
+        assert [row["version"] for row in rows] == list(range(1, version + 1))
+        window = (await timeline.at(version)).window
+        live = {item.version: item.state for item in window.items}
+        assert {row["version"]: row["state"] for row in rows if row["version"] in live} == live
+        gone = [row for row in rows if row["path"] and row["version"] not in live]
+        assert {row["state"] for row in gone} <= {"covered", "omitted"}
+
+
+async def test_a_row_has_the_beginning_of_a_text_and_says_what_it_leaves_out(app: Any, sent: Sent) -> None:
+    """The rest comes in pieces of the size that is asked for."""
+    row = (await ask(app, one(sent, "/blocks"), {"after": 1, "limit": 1})).json["rows"][0]
+    assert (len(row["text"]), row["left_out"] > 0) == (200, True)
+    text, offset = "", 0
+    while offset is not None:
+        piece = (await ask(app, one(sent, f"/blocks/{segment(row['address'])}"), {"offset": offset, "limit": 50})).json
+        assert len(piece["text"]) <= 50
+        text, offset = text + piece["text"], piece["next"]
+    assert len(text) == len(row["text"]) + row["left_out"]
+    assert text.startswith(row["text"])
+
+
+async def test_a_block_under_its_checksum_may_be_kept_for_good(app: Any, sent: Sent) -> None:
+    """Under another one, or none, it is asked for again, and not sent again while it is the same."""
+    row = (await ask(app, one(sent, "/blocks"), {"after": 1, "limit": 1})).json["rows"][0]
+    address = one(sent, f"/blocks/{segment(row['path'])}")
+    kept = await ask(app, address, {"checksum": row["checksum"]})
+    assert "immutable" in kept.headers["cache-control"]
+    again = await ask(app, address, {"checksum": "0" * 64})
+    assert again.headers["cache-control"] == "private, no-cache"
+    same = await ask(app, address, headers={"if-none-match": (await ask(app, address)).headers["etag"]})
+    assert (same.status, same.body) == (304, b"")
+
+
+async def test_a_conversation_answers_at_a_glance(app: Any, store: EventStore, sent: Sent) -> None:
+    """How full it is, what was compacted, what the newest call cost, and what is unusual."""
+    answer = (await ask(app, one(sent))).json
+    row, timeline = answer["conversation"], await Timeline.open(store, sent.id)
+    done = [digest async for digest in store.digests(conversation=sent.id)]
+    assert (row["compactions"], row["calls"], row["turns"]) == (len(done), len(sent.bodies), len(sent.bodies))
+    assert row["compactions"] > 1
+    assert row["limit"] == timeline.policy.max_tokens
+    assert 0 < row["fill"] < 1
+    assert answer["policy"]["name"] == timeline.policy.name
+    assert answer["newest_call"]["n"] == len(sent.bodies)
+    assert answer["newest_call_cost"] > 0
+    assert row["cost"] > answer["newest_call_cost"]
+    listed = (await ask(app, "/v1/conversations")).json
+    assert (listed["conversations"], listed["total"], listed["next"]) == ([row], 1, None)
+
+
+async def test_figures_are_kept_up_with_what_is_appended(app: Any, store: EventStore, sent: Sent) -> None:
+    """A second look counts what came in between, once."""
+    before = (await ask(app, one(sent))).json["conversation"]
+    timeline = await Timeline.open(store, sent.id)
+    await timeline.append({"type": "user.prompt", "text": "One more question, about another deck."})
+    after = (await ask(app, one(sent))).json["conversation"]
+    [counted] = [event.payload async for event in store.read(sent.id, after=before["version"])]
+    assert after["tokens"] - before["tokens"] == counted.tokens  # type: ignore[attr-defined]
+    assert after["turns"] == before["turns"] + 1
+    assert after["version"] == before["version"] + 1
+
+
+async def test_why_is_the_librarys_answer(app: Any, store: EventStore, sent: Sent) -> None:
+    """For a covered block, now and in the context of a call."""
+    timeline = await Timeline.open(store, sent.id)
+    hows: tuple[dict[str, int], ...] = ({}, {"call": 3}, {"at": 9})
+    for how in hows:
+        answer = (await ask(app, one(sent, "/why"), {"block": "@2", **how})).json["why"]
+        assert answer == json.loads(json.dumps((await timeline.why("@2", **how)).dump()))
+
+
+async def test_a_compaction_has_its_summary_in_full_and_its_place_in_the_chain(
+    app: Any, store: EventStore, sent: Sent
+) -> None:
+    """An undone one says by what, and one whose summary was integrated says where."""
+    rows = (await ask(app, one(sent, "/compactions"))).json["compactions"]
+    undone = [row for row in rows if row["reverted_by"] is not None]
+    assert len(undone) == 1
+    assert any(row["superseded_by"] is not None for row in rows)
+    timeline = await Timeline.open(store, sent.id)
+    for row in rows:
+        card = (await ask(app, one(sent, f"/compactions/{row['version']}"))).json
+        assert card["text"] == (await timeline.read(row["address"])).text
+        assert card["compaction"] == row
+        assert card["chain"][-1] == row["version"]
+    assert len(card["chain"]) > 1
+    assert (await ask(app, one(sent, "/compactions/2"))).json["type"] == "block-not-found"
+
+
+async def test_the_chart_has_a_point_for_each_call_and_a_mark_for_each_decision(
+    app: Any, store: EventStore, sent: Sent
+) -> None:
+    """With the tokens by kind as they were at that call, also behind an undo."""
+    chart = (await ask(app, one(sent, "/chart"))).json
+    assert [point["n"] for point in chart["points"]] == list(range(1, len(sent.bodies) + 1))
+    timeline = await Timeline.open(store, sent.id)
+    for point in chart["points"]:
+        state = (await ask(app, one(sent, "/state"), {"at": point["context"] - 1})).json
+        assert point["by_role"] == state["by_role"], point["n"]
+        assert point["limit"] == timeline.policy.max_tokens
+        assert point["target"] < point["trigger"] < point["limit"]
+    types = {mark["type"] for mark in chart["marks"]}
+    assert {"compaction.completed", "compaction.reverted", "blocks.hidden"} <= types
+    page = (await ask(app, one(sent, "/chart"), {"after": 2, "limit": 3})).json
+    assert [point["n"] for point in page["points"]] == [3, 4, 5]
+    assert page["next"] == 5
+
+
+async def test_a_difference_is_that_of_the_library(app: Any, store: EventStore, sent: Sent) -> None:
+    """Of two calls, and of two summaries."""
+    timeline = await Timeline.open(store, sent.id)
+    answer = (await ask(app, one(sent, "/diff"), {"a": "call:2", "b": "call:9"})).json
+    assert answer["difference"] == json.loads(json.dumps((await timeline.diff("call:2", "call:9")).dump()))
+    rows = (await ask(app, one(sent, "/compactions"))).json["compactions"]
+    names = {"a": rows[0]["address"], "b": rows[1]["address"]}
+    answer = (await ask(app, one(sent, "/diff"), names)).json
+    assert (answer["kind"], answer["difference"]["before"]["address"]) == ("summaries", rows[0]["address"])
+
+
+async def test_a_log_is_run_again_under_another_policy_and_nothing_is_written(
+    app: Any, store: EventStore, sent: Sent
+) -> None:
+    """Its figures come beside those of the log as it is."""
+    head = await store.head()
+    answer = (await ask(app, one(sent, "/what-if"), {"policy": "keep_last", "limit": 3000})).json
+    assert (answer["policy"], answer["max_tokens"]) == ("keep_last", 3000)
+    assert answer["simulation"]["renders"] > 0
+    assert answer["recorded"]["renders"] == len(sent.bodies)
+    assert await store.head() == head
+    assert [info.id async for info in store.conversations()] == [sent.id]
+    refused = await ask(app, one(sent, "/what-if"), {"policy": "/etc/passwd"})
+    assert (refused.status, refused.json["type"]) == (400, "invalid-policy")
+
+
+async def test_a_search_finds_blocks_and_the_calls_that_said_them(app: Any, sent: Sent) -> None:
+    """And digests are found by what they covered."""
+    asked = {"query": "answer 4", "types": "assistant.completion", "conversation": sent.id}
+    found = (await ask(app, "/v1/search", asked)).json["found"]
+    assert [row["call"] for row in found] == [4]
+    assert (await ask(app, "/v1/search", {"query": "decks", "limit": 3})).json["more"]
+    digests = (await ask(app, "/v1/digests", {"conversation": sent.id})).json["digests"]
+    rows = (await ask(app, one(sent, "/compactions"))).json["compactions"]
+    assert [row["version"] for row in digests] == [row["version"] for row in rows if row["reverted_by"] is None]
+
+
+async def test_a_family_has_forks_and_parents(app: Any, store: EventStore, sent: Sent) -> None:
+    """From whichever of them it is asked."""
+    timeline = await Timeline.open(store, sent.id)
+    fork = await timeline.fork(at=20, conversation="fork")
+    await fork.fork(conversation="fork of a fork")
+    for id_ in (sent.id, "fork of a fork"):
+        rows = (await ask(app, f"/v1/conversations/{segment(id_)}/family")).json["family"]
+        assert [(row["id"], row["parent"]) for row in rows] == [
+            (sent.id, None),
+            ("fork", sent.id),
+            ("fork of a fork", "fork"),
+        ]
+
+
+async def test_pages_of_conversations_follow_one_another(app: Any, store: EventStore) -> None:
+    """The one that changed last comes first, none twice; words narrow the list."""
+    for number in range(7):
+        timeline = await Timeline.open(store, f"c{number}", title=f"Deck {number}")
+        await timeline.append({"type": "user.prompt", "text": "Hello."})
+    seen: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = (await ask(app, "/v1/conversations", {"limit": 3, "after": after})).json
+        seen += [row["id"] for row in page["conversations"]]
+        after = page["next"]
+    assert seen == [f"c{number}" for number in reversed(range(7))]
+    found = (await ask(app, "/v1/conversations", {"query": "deck 3"})).json
+    assert [row["id"] for row in found["conversations"]] == ["c3"]

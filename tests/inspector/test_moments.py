@@ -1,0 +1,105 @@
+"""The fold at a past version, from a keyframe: the same as one from the beginning, and cheaper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.scenes import FULL, after, prompt, small_policy, turn
+from timeline import Timeline
+from timeline.errors import HistoryUnavailable
+from timeline.inspector.moments import Moments
+from timeline.log.history import fold_past
+from timeline.retention import scavenge
+
+if TYPE_CHECKING:
+    from tests.inspector.sent import Sent
+    from timeline.fold.fold import Fold
+    from timeline.ports import EventStore
+
+
+def seen(fold: Fold) -> list[object]:
+    """Return what a fold says of its blocks, without their texts."""
+    window = fold.window
+    items = [
+        (i.version, i.place, i.state, i.tokens, i.shown_tokens, i.response, i.answers, i.keeps) for i in window.items
+    ]
+    covers = [made.covers for made in window.summaries]
+    return [fold.version, fold.at, items, covers, window.turn_id, window.window_start, window.state]
+
+
+async def test_every_version_is_the_same_as_when_it_is_folded_from_the_beginning(store: EventStore, sent: Sent) -> None:
+    """In whatever order versions are asked for, before an undo and behind it."""
+    moments = Moments(store, every=7)
+    last = (await store.info(sent.id)).version
+    for version in [last, *range(1, last + 1, 3), *range(last, 0, -5)]:
+        expected = await fold_past(store, sent.id, version)
+        assert seen(await moments.fold(sent.id, version)) == seen(expected), version
+
+
+async def test_what_is_appended_behind_a_question_is_in_the_next_one(store: EventStore, sent: Sent) -> None:
+    """Also an undo of a compaction that a keyframe has already."""
+    moments = Moments(store, every=5)
+    await moments.fold(sent.id, (await store.info(sent.id)).version)
+    timeline = await Timeline.open(store, sent.id)
+    await timeline.append(prompt(), now=after(500))
+    await timeline.compact(now=after(501))
+    await moments.fold(sent.id, timeline.version)
+    await timeline.undo_compaction(now=after(502))
+    for version in (timeline.version, timeline.version - 1, timeline.version - 3):
+        assert seen(await moments.fold(sent.id, version)) == seen(await fold_past(store, sent.id, version))
+
+
+async def test_a_second_question_reads_the_events_behind_the_nearest_keyframe_only(
+    store: EventStore, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cost of a version does not grow with the log before it."""
+    moments = Moments(store, every=10)
+    last = (await store.info(sent.id)).version
+    await moments.fold(sent.id, last)
+    read: list[int] = []
+    apply = type(await moments.fold(sent.id, 1)).apply
+
+    def counted(fold: Fold, version: int, *rest: object) -> None:
+        read.append(version)
+        apply(fold, version, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("timeline.fold.fold.Fold.apply", counted)
+    await moments.fold(sent.id, last - 1)
+    assert 0 < len(read) <= 10
+
+
+async def test_keyframes_hold_no_text(store: EventStore) -> None:
+    """What is redacted later is in no memory of the inspector."""
+    timeline = await Timeline.open(store, "c", policy=small_policy(), now=after(0))
+    await timeline.append(*turn(), prompt(text="a secret word"), now=after(1))
+    fold = await Moments(store, every=1).fold("c", timeline.version)
+    assert [item.block.text for item in fold.window.items] == ["", "", ""]
+
+
+async def test_beyond_their_memory_every_second_keyframe_goes(store: EventStore) -> None:
+    """Questions take longer then, and their answers stay the same."""
+    timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=90_000), now=after(0))
+    for _ in range(8):
+        await timeline.append(*FULL, now=after(1))
+    moments = Moments(store, every=2, most_bytes=timeline.version * 1_600)
+    for version in (timeline.version, 30, 55):
+        assert seen(await moments.fold("c", version)) == seen(await fold_past(store, "c", version))
+    film = moments._films["c"]
+    assert film.bytes <= timeline.version * 1_600
+    assert len(film.frames) < timeline.version // 2
+
+
+async def test_a_scavenged_version_is_refused_as_the_library_refuses_it(store: EventStore, sent: Sent) -> None:
+    """Also where a keyframe of it was there before."""
+    moments = Moments(store, every=5)
+    await moments.fold(sent.id, 20)
+    timeline = await Timeline.open(store, sent.id)
+    await timeline.compact(now=after(900))
+    await timeline.set_retention("window", now=after(901))
+    await scavenge(store)
+    assert (await store.info(sent.id)).first_version > 20
+    with pytest.raises(HistoryUnavailable) as refusal:
+        await moments.fold(sent.id, 20)
+    assert refusal.value.scavenged
