@@ -66,6 +66,7 @@ class SessionFollower:
         self._rows = 0
         self._is_side: bool | None = None
         self._branches = Branches()
+        self._stood_for = ""
 
     @property
     def title(self) -> str:
@@ -110,6 +111,8 @@ class SessionFollower:
             through: uuid of the newest of them; empty for the beginning, None where it is not known.
         """
         self._branches.add_stand_in(row, through)
+        self._reader.read_stand_in(text_of(row, "uuid"), self._stood_for)
+        self._stood_for = "" if through is None else through
 
     def take(self) -> list[RecordedEvent]:
         """Return the events of what was read since the last call.

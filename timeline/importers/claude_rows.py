@@ -49,6 +49,8 @@ class SessionReader:
         self._blocks = 0
         self._blocks_before: dict[str, int] = {}
         """By row, how many blocks came before it: the client names the rows that a compaction of its kept."""
+        self._blocks_through: dict[str, int] = {"": 0}
+        """By row, how many blocks there were behind it; by no row, how many there were at the beginning."""
 
     @property
     def first_prompt(self) -> str:
@@ -80,6 +82,11 @@ class SessionReader:
             self._read_assistant(row, message, origin, before)
         else:
             self._read_user(row, content, origin)
+        self._blocks_through[origin.key] = self._blocks
+
+    def read_stand_in(self, uuid: str, behind: str) -> None:
+        """Note a row that stands for the rows behind another one; nothing of it is read."""
+        self._blocks_before.setdefault(uuid, self._blocks_through.get(behind, self._blocks))
 
     def read_boundary(self, row: dict[str, Any], line: int, at: datetime | None) -> None:
         """Read the mark of a compaction (its summary is the next user row) or of a microcompaction."""

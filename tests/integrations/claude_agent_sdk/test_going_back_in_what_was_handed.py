@@ -214,6 +214,28 @@ async def test_the_next_load_hands_out_the_branch_that_the_client_is_on() -> Non
         assert "Step 11" not in messages
 
 
+async def test_what_the_client_keeps_word_for_word_of_what_it_was_handed_stays_in_view() -> None:
+    """It compacts by itself, and names rows that stand for lines of the session."""
+    async with open_store("memory://") as store:
+        await feed(store, Written().works(ROUNDS).rows)
+        sessions = tailed(store)
+        handed = await loaded(sessions)
+        rows = going_on(1, handed[-1], "Something else.", "As you like.")
+        kept = [row["uuid"] for row in handed[handed.index(row_that_says(handed, "Step 10 is done.")) :]]
+        written = Written(f"{KEY['session_id']}-2", answers=200)
+        metadata = {"trigger": "auto", "preservedMessages": {"uuids": [*kept, *(row["uuid"] for row in rows)]}}
+        written.row("system", parentUuid=None, subtype="compact_boundary", compactMetadata=metadata)
+        written.user("The story so far.", isCompactSummary=True)
+        written.user("On.")
+        await sessions.append(KEY, [*rows, *written.rows])
+        timeline = await opened(store)
+        texts = [text for text in shown(timeline) if text]
+        assert "The story so far." in texts[0]
+        assert texts[1:4] == ["Step 10 is done.", "Step 11", "Running."]
+        assert texts[-4:] == ["Step 11 is done.", "Something else.", "As you like.", "On."]
+        assert (await timeline.verify()).ok
+
+
 async def test_a_subagent_of_what_was_left_keeps_its_conversation() -> None:
     """It is no part of the session's context: its call is abandoned, and people read what it said."""
     session, side = Written().works(ROUNDS), Written()

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import sysconfig
 import venv
-from importlib.metadata import requires
+from importlib.metadata import distribution, requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.integrations.frameworks.theirs import pip
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from importlib.metadata import Distribution
 
 PINS: Final = Path(__file__).parents[3] / ".ci" / "pins-test.txt"
 TOOLS: Final = ("pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist")
@@ -29,14 +30,30 @@ _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==.*?(?=^\S|\Z)", re.MULTILINE | re
 def environment(folder: Path, *names: str) -> Path:
     """Make an environment in a folder, in which some packages run with what they need; return its Python.
 
-    All of them have the versions and hashes of the developers' environment; this library itself is not among them.
+    All of them are those of the developers' environment, which has them by version and hash: their files are linked,
+    not installed a second time. This library itself is not among them.
     """
     venv.create(folder, with_pip=False)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    pins = folder / "pins.txt"
-    pins.write_text(pinned(needed([*names, *TOOLS, "timeline-engine"]) - {"timeline-engine"}), encoding="utf-8")
-    pip("--python", python, "install", "--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", pins)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    for name in needed([*names, *TOOLS, "timeline-engine"]) - {"timeline-engine"}:
+        link(distribution(name), packages)
     return python
+
+
+def link(installed: Distribution, packages: Path) -> None:
+    """Link the files of a package into another folder of packages; the version is the pinned one."""
+    name = canonicalize_name(installed.name)
+    assert pinned([name]).startswith((f"{installed.name}=={installed.version} ", f"{name}=={installed.version} ")), name
+    for file in installed.files or ():
+        if ".." in file.parts:  # a program or a page beside the packages
+            continue
+        place = packages / file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(file.locate(), place)
+        except OSError:  # on another file system
+            shutil.copy2(file.locate(), place)
 
 
 def needed(names: Iterable[str]) -> set[str]:
