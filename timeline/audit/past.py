@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from timeline.audit.ways_back import WaysBack
 from timeline.errors import HistoryUnavailable, StoreCorrupt
-from timeline.events import CompactionReverted
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import is_due, take_snapshot
 from timeline.log.history import base_fold, fold_history, undos
@@ -93,10 +92,7 @@ async def _folded(store: EventStore, id_: str) -> AsyncIterator[Fold]:
     async for event in store.read(id_, after=fold.version):
         if event.version != fold.version + 1:
             raise HistoryUnavailable(id_, fold.version + 1, event.version, event.version)
-        if isinstance(event.payload, CompactionReverted):
-            fold = await ways_back.without(store, event.version, event.payload)
-        ways_back.keep(fold)
-        fold.apply(event.version, event.at, event.payload)
+        fold = await ways_back.behind(store, fold, event)
         yield fold
 
 
