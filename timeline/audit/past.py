@@ -65,7 +65,7 @@ async def past_of(store: EventStore, id_: str) -> Past:
 async def _compare(store: EventStore, id_: str, past: Past, stored: Snapshot | None) -> None:
     left = set(await store.waypoints(id_))
     since = 0
-    async for fold in _folded(store, id_):
+    async for fold in _each_fold(store, id_):
         version = fold.version
         if stored is not None and version == stored.version:
             past.made = take_snapshot(fold)
@@ -83,7 +83,7 @@ async def _compare(store: EventStore, id_: str, past: Past, stored: Snapshot | N
     past.beyond += sorted(left)
 
 
-async def _folded(store: EventStore, id_: str) -> AsyncIterator[Fold]:
+async def _each_fold(store: EventStore, id_: str) -> AsyncIterator[Fold]:
     """Fold the log, and return the fold at each version, beginning with the one from which it can be folded."""
     ways_back = WaysBack(id_, await undos(store, id_))
     fold = await base_fold(store, id_)
