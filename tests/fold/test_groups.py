@@ -73,3 +73,31 @@ def test_rounds_are_responses() -> None:
     """A round is one model response with its calls and their results; the final completion of a turn is one too."""
     window = window_of(prompt(), call("a"), result("a"), call("b"), result("b"), answer(), prompt(), answer())
     assert [(g.first, g.last) for g in rounds(atomic_groups(window.items))] == [(1, 2), (3, 4), (5, 5), (7, 7)]
+
+
+def _long(pairs: int, *, together: int = 1) -> list[object]:
+    """Make one response of so many calls, so many of which are said before their results come."""
+    blocks: list[object] = [prompt()]
+    for first in range(0, pairs, together):
+        names = [f"c{n}" for n in range(first, first + together)]
+        blocks += [call(name, response_id="r") for name in names]
+        blocks += [result(name) for name in names]
+    return blocks
+
+
+def test_a_response_of_more_than_a_thousand_blocks_is_parted_between_its_pairs() -> None:
+    """Each part is a group, so that a window can be cut in it; no call is parted from its result."""
+    assert [(len(indices), indices[0]) for _, indices in shape(*_long(1_100))] == [
+        (1, 0),
+        (1_000, 1),
+        (1_000, 1_001),
+        (200, 2_001),
+    ]
+    assert legal(*_long(1_100)) == [0, 1, 1_001, 2_001]
+
+
+def test_a_long_response_is_never_parted_while_a_call_waits() -> None:
+    """The part goes on until all results are there, and until the end where a call of the newest response has none."""
+    assert [len(indices) for _, indices in shape(*_long(1_200, together=400))] == [1, 1_600, 800]
+    waiting = [prompt(), call("first", response_id="r"), *_long(600)[1:]]
+    assert [len(indices) for _, indices in shape(*waiting)] == [1, 1_201]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.bench.growth import cycles
 from tests.scenes import AT, Scribe, opened, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.errors import ConversationNotFound, HistoryUnavailable
@@ -14,8 +16,10 @@ from timeline.log.history import fold_history, load_fold, reverted_versions
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from timeline.events import Event
     from timeline.ports import EventStore
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400, hiding=None)
@@ -113,3 +117,50 @@ async def test_an_unknown_conversation_is_not_found() -> None:
         await load_fold(MemoryStore(), "c")
     with pytest.raises(ConversationNotFound):
         await fold_history(MemoryStore(), "c")
+
+
+class Counted(MemoryStore):
+    """A store that counts the events that are read from it."""
+
+    events = 0
+
+    async def read(self, *args: Any, **options: Any) -> AsyncIterator[Event]:
+        """Read as ever."""
+        async for event in super().read(*args, **options):
+            self.events += 1
+            yield event
+
+    async def read_versions(self, *args: Any) -> list[Event]:
+        """Read as ever."""
+        found = await super().read_versions(*args)
+        self.events += len(found)
+        return found
+
+
+async def test_the_past_reads_what_its_window_is_however_long_the_log() -> None:
+    """At any version, forks and undos read no more events of a log that is four times as long."""
+    read: list[tuple[int, int, int]] = []
+    for events in (3_000, 12_000):
+        store = Counted()
+        timeline = await cycles(store, "c", events)
+        most = [0, 0, 0]
+        for version in range(1, timeline.version, timeline.version // 7):
+            for number, look_back in enumerate((partial(timeline.at, version), partial(timeline.fork, at=version))):
+                store.events = 0
+                await look_back()
+                most[number] = max(most[number], store.events)
+        store.events = 0
+        await timeline.undo_compaction(now=AT)
+        most[2] = store.events
+        read.append((most[0], most[1], most[2]))
+    assert all(late <= 1.2 * early for early, late in zip(*read, strict=True))
+    assert max(read[1]) < 3_000
+
+
+async def test_a_log_without_snapshots_of_its_past_is_folded_from_its_beginning() -> None:
+    """An earlier release left none; what is seen is the same."""
+    store = MemoryStore()
+    timeline = await compacted(store, times=3)
+    near = [(await timeline.at(version)).window for version in range(1, timeline.version + 1)]
+    await store.replace_waypoints("c", [], dropped=await store.waypoints("c"))
+    assert [(await timeline.at(version)).window for version in range(1, timeline.version + 1)] == near

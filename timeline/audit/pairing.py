@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.blocks import ToolResult
-from timeline.frozen import begins_with
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from timeline.fold.window import Item, Window
     from timeline.wire.neutral import Entry, NeutralContext
@@ -26,19 +25,25 @@ class Pairing:
 
     def __init__(self, paths: Mapping[int, str]) -> None:
         self._paths = paths
-        self._items: Sequence[Item] = ()
-        self._entries: Sequence[Entry] = ()
+        self._items = 0
+        self._entries = 0
         self._shown: dict[str, Entry] = {}
         self._calls: dict[int, Item] = {}
 
-    def problems(self, window: Window, neutral: NeutralContext) -> Iterator[str]:
-        """Return what is shown without its other half in a context (design: Invariants, 2)."""
-        if not (begins_with(window.items, self._items) and begins_with(neutral.entries, self._entries)):
-            self._items, self._entries, self._shown, self._calls = (), (), {}, {}
-        new = window.items[len(self._items) :]
-        self._shown.update((entry.path, entry) for entry in neutral.entries[len(self._entries) :])
+    def problems(self, window: Window, neutral: NeutralContext, *, continues: bool) -> Iterator[str]:
+        """Return what is shown without its other half in a context (design: Invariants, 2).
+
+        Args:
+            window: its window.
+            neutral: the context.
+            continues: it begins with the items and entries of the last one.
+        """
+        if not continues:
+            self._items, self._entries, self._shown, self._calls = 0, 0, {}, {}
+        new = window.items[self._items :]
+        self._shown.update((entry.path, entry) for entry in neutral.entries[self._entries :])
         self._calls.update((item.version, item) for item in new)
-        self._items, self._entries = window.items, neutral.entries
+        self._items, self._entries = len(window.items), len(neutral.entries)
         shown = self._shown
         for item in new:
             if item.answers is None:

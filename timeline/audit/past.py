@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from timeline.audit.ways_back import WaysBack
 from timeline.errors import HistoryUnavailable, StoreCorrupt
-from timeline.events import CompactionReverted
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import is_due, take_snapshot
 from timeline.log.history import base_fold, fold_history, undos
@@ -66,7 +65,7 @@ async def past_of(store: EventStore, id_: str) -> Past:
 async def _compare(store: EventStore, id_: str, past: Past, stored: Snapshot | None) -> None:
     left = set(await store.waypoints(id_))
     since = 0
-    async for fold in _folded(store, id_):
+    async for fold in _each_fold(store, id_):
         version = fold.version
         if stored is not None and version == stored.version:
             past.made = take_snapshot(fold)
@@ -84,7 +83,7 @@ async def _compare(store: EventStore, id_: str, past: Past, stored: Snapshot | N
     past.beyond += sorted(left)
 
 
-async def _folded(store: EventStore, id_: str) -> AsyncIterator[Fold]:
+async def _each_fold(store: EventStore, id_: str) -> AsyncIterator[Fold]:
     """Fold the log, and return the fold at each version, beginning with the one from which it can be folded."""
     ways_back = WaysBack(id_, await undos(store, id_))
     fold = await base_fold(store, id_)
@@ -93,10 +92,7 @@ async def _folded(store: EventStore, id_: str) -> AsyncIterator[Fold]:
     async for event in store.read(id_, after=fold.version):
         if event.version != fold.version + 1:
             raise HistoryUnavailable(id_, fold.version + 1, event.version, event.version)
-        if isinstance(event.payload, CompactionReverted):
-            fold = await ways_back.without(store, event.version, event.payload)
-        ways_back.keep(fold)
-        fold.apply(event.version, event.at, event.payload)
+        fold = await ways_back.behind(store, fold, event)
         yield fold
 
 

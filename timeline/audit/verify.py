@@ -13,9 +13,11 @@ from timeline.audit.pairing import Pairing
 from timeline.audit.proof import Proof, prove
 from timeline.audit.replay import RecordedContext, overwritten_blocks, rebuild, recorded_values, without_proof
 from timeline.audit.ways_back import WaysBack
+from timeline.blocks import StageDigest
 from timeline.errors import CallUnavailable, ContextUnavailable, StoreCorrupt
 from timeline.events import (
     NOBODY,
+    BlockAppended,
     BlockRedacted,
     BlocksHidden,
     BlocksRevealed,
@@ -23,6 +25,7 @@ from timeline.events import (
     CompactionReverted,
     ContextRendered,
     ConversationOpened,
+    ModelCalled,
     PolicyChanged,
     appended_block,
 )
@@ -146,6 +149,10 @@ class _Check:
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
         self.ways_back = WaysBack(conversation, ())
         self.pairing = Pairing(self.blocks)
+        self.entries: Sequence[Entry] = ()
+        """Those of the newest context."""
+        self.only_appended = False
+        """Whether the window only grew since then: no item of that context is another one now."""
 
     def chain(self, proof: Proof) -> None:
         """Take the outcome of proving the log."""
@@ -232,11 +239,9 @@ class _Check:
         """Check the events behind the fold up to a version, and the recorded contexts of each."""
         conversation = self.fold.conversation
         async for event in store.read(conversation, after=self.fold.version, until=until):
-            if isinstance(event.payload, CompactionReverted):
-                # The fold goes on without the undone compactions, as the log's own does: fold again up to here.
-                self.fold = await self.ways_back.without(store, event.version, event.payload)
-            self.ways_back.keep(self.fold)
-            self.event(event)  # first: a context was projected from the window at its version, this event included
+            await self.event(
+                store, event
+            )  # first: a context was projected from the window at its version, this event included
             for rendered in renders.get(event.version, ()):
                 self.render(rendered, values)
 
@@ -255,7 +260,7 @@ class _Check:
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(f"{invariant}: {text}")
 
-    def event(self, event: Event) -> None:
+    async def event(self, store: EventStore, event: Event) -> None:
         """Check the next event and fold it."""
         if event.version != self.fold.version + 1:
             self.problem("checksum", f"version {event.version} follows {self.fold.version}")
@@ -266,10 +271,11 @@ class _Check:
             self.blocks[event.version] = block.path
             self.paths.add(block.path)
         before = self.fold.window if isinstance(event.payload, CompactionCompleted) else None
-        self.fold.apply(event.version, event.at, event.payload)
+        self.fold = await self.ways_back.behind(store, self.fold, event)
         if before is not None and isinstance(event.payload, CompactionCompleted):
             self.compacted_at.add(event.version)
             self._compaction(before, event.payload)
+        self.only_appended = self.only_appended and _only_appends(event.payload)
         self._decision(event.payload)
 
     def _decision(self, payload: Payload) -> None:
@@ -343,9 +349,11 @@ class _Check:
             self.problem("replay", f"the context of version {rendered.version} is not what was recorded")
         for call in calls:
             self._request(call, neutral)
-        for problem in self.pairing.problems(window, neutral):
+        continues = begins_with(neutral.entries, self.entries)
+        for problem in self.pairing.problems(window, neutral, continues=continues and self.only_appended):
             self.problem("pairing", problem)
-        self._prefix(rendered, neutral)
+        self._prefix(rendered, neutral, continues=continues)
+        self.entries, self.only_appended = neutral.entries, True
 
     def _request(self, call: RecordedCall, neutral: NeutralContext) -> None:
         """Build the body of a call again, and compare it with its hash (design: Invariants, 5)."""
@@ -359,12 +367,12 @@ class _Check:
             else:
                 self.gap(gap.reason)
 
-    def _prefix(self, rendered: ContextRendered, neutral: NeutralContext) -> None:
+    def _prefix(self, rendered: ContextRendered, neutral: NeutralContext, *, continues: bool) -> None:
         """Check that a render without a decision kept the bytes before the previous tail (design: Invariants, 8)."""
         key = (rendered.system, rendered.tools)
         if self.before is not None and self.before[0] == key:
             earlier = self.before[1]
-            if not begins_with(neutral.entries, earlier) and not _begins_alike(neutral.entries, earlier):
+            if not continues and not _begins_alike(neutral.entries, earlier):
                 self.problem("prefix", f"version {rendered.version}: bytes before the previous tail changed")
         self.before = (key, neutral.entries)
 
@@ -407,3 +415,10 @@ class _Check:
 
 def _begins_alike(entries: Sequence[Entry], earlier: Sequence[Entry]) -> bool:
     return len(entries) >= len(earlier) and all(a.hash == b.hash for a, b in zip(earlier, entries, strict=False))
+
+
+def _only_appends(payload: Payload) -> bool:
+    """Return whether an event leaves each item of the window as it is."""
+    if isinstance(payload, BlockAppended):
+        return not isinstance(payload.block, StageDigest)  # it supersedes an earlier one
+    return isinstance(payload, ContextRendered | ModelCalled)

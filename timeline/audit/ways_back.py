@@ -1,60 +1,70 @@
-"""Go back behind an undone compaction while a whole log is verified: `WaysBack`.
+"""Fold a whole log through its undos in one pass: `WaysBack`.
 
-An undo is folded as if its compactions had never been made. A fold that went through them cannot go on, and folding the
-log from its first version for each undo would make a verification quadratic. So it keeps a snapshot of its own fold
-right before each compaction that is undone later, and goes on from there. It trusts no snapshot that is stored.
+An undo is folded as if its compactions had never been made, and a fold that went through them cannot go on. Folding the
+log anew for each undo would make a verification quadratic. So a second fold sets out right before a compaction that is
+undone later, passes over it, and takes the place of the first one at the undo. No stored snapshot is trusted.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
 from typing import TYPE_CHECKING
 
-from timeline.fold.snapshot import take_snapshot
-from timeline.log.history import fold_history, read_folding, resumed
-from timeline.ports import Snapshot
+from timeline.events import CompactionReverted
+from timeline.log.history import fold_history
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from timeline.events import CompactionReverted
+    from timeline.events import Event
     from timeline.fold.fold import Fold
     from timeline.ports import EventStore
 
 
 class WaysBack:
-    """The snapshots that one verification keeps.
+    """The folds beside the one of a verification.
 
     Args:
         conversation: id of the log.
-        undos: its undos, each with the versions of the compactions that it takes back.
+        undos: its undos, oldest first, each with the versions of the compactions that it takes back.
     """
 
     def __init__(self, conversation: str, undos: Sequence[tuple[int, Sequence[int]]]) -> None:
         self._conversation = conversation
-        self._undos = undos
-        self._wanted = {min(versions) - 1 for _, versions in undos}
-        self._kept: dict[int, bytes] = {}
+        self._begin: dict[int, list[tuple[int, frozenset[int]]]] = {}
+        """By the version behind which a fold sets out: the undo that it is for, and what it passes over."""
+        self._folds: dict[int, Fold] = {}
+        known: set[int] = set()
+        for number, (at, versions) in enumerate(undos):
+            known.update(versions)
+            start = _first_affected(min(versions), undos[:number]) - 1
+            self._begin.setdefault(start, []).append((at, frozenset(known)))
 
-    def keep(self, fold: Fold) -> None:
-        """Keep a snapshot of a fold if the next event is the first compaction that an undo takes back."""
-        if fold.version in self._wanted:
-            text = json.dumps(take_snapshot(fold).model_dump(mode="json"))
-            self._kept[fold.version] = zlib.compress(text.encode(), 1)
-
-    async def without(self, store: EventStore, at: int, reverted: CompactionReverted) -> Fold:
-        """Return the fold right before the undo at a version, without the compactions that it takes back.
+    async def behind(self, store: EventStore, fold: Fold, event: Event) -> Fold:
+        """Apply the next event of the log to a fold, and return the fold that goes on: at an undo it is another one.
 
         Raises:
-            HistoryUnavailable: the log does not go back that far.
+            HistoryUnavailable: the log does not go back to what an undo shows again.
         """
-        kept = self._kept.get(min(reverted.versions) - 1)
-        if kept is None:
-            return await fold_history(store, self._conversation, until=at - 1, without=reverted.versions)
-        known = {version for undo, versions in self._undos if undo < at for version in versions}
-        snapshot = Snapshot.model_validate_json(zlib.decompress(kept))
-        fold = await resumed(store, self._conversation, snapshot, {*known, *reverted.versions})
-        async for _ in read_folding(store, self._conversation, fold, after=fold.version, until=at - 1):
-            pass
-        return fold
+        for undo, without in self._begin.pop(fold.version, ()):
+            self._folds[undo] = fold.passing_over(without)
+        going_on = self._folds.pop(event.version, fold)
+        if going_on is fold and isinstance(event.payload, CompactionReverted):
+            # None set out: the log is not read from there, or names what is no compaction before it.
+            going_on = await fold_history(
+                store, self._conversation, until=event.version - 1, without=event.payload.versions
+            )
+        for beside in (*self._folds.values(), going_on):
+            beside.apply(event.version, event.at, event.payload)
+        return going_on
+
+
+def _first_affected(compaction: int, before: Sequence[tuple[int, Sequence[int]]]) -> int:
+    """Return the first compaction that a fold has to pass over to get behind an undo.
+
+    An earlier undo may lie between: then the fold has to pass over what that one takes back, too.
+    """
+    first = compaction
+    for at, versions in reversed(before):
+        if min(versions) < first < at:
+            first = min(versions)
+    return first

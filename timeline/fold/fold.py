@@ -158,6 +158,12 @@ class Fold:
         twin.recount, twin.start, twin._is_mixed = self.recount and self.recount.copy(), self.start, self._is_mixed
         return twin
 
+    def passing_over(self, versions: Collection[int]) -> Fold:
+        """Return an independent copy that passes over compactions which come later, and are taken back then."""
+        twin = self.copy()
+        twin._without = self._without.union(versions)  # noqa: SLF001 - of its own class
+        return twin
+
     def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
         """Apply the next event of the log.
 

@@ -2,12 +2,16 @@
 
 A group is a model response with its reasoning, calls and all their results; or a turn's opening (header, prompt,
 attachments); or a single block. Indices are positions in ``window.items``.
+
+No model says a thousand blocks at once, but a log may hold such a response, and nothing could then be cut from its
+window. So it is parted where none of its calls waits for a result: each part is a group.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from timeline.blocks import Attachment, ToolCall, TurnHeader, UserPrompt
 
@@ -15,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.fold.window import Item
+
+LARGEST: Final = 1_000
+"""Items of a response from which on it is parted at the next place where that divides no call from its result."""
 
 GroupKind: TypeAlias = Literal["summary", "opening", "response", "single"]
 
@@ -46,6 +53,7 @@ def atomic_groups(items: Sequence[Item]) -> tuple[Group, ...]:
     """Return the groups of the items, ordered by first position."""
     members: dict[tuple[GroupKind, object], list[int]] = {}
     opening: tuple[str, int] | None = None
+    parts = _Parts(items)
     for position, item in enumerate(items):
         block = item.block
         key: tuple[GroupKind, object]
@@ -58,13 +66,43 @@ def atomic_groups(items: Sequence[Item]) -> tuple[Group, ...]:
             if item.is_summary:
                 key = ("summary", position)
             elif item.response:
-                key = ("response", item.response)
+                key = ("response", parts.of(item))
             else:
                 key = ("single", position)
         members.setdefault(key, []).append(position)
     return tuple(
         Group(kind, tuple(indices), any(_pending(items[i]) for i in indices)) for (kind, _), indices in members.items()
     )
+
+
+class _Parts:
+    """Parts the responses of a window while their items are looked at in order."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._is_large = len(items) > LARGEST
+        self._answered = {item.answers for item in items} if self._is_large else set()
+        self._newest = max((item.response for item in items), default=0)
+        self._sizes: Counter[int] = Counter()
+        self._waiting: Counter[int] = Counter()
+        self._numbers: Counter[int] = Counter()
+
+    def of(self, item: Item) -> object:
+        """Return what the items of one part have in common."""
+        response = item.response
+        if not self._is_large:
+            return response
+        if self._sizes[response] >= LARGEST and not self._waiting[response]:
+            self._numbers[response] += 1
+            self._sizes[response] = 0
+        self._sizes[response] += 1
+        if item.answers is not None:
+            self._waiting[response] -= 1
+        elif isinstance(item.block, ToolCall) and (item.version in self._answered or self._may_be_answered(item)):
+            self._waiting[response] += 1
+        return response, self._numbers[response]
+
+    def _may_be_answered(self, call: Item) -> bool:
+        return call.response == self._newest or _pending(call)
 
 
 def boundaries(items: Sequence[Item], groups: Sequence[Group]) -> list[bool]:

@@ -122,7 +122,11 @@ async def reverted_versions(store: EventStore, conversation: str, until: int | N
 async def undos(store: EventStore, conversation: str, until: int | None = None) -> list[tuple[int, tuple[int, ...]]]:
     """Return the undos up to a version of the log, each with the versions of the compactions that it takes back."""
     read = store.read(conversation, until=until, types=["compaction.reverted"])
-    return [(e.version, e.payload.versions) async for e in read if isinstance(e.payload, CompactionReverted)]
+    return [
+        (e.version, e.payload.versions)
+        async for e in read
+        if isinstance(e.payload, CompactionReverted) and e.payload.versions
+    ]
 
 
 async def fold_near(
