@@ -14,7 +14,7 @@ from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from ..failures import RESTORE
 from ..sqlite import statements
-from . import chain, create, digests, erasures, facts, forks, identity, packing, rare, retention
+from . import chain, create, digests, erasures, facts, forks, identity, indexes, packing, rare, retention
 
 if TYPE_CHECKING:
     import sqlite3
@@ -40,7 +40,7 @@ APPLICATION_ID: Final = 0x544C_4E45
 
 
 def migrate(connection: sqlite3.Connection, file: Path) -> None:
-    """Bring a new or an older store to the newest schema.
+    """Bring a new or an older store to the newest schema, and make indexes anew that were dropped or changed.
 
     Raises:
         StoreTooNew: a later version of this library wrote it; nothing was changed.
@@ -48,6 +48,7 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
         StoreCorrupt: it holds no record of its migrations.
     """
     if schema_version(connection, file) == len(MIGRATIONS):
+        _mend_indexes(connection)
         return
     for number, (name, apply) in enumerate(MIGRATIONS, 1):
         connection.execute("BEGIN IMMEDIATE")
@@ -61,6 +62,20 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+
+
+def _mend_indexes(connection: sqlite3.Connection) -> None:
+    """Make the indexes anew that somebody dropped or changed: statements name them, and would be refused."""
+    if not indexes.different(connection):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for name in indexes.different(connection):
+            indexes.make(connection, name)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def check_version(connection: sqlite3.Connection, file: Path) -> None:
