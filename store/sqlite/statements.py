@@ -510,11 +510,11 @@ COVERING: Final = (
 """Only the covered versions of compactions are read, not their digests."""
 DROP_OTHER_FACTS: Final = (
     "DELETE FROM facts WHERE source = 0"
-    " AND EXISTS (SELECT 1 FROM events AS e WHERE e.position = facts.position AND e.checksum <> '')"
-    " AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.conversation = facts.conversation AND c.version = facts.call"
-    " AND c.checksum = '')"
+    " AND EXISTS (SELECT 1 FROM events AS e WHERE e.position = facts.position AND e.checksum <> ''"
+    " AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.conversation = e.conversation AND c.version = facts.call"
+    " AND c.checksum = ''))"
 )
-"""Once for a new form of the rules: what can be read from the log again is."""
+"""Once for a new form of the rules: what can be read from the log again is. The conversation is that of the event."""
 
 _RECORDED: Final = (
     "FROM json_each(:parts) AS p CROSS JOIN facts AS f INDEXED BY facts_within"
