@@ -34,6 +34,7 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("remember erased conversations", erasures.apply),
 )
 """The steps in order; the first has number 1. A released step is never changed."""
+STEPS: Final = tuple(apply for _, apply in MIGRATIONS)
 
 APPLICATION_ID: Final = 0x544C_4E45
 """``TLNE`` in the header of the file: this SQLite database is a timeline store (https://sqlite.org/pragma.html)."""
@@ -66,12 +67,12 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
 
 def _mend_indexes(connection: sqlite3.Connection) -> None:
     """Make the indexes anew that somebody dropped or changed: statements name them, and would be refused."""
-    if not indexes.different(connection):
+    if not indexes.different(connection, STEPS):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for name in indexes.different(connection):
-            indexes.make(connection, name)
+        for name in indexes.different(connection, STEPS):
+            indexes.make(connection, STEPS, name)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
