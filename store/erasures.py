@@ -32,7 +32,10 @@ def check_forks_choice(forks: str) -> None:
 def erasure_report(done: Erasing, *, physical: bool, why_not: str = "") -> ErasureReport:
     """Return the report of an erasure, and whether its bytes are gone from the files too, or else why not."""
     left = {"files": why_not} if why_not else {}
+    left["ids"] = f"stay in the list of those that are never given again: {', '.join(done.erased)}"
     if done.copied:
-        left["forks"] = f"keep what they shared as their own: {', '.join(done.copied)}"
+        left["forks"] = (
+            f"keep what they shared as their own, and name what they were forked from: {', '.join(done.copied)}"
+        )
     reached = {place: number for place, number in done.counts.items() if number}
     return ErasureReport(tuple(done.erased), reached, left=left, physical=physical)

@@ -14,7 +14,7 @@ from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from ..failures import RESTORE
 from ..sqlite import statements
-from . import chain, create, digests, erasures, facts, forks, identity, packing, rare, retention, waypoints
+from . import chain, create, digests, erasures, facts, forks, identity, indexes, packing, rare, retention, waypoints
 
 if TYPE_CHECKING:
     import sqlite3
@@ -35,13 +35,14 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("keep snapshots of the past", waypoints.apply),
 )
 """The steps in order; the first has number 1. A released step is never changed."""
+STEPS: Final = tuple(apply for _, apply in MIGRATIONS)
 
 APPLICATION_ID: Final = 0x544C_4E45
 """``TLNE`` in the header of the file: this SQLite database is a timeline store (https://sqlite.org/pragma.html)."""
 
 
 def migrate(connection: sqlite3.Connection, file: Path) -> None:
-    """Bring a new or an older store to the newest schema.
+    """Bring a new or an older store to the newest schema, and make indexes anew that were dropped or changed.
 
     Raises:
         StoreTooNew: a later version of this library wrote it; nothing was changed.
@@ -49,6 +50,7 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
         StoreCorrupt: it holds no record of its migrations.
     """
     if schema_version(connection, file) == len(MIGRATIONS):
+        _mend_indexes(connection)
         return
     for number, (name, apply) in enumerate(MIGRATIONS, 1):
         connection.execute("BEGIN IMMEDIATE")
@@ -62,6 +64,20 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+
+
+def _mend_indexes(connection: sqlite3.Connection) -> None:
+    """Make the indexes anew that somebody dropped or changed: statements name them, and would be refused."""
+    if not indexes.different(connection, STEPS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for name in indexes.different(connection, STEPS):
+            indexes.make(connection, STEPS, name)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def check_version(connection: sqlite3.Connection, file: Path) -> None:

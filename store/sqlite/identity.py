@@ -18,7 +18,6 @@ from typing import Final, NamedTuple, TypeAlias
 from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt
 
-from ..failures import RESTORE
 from . import statements
 
 Node: TypeAlias = tuple[int, int]
@@ -82,7 +81,9 @@ class Identity:
     def __init__(self, file: Path, opened: os.stat_result, connection: sqlite3.Connection) -> None:
         stored = connection.execute(statements.STORE).fetchone()
         if stored is None:
-            raise StoreCorrupt(f"{file}: the store has lost its name. {RESTORE}.")
+            raise StoreCorrupt(
+                f"{file}: the store has lost its name. Put a backup in its place with `timeline restore FILE`."
+            )
         (self.store,) = stored
         self._file = str(file.absolute())
         self._inode, self._device = opened.st_ino, opened.st_dev

@@ -95,9 +95,13 @@ def _orphans(connection: sqlite3.Connection) -> list[Finding]:
 
 def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
     """Check what the store says of itself: its migrations, its name, and the highest position given."""
-    from ..migrations import MIGRATIONS  # noqa: PLC0415 - migrations import the modules beside this one
+    from ..migrations import MIGRATIONS, STEPS, indexes  # noqa: PLC0415 - migrations import the modules beside this one
 
     found = []
+    for name in indexes.different(connection, STEPS):
+        found.append(Finding("schema", f"the index {name} is missing, or is another one", derivable=True))
+        with transaction(connection):
+            indexes.make(connection, STEPS, name)
     stored = connection.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()
     expected = [(number, name) for number, (name, _) in enumerate(MIGRATIONS, 1)]
     if stored != expected:

@@ -547,11 +547,11 @@ COVERING: Final = (
 """Only the covered versions of compactions are read, not their digests."""
 DROP_OTHER_FACTS: Final = (
     "DELETE FROM facts WHERE source = 0"
-    " AND EXISTS (SELECT 1 FROM events AS e WHERE e.position = facts.position AND e.checksum <> '')"
-    " AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.conversation = facts.conversation AND c.version = facts.call"
-    " AND c.checksum = '')"
+    " AND EXISTS (SELECT 1 FROM events AS e WHERE e.position = facts.position AND e.checksum <> ''"
+    " AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.conversation = e.conversation AND c.version = facts.call"
+    " AND c.checksum = ''))"
 )
-"""Once for a new form of the rules: what can be read from the log again is."""
+"""Once for a new form of the rules: what can be read from the log again is. The conversation is that of the event."""
 
 _RECORDED: Final = (
     "FROM json_each(:parts) AS p CROSS JOIN facts AS f INDEXED BY facts_within"
@@ -647,8 +647,10 @@ REWRITTEN_SINCE: Final = (
 )
 """What rises with all that changes the rows of older events: redactions, undone compactions, erasures, scavenges."""
 INDEXES: Final = (
-    "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name NOT LIKE 'search_index%' ORDER BY name"
+    "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name NOT LIKE 'search_index%' UNION"
+    " SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND wr ORDER BY name"
 )
+"""With the tables that are indexes themselves."""
 
 _SCORE = "bm25(search_index, 1.0, 1.0, 0.0)"
 SEARCH: Final = (

@@ -16,6 +16,7 @@ from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
 from timeline.blocks import UserPrompt
 from timeline.errors import StoreCorrupt, TimelineError
+from timeline.store.migrations import STEPS, indexes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -308,3 +309,40 @@ async def test_a_fork_never_reads_the_log_of_another_conversation_than_its_paren
         await repair(store, dry_run=False)
         assert [event.version async for event in store.read("fork")] == [1, 2, 3, 4]
     assert await problems(file) == []
+
+
+@pytest.mark.parametrize("name", list(indexes.made_by(STEPS)))
+@pytest.mark.parametrize("other", ["", "CREATE INDEX {} ON events (at)"], ids=["dropped", "another"])
+async def test_an_index_that_was_dropped_or_changed_is_found_and_made_anew(
+    tmp_path: Path, sound: Path, before: dict[str, str], name: str, other: str
+) -> None:
+    """A verification says so; opening it for writing is enough to mend it."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(f"DROP INDEX {name}")
+        connection.execute(other.format(name))
+    assert any("index" in each for each in await problems(file))
+    async with open_store(file) as store:
+        await repair(store, dry_run=False)
+    assert await problems(file) == []
+    assert await reads(file) == before
+
+
+async def test_a_table_that_is_an_index_itself_is_mended_page_by_page(
+    tmp_path: Path, sound: Path, before: dict[str, str]
+) -> None:
+    """A cell of the table of digests that points out of its page: SQLite makes the table anew as it makes an index."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file)) as connection:
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'digest_entries'")
+    content = bytearray(file.read_bytes())
+    content[(root - 1) * 4096 + 8 + 2 * 3] ^= 0x80
+    file.write_bytes(content)
+    assert any(each.startswith("file") for each in await problems(file))
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+    assert done.left == ()
+    assert await problems(file) == []
+    assert await reads(file) == before

@@ -151,7 +151,9 @@ async def _would_erase(store: EventStore, id_: str, forks: ForksOnErase) -> Eras
     for one in family:
         info = await store.info(one)
         reached["payloads"] += info.version - info.base
-    left = {"forks": f"keep what they shared as their own: {', '.join(own)}"} if own and forks == "copy" else {}
+    left = {"ids": f"stay in the list of those that are never given again: {', '.join(family)}"}
+    if own and forks == "copy":
+        left["forks"] = f"keep what they shared as their own, and name what they were forked from: {', '.join(own)}"
     return ErasureReport(tuple(family), dict(reached), left=left)
 
 

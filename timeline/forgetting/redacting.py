@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 VALUE: Final = "value:"
 """What the name of a content-addressed text begins with; its sha256 follows."""
+_ERASE: Final = "`timeline erase {}` removes the conversation"
 _TRIES: Final = 20
 _PLACES: Final[tuple[tuple[type[Payload], str], ...]] = (
     (CompactionCompleted, "summaries"),
@@ -136,6 +137,8 @@ async def _wanted(store: EventStore, conversation: str, places: Sequence[str], t
             values = await store.values([hash_])
             found.values |= values
             continue
+        if place == conversation:
+            raise InvalidArgument("path", f"{place!r} is the conversation's id, which stays; {_ERASE.format(place)}")
         address = parse_address(place)
         plain = [] if address is None else await store.read_versions(conversation, [address.version])
         if plain and appended_block(plain[0].payload) is None:
@@ -187,15 +190,20 @@ class _Plan:
         own = await self.store.info(conversation)
         versions = self.wanted.versions
         self.owners = {version: await owner_of(self.store, own, version) for version in versions}
-        first = min(versions, default=own.version)
-        oldest = await self.store.info(self.owners.get(first, conversation))
+        # What quotes it may be older than it is, and shared with forks that do not have it.
+        probe, _, _ = await self._gone_through(own, quotes, {}, 0)
+        first = min([*versions, *probe.payloads], default=own.version)
+        oldest = await self.store.info(await owner_of(self.store, own, first) or conversation)
         for info in await _family(self.store, oldest, first):
             if (await kept(self.store, info.id)).legal_hold:
                 raise UnderLegalHold(info.id)
             await self._rewrite(info, quotes)
         return self
 
-    async def _rewrite(self, info: ConversationInfo, quotes: Quotes) -> None:
+    async def _gone_through(
+        self, info: ConversationInfo, quotes: Quotes, shared: Mapping[int, Payload], base: int
+    ) -> tuple[Rewriter, dict[int, str], dict[str, str]]:
+        """Go through a conversation; return what is written anew, versions that are redacted, and replaced texts."""
         done = await overwritten_blocks(self.store, info.id)
         shown = {
             v for v, owner in self.owners.items() if v not in done and await owner_of(self.store, info, v) == owner
@@ -204,7 +212,6 @@ class _Plan:
         values = await self._values_of(info.id, quotes)
         gone = {v: self.reason for v in self.wanted.scavenged if v in shown}
         targets = visible | await recalled(self.store, info.id, self.wanted.blocks, visible)
-        known = self._inherited(info)
         fold = await base_fold(self.store, info.id, without=await reverted_versions(self.store, info.id))
         rewriter = Rewriter(
             fold,
@@ -212,12 +219,18 @@ class _Plan:
             quotes,
             texts=[block.text for block in self.wanted.blocks.values()],
             values=values,
-            shared=known,
-            base=info.base,
+            shared=shared,
+            base=base,
         )
         async for event in self.store.read(info.id, until=info.version):
             rewriter.take(event)
             self.newest[info.id] = event.at
+        return rewriter, gone, values
+
+    async def _rewrite(self, info: ConversationInfo, quotes: Quotes) -> None:
+        known = self._inherited(info)
+        rewriter, gone, values = await self._gone_through(info, quotes, known, info.base)
+        targets = dict(rewriter.targets)
         payloads = known | rewriter.payloads
         self.shared[info.id], self.checksums[info.id] = payloads, rewriter.checksums
         new = targets | gone
@@ -232,7 +245,7 @@ class _Plan:
                 [],
                 rewriter.payloads,
                 [*targets, *gone],
-                partial(snapshot_anew, payloads=payloads, values=values),
+                partial(snapshot_anew, payloads=payloads, values=values, quotes=quotes),
                 None if opened is None else opened.title,
             )
         )
@@ -298,10 +311,20 @@ class _Plan:
 
     def _kept_names(self) -> dict[str, str]:
         """Return why a path keeps what it is made of."""
-        quotes = Quotes(tuple(filter(None, (self.text,))))
-        paths = [block.path for block in self.wanted.blocks.values() if quotes.texts and quotes.are_in(block.path)]
-        why = f"a path names its block for ever: {', '.join(paths)}; erase the conversation"
-        return {"paths": why} if paths else {}
+        if not self.text:
+            return {}
+        quotes = Quotes((self.text,))
+        owners = dict.fromkeys(self.owners[version] for version in self.wanted.blocks)
+        paths = [block.path for block in self.wanted.blocks.values() if quotes.are_in(block.path)]
+        ids = [part.conversation for part in self.parts if quotes.are_in(part.conversation)]
+        left = {}
+        if paths:
+            cure = " and ".join(_ERASE.format(owner) for owner in owners)
+            left["paths"] = f"a path names its block for ever: {', '.join(paths)}; {cure}"
+        if ids:
+            cure = " and ".join(map(_ERASE.format, ids))
+            left["conversations"] = f"an id names its conversation for ever: {', '.join(ids)}; {cure}"
+        return left
 
     async def left(self, report: ErasureReport) -> ErasureReport:
         """Add to a report the texts that others still name."""

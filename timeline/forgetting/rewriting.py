@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 RECALL: Final = "recall"
 """Name of the tool that reads a block back: its result repeats the block."""
+UNNAMED: Final = "redacted"
+"""Name of a tool whose own name is erased: providers take letters, digits, and hardly more."""
 _ERRORS: Final = {CompactionFailed: "detail", HookFailed: "error", ModelCalled: "error"}
 _SHOWN: Final = (CompactionCompleted, BlocksHidden)
 """Payloads, besides blocks, of which a context shows text."""
@@ -152,8 +154,19 @@ class Rewriter:
         )
         return payload.model_copy(update={"blocks": blocks})
 
+    def _unnamed(self, payload: BlockAppended) -> BlockAppended:
+        """Return an erased block without the words that the name of its tool, or the id of its response, quotes."""
+        block, changes = payload.block, {}
+        if isinstance(block, ToolCall) and self.quotes.are_in(block.name):
+            changes["name"] = UNNAMED
+        if block.response_id is not None and self.quotes.are_in(block.response_id):
+            changes["response_id"] = self.quotes.out_of(block.response_id)
+        return payload.model_copy(update={"block": block.model_copy(update=changes)}) if changes else payload
+
     def _unquoted(self, event: Event, payload: Payload) -> Payload:
         """Return a payload without the words that it quotes, and with the hashes of texts that are replaced."""
+        if isinstance(payload, BlockAppended) and event.version in self.targets:
+            return self._unnamed(payload)
         if isinstance(payload, BlockAppended | BlockRedacted):
             return payload  # another block is another block, to be redacted for itself
         name = _ERRORS.get(type(payload))

@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from timeline.events import Payload
+    from timeline.forgetting.quotes import Quotes
     from timeline.ports import Snapshot
 
 
-def snapshot_anew(snapshot: Snapshot, payloads: Mapping[int, Payload], values: Mapping[str, str]) -> Snapshot:
+def snapshot_anew(
+    snapshot: Snapshot, payloads: Mapping[int, Payload], values: Mapping[str, str], quotes: Quotes
+) -> Snapshot:
     """Return a snapshot with the texts and figures that payloads have now.
 
     Args:
         snapshot: the snapshot.
         payloads: the new payloads by version, those of the shared past included.
         values: the new hash of each stored text that is replaced, by the old one.
+        quotes: what goes, of the names of models and responses too.
     """
     text = compact_json(snapshot.state)
     for hash_, replaced_by in values.items():
@@ -35,11 +39,26 @@ def snapshot_anew(snapshot: Snapshot, payloads: Mapping[int, Payload], values: M
     if rendered and isinstance(new := payloads.get(rendered[0]), ContextRendered):
         prefix = None if rendered[3:] in ([], [None]) else [new.system, new.tools]
         state["rendered"] = [rendered[0], new.fingerprint, *rendered[2:3], prefix][: len(rendered)]
+    _unname(state, quotes)
     stages: Any = state.get("stages", [])
     state["stages"] = [_stage(stage, payloads) for stage in stages]
     if "stages" not in snapshot.state:
         del state["stages"]
     return snapshot.model_copy(update={"state": state})
+
+
+def _unname(state: dict[str, Any], quotes: Quotes) -> None:
+    """Take what goes out of the names that a state has of a model and a response."""
+    turns: Any = state.get("turns")
+    reported: Any = state.get("reported")
+    names: tuple[tuple[Any, Any], ...] = ((state, "model"), (turns, "response_id"), (reported, 0))
+    for holder, place in names:
+        if holder and isinstance(name := _at(holder, place), str):
+            holder[place] = quotes.out_of(name)
+
+
+def _at(holder: Any, place: Any) -> Any:
+    return holder.get(place) if isinstance(holder, dict) else holder[place]
 
 
 def _item(item: dict[str, Any], payloads: Mapping[int, Payload]) -> dict[str, Any]:
