@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from timeline.errors import InvalidBlock
-from timeline.frozen import Frozen, canonical_json, repair_json, unchecked
+from timeline.frozen import Frozen, blank, canonical_json, repair_json, same_names, unchecked
 
 Text: TypeAlias = Annotated[str, BeforeValidator(repair_json)]
 """Text without lone surrogates."""
@@ -126,8 +126,10 @@ class Block(Frozen):
 
         The same as `model_copy` with three fields, at a tenth of its cost: every append does this for each block.
         """
-        fields = {**self.__dict__, "turn_id": turn_id, "path": path, "at": at}
-        return unchecked(type(self), fields, self.__pydantic_fields_set__ | _PLACE)
+        fields = blank(type(self)).copy()
+        fields.update(self.__dict__)
+        fields["turn_id"], fields["path"], fields["at"] = turn_id, path, at
+        return unchecked(type(self), fields, same_names(self.__pydantic_fields_set__ | _PLACE))
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON form for the log: the type, and every field that differs from its default, by name.

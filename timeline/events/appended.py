@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined, from_json, to_json, to_jsonable_pyt
 
 from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock, stored_instant
 from timeline.events import BlockAppended, block_appended
-from timeline.frozen import PLAIN, is_flat, unchecked
+from timeline.frozen import PLAIN, blank, is_flat, same_names, unchecked
 
 _PARTS: Final = frozenset({"block", "tokens", "counter"})
 _TEXTS: Final = frozenset(
@@ -122,8 +122,8 @@ def _shape(data: dict[str, Any]) -> _Shape | None:
         return None
     return _Shape(
         cls,
-        {name: None if field.is_required() else field.default for name, field in known.items()},
-        set(data),
+        blank(cls),
+        same_names(data),
         tuple(name for name, field in known.items() if any(getattr(m, "min_length", 0) for m in field.metadata)),
         tuple(name for name, value in data.items() if type(value) not in PLAIN),
         tuple(name for name in _REPEATED if name in data),
