@@ -56,6 +56,9 @@ def same_names(names: Collection[str]) -> set[str]:
     return found
 
 
+_SPARE_KEYS: Final = 30
+
+
 @cache
 def blank(cls: type[BaseModel]) -> dict[str, Any]:
     """Return fields of a class to copy and fill in for `unchecked`: a copy shares its keys, and takes half the room.
@@ -63,9 +66,12 @@ def blank(cls: type[BaseModel]) -> dict[str, Any]:
     Python shares the keys of a dict whose values were set as attributes, and of its copies. Each field has its default,
     or None where there is none; an empty object has to be replaced by one of the value's own.
     """
-    value = cls.__new__(cls)
+    kind = type(cls.__name__, (), {})  # a class of its own: what else sets attributes does not change its keys
+    value = kind()
     for name, field in cls.model_fields.items():
-        object.__setattr__(value, name, None if field.is_required() else field.default)
+        setattr(value, name, None if field.is_required() else field.default)
+    for _ in range(_SPARE_KEYS):  # each instance makes Python expect one key less: else a copy has room for thirty
+        kind()
     return value.__dict__
 
 
