@@ -5,20 +5,20 @@ writer only adds versions and checksums. `decode` verifies the checksum of every
 itself does not notice a flipped byte inside a row.
 
 `timeline.events.encoding.encode_payload` defines the stored bytes. The one payload that fills a log has a faster way
-to the same bytes here; a test compares the two.
+to the same bytes, and back (`timeline.events.appended`); tests compare them.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from pydantic import ValidationError
-from pydantic_core import PydanticUndefined, to_json, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
-from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock
+from timeline.blocks import stored_instant, utc
 from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
 from timeline.events import (
     BlockAppended,
@@ -33,10 +33,12 @@ from timeline.events import (
     Payload,
     UnknownPayload,
     appended_block,
+    stored_event,
 )
+from timeline.events.appended import write_appended
 from timeline.events.chain import SALT, commitment, random_salts
 from timeline.events.encoding import checksum, decode_payload, encode_payload
-from timeline.frozen import PLAIN, canonical_json, is_flat, sha256_hex
+from timeline.frozen import canonical_json, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
 
 from .failures import RESTORE
@@ -44,6 +46,7 @@ from .failures import RESTORE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from timeline.blocks import Block
     from timeline.events.chain import Seal
 
 
@@ -229,17 +232,12 @@ def _drafts(events: Sequence[NewEvent]) -> list[Draft]:
 def _appended(event: NewEvent, id_: str, time: str) -> Draft | None:
     """Encode an event that appends a block several times as fast as `_draft`; None where it may not be the same."""
     payload = event.payload
-    if type(payload) is not BlockAppended or type(payload.block) not in _FIELDS or payload.tokens > _LARGEST:
+    if type(payload) is not BlockAppended or payload.tokens > _LARGEST:
         return None
-    tokens = payload.tokens
-    fields = _plain_fields(payload.block, event.at, time)
-    if fields is None:
+    text = write_appended(payload, event.at, time)
+    if text is None:
         return None
-    try:
-        text = to_json({"block": fields, "counter": payload.counter, "tokens": tokens}).decode()
-    except ValueError:  # a lone surrogate, which `_draft` refuses
-        return None
-    path, turn_id = fields.get("path"), fields.get("turn_id")
+    path, turn_id, tokens = payload.block.path or None, payload.block.turn_id or None, payload.tokens
     return _new(Draft, (id_, payload.type, BlockAppended.schema_version, _at(time), path, turn_id, tokens, text))
 
 
@@ -299,43 +297,6 @@ def encode_snapshot(snapshot: Snapshot) -> SnapshotDraft:
     return SnapshotDraft(snapshot.version, snapshot.window_start, body)
 
 
-_FAST: Final[tuple[type[Block], ...]] = (*KNOWN_TYPES.values(), CustomBlock, NewerBlock)
-_FIELDS: Final[dict[type[Block], tuple[tuple[str, Any], ...]]] = {
-    cls: tuple(
-        (name, PydanticUndefined if name == "type" else cls.model_fields[name].default)
-        for name in sorted(cls.model_fields)
-    )
-    for cls in _FAST
-}
-"""By class, each field in the order of `Block.dump`, with the default at which it is left out."""
-
-
-def _plain_fields(block: Block, at: datetime, time: str) -> dict[str, Any] | None:
-    """Return the result of `Block.dump` where both JSON writers agree on it; None where that is not certain.
-
-    They agree on texts, whole numbers and constants, also one level down, as in the arguments of a call.
-    """
-    values = block.__dict__
-    fields: dict[str, Any] = {}
-    for name, default in _FIELDS[type(block)]:
-        value = values[name]
-        if value is default:
-            continue
-        kind = type(value)
-        if kind is str:  # first, since most are: comparing a text with a default of another type takes long
-            if value != default:
-                fields[name] = value
-        elif name == "at":
-            fields[name] = time if value == at else to_jsonable_python(value.astimezone(UTC))
-        elif value == default:
-            continue
-        elif kind in PLAIN or is_flat(value):
-            fields[name] = value
-        else:
-            return None
-    return fields
-
-
 def decode(conversation: str, row: Row, where: str) -> Event:
     """Read an event from its row; ``where`` names the store in the error.
 
@@ -350,15 +311,8 @@ def decode(conversation: str, row: Row, where: str) -> Event:
     try:
         decoded = decode_payload(type_, schema_version, payload)
         _check_columns(decoded, columns)
-        return Event(
-            id=UUID(event_id),
-            at=datetime.fromisoformat(at),
-            payload=decoded,
-            conversation=conversation,
-            version=version,
-            position=position,
-            checksum=stored,
-        )
+        moment = stored_instant(at) or utc(datetime.fromisoformat(at))
+        return stored_event(UUID(event_id), moment, decoded, conversation, version, position, stored)
     except (StoreCorrupt, ValueError) as error:
         raise StoreCorrupt(f"{place}: {_first_line(error)}. {RESTORE}; other events still read.") from None
 

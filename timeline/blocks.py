@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from timeline.errors import InvalidBlock
-from timeline.frozen import Frozen, canonical_json, repair_json, unchecked
+from timeline.frozen import Frozen, blank, canonical_json, repair_json, same_names, unchecked
 
 Text: TypeAlias = Annotated[str, BeforeValidator(repair_json)]
 """Text without lone surrogates."""
@@ -66,7 +66,23 @@ def parse_instant(text: str) -> datetime:
     Raises:
         ValueError: the text is not a moment, or has no time zone.
     """
-    return INSTANT.validate_python(text)
+    return stored_instant(text) or INSTANT.validate_python(text)
+
+
+_INSTANTS: Final = frozenset(map(len, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z")))
+
+
+def stored_instant(text: object) -> datetime | None:
+    """Read a moment in the forms in which the log has it, at a tenth of `parse_instant`'s cost; None for any other."""
+    if not isinstance(text, str) or len(text) not in _INSTANTS or text[10] != "T" or text[-1] != "Z":
+        return None
+    if text[19] not in {".", "Z"}:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is UTC else None
 
 
 _PLACE: Final = frozenset({"turn_id", "path", "at"})
@@ -110,8 +126,10 @@ class Block(Frozen):
 
         The same as `model_copy` with three fields, at a tenth of its cost: every append does this for each block.
         """
-        fields = {**self.__dict__, "turn_id": turn_id, "path": path, "at": at}
-        return unchecked(type(self), fields, self.__pydantic_fields_set__ | _PLACE)
+        fields = blank(type(self)).copy()
+        fields.update(self.__dict__)
+        fields["turn_id"], fields["path"], fields["at"] = turn_id, path, at
+        return unchecked(type(self), fields, same_names(self.__pydantic_fields_set__ | _PLACE))
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON form for the log: the type, and every field that differs from its default, by name.

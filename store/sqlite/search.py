@@ -1,8 +1,9 @@
 """Digests and search of a SQLite store: read light rows first, in pages by key, then the events that they lead to.
 
 Searches bring the full-text index up to date, a slice at a time; appends never do. A search asks the writer
-for slices until the index has reached the newest event that the search began with; between two slices the writer
-serves its queue. The index is FTS5's, without a copy of the text (see `CREATE_INDEX`).
+for one slice. What is more than that is indexed on a connection of its own, until the index has reached the newest
+event that the search began with: slices are read and cut there while the writer serves its queue, then entered.
+The index is FTS5's, without a copy of the text (see `CREATE_INDEX`).
 """
 
 from __future__ import annotations

@@ -263,7 +263,8 @@ class SQLiteStore(QueryMixin):
         async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):
             for row in rows:
                 if types is None:
-                    await self._check_all_between(parts, version, row[1])
+                    if row[1] != version + 1:
+                        await self._check_all_between(parts, version, row[1])
                 elif row[3] not in types:
                     raise self._misled(conversation, row[1])
                 version = row[1]

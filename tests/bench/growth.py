@@ -144,7 +144,9 @@ def _of_the_past(runner: asyncio.Runner, folder: Path) -> Iterator[Row]:
     for what, look in (("`at`", long.at), ("`fork`", lambda version: long.fork(at=version))):
         slowest = max(versions, key=lambda version: timed(partial(look, version)))
         works = (partial(timed, partial(look, slowest)), partial(opened, LONG))
-        yield against(PART, f"{what}, the slowest of {len(versions)} versions of {LONG:,} events", "opening it", works, 3)
+        yield against(
+            PART, f"{what}, the slowest of {len(versions)} versions of {LONG:,} events", "opening it", works, 3
+        )
     undone = [timed(long.undo_compaction) / statistics.median(opened(LONG) for _ in range(TIMES))]
     yield figure(PART, f"undo of the newest compaction of {LONG:,} events, of opening it", "times", undone, 3)
     for store in stores.values():

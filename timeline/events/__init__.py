@@ -465,6 +465,7 @@ class Event(NewEvent):
 
 _BLOCK_APPENDED: Final = {"block", "tokens", "counter"}
 _NEW_EVENT: Final = {"id", "at", "payload"}
+_EVENT: Final = {*_NEW_EVENT, "conversation", "version", "position", "checksum"}
 
 
 def block_appended(block: Block, tokens: int, counter: str) -> BlockAppended:
@@ -476,6 +477,22 @@ def block_appended(block: Block, tokens: int, counter: str) -> BlockAppended:
 def new_event(id_: UUID, at: datetime, payload: Payload) -> NewEvent:
     """Make an event of parts that were validated before; ``at`` is in UTC."""
     return unchecked(NewEvent, {"id": id_, "at": at, "payload": payload}, _NEW_EVENT)
+
+
+def stored_event(  # noqa: PLR0917 - the parts of an event
+    id_: UUID, at: datetime, payload: Payload, conversation: str, version: int, position: int, checksum: str
+) -> Event:
+    """Make a record of the log of parts that were validated before; ``at`` is in UTC."""
+    fields = {
+        "id": id_,
+        "at": at,
+        "payload": payload,
+        "conversation": conversation,
+        "version": version,
+        "position": position,
+        "checksum": checksum,
+    }
+    return unchecked(Event, fields, _EVENT)
 
 
 def event_id(at: datetime) -> UUID:

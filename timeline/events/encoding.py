@@ -29,6 +29,7 @@ from timeline.events import (
     PolicyChanged,
     UnknownPayload,
 )
+from timeline.events.appended import read_appended
 from timeline.events.other_payloads import (
     CompactionBoundary,
     CompactionFailed,
@@ -87,6 +88,9 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
 """The payloads that this version knows, by type."""
 
 
+_APPENDED: Final[str] = BlockAppended.model_fields["type"].default
+
+
 def encode_payload(payload: Payload) -> str:
     """Write a payload as the JSON text that is stored and hashed."""
     return compact_json(payload.dump())
@@ -98,6 +102,10 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
     Raises:
         StoreCorrupt: the text is no JSON object, or does not hold what its type and schema version promise.
     """
+    if type_ == _APPENDED and schema_version <= BlockAppended.schema_version:
+        read = read_appended(text)
+        if read is not None:
+            return read
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.wire.foreign import decode_value, skip_space
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from timeline.importers.recording import Report
 
@@ -30,7 +30,17 @@ class Record(NamedTuple):
     value: dict[str, Any]
 
 
-def read_records(data: bytes, report: Report, *, opening: str) -> Iterator[Record]:
+def _nothing_at_once(_: str) -> None:
+    """Leave every line to `read_records`."""
+
+
+def read_records(
+    data: bytes,
+    report: Report,
+    *,
+    opening: str,
+    at_once: Callable[[str], dict[str, Any] | None] = _nothing_at_once,
+) -> Iterator[Record]:
     """Yield the JSON objects of a file's bytes, in order, and report damage.
 
     Args:
@@ -38,6 +48,7 @@ def read_records(data: bytes, report: Report, *, opening: str) -> Iterator[Recor
         report: receives the findings, and the counts ``lines`` and ``records``.
         opening: the beginning of every record of this format, and of nothing inside one; reading restarts there after a
             record that broke off in mid-line.
+        at_once: reads a line that it knows to be one whole record; None for any other.
     """
     unfinished = _Unfinished(report, opening)
     body = data.removeprefix(BYTE_ORDER_MARK)
@@ -49,7 +60,9 @@ def read_records(data: bytes, report: Report, *, opening: str) -> Iterator[Recor
         if unfinished.pieces and not text.lstrip().startswith('{"'):
             unfinished.pieces.append(text)
             continue
-        for record in (*unfinished.resolve(), *_read_line(text, number, unfinished)):
+        before, value = unfinished.resolve(), at_once(text)
+        found = _read_line(text, number, unfinished) if value is None else [Record(number, value)]
+        for record in (*before, *found):
             report.records += 1
             yield record
     for record in unfinished.resolve(at_end=not body.endswith(b"\n")):

@@ -73,9 +73,10 @@ async def export_log(
         async for event in _undamaged(store, info, info.base, until, done):
             while chained is None or chained.version < event.version:
                 chained = await anext(links)
-            async for line in _values(store, values_of(event.payload) - given, done):
-                yield line
-            given |= values_of(event.payload)
+            if new := values_of(event.payload) - given:
+                async for line in _values(store, new, done):
+                    yield line
+                given |= new
             yield _line(event, eraser, chained, done)
 
 

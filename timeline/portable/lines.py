@@ -24,10 +24,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from pydantic_core import from_json
+
 from timeline.blocks import instant_text, parse_instant
 from timeline.databases import read_file
 from timeline.errors import ImportFailed, StoreCorrupt
-from timeline.events import ContextRendered, ConversationOpened, Event, NewEvent, PolicyChanged
+from timeline.events import (
+    BlockAppended,
+    ContextRendered,
+    ConversationOpened,
+    Event,
+    NewEvent,
+    PolicyChanged,
+    new_event,
+)
+from timeline.events.appended import write_appended
 from timeline.events.chain import Seal, commitment
 from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.events.other_payloads import PolicyOverridden
@@ -37,6 +48,7 @@ from timeline.importers.recording import Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from timeline.events import Payload
@@ -45,9 +57,12 @@ if TYPE_CHECKING:
 
 KEY: Final = "timeline"
 OPENING: Final = '{"timeline":"'
+_EVENT: Final = f'{OPENING}event"'
 """The beginning of every line; no value inside a line begins so, unless a conversation is about such a file."""
 FORMAT: Final = "timeline-log"
 FORMAT_VERSION: Final = 1
+_PAYLOAD: Final = ',"payload":'
+"""What comes before an event's payload, the last field of its line. No text holds it: there the quotes are escaped."""
 _HEAD: Final = 1 << 16
 """How many bytes of a file are searched to recognise it; its first line is much shorter, unless it is damaged."""
 
@@ -76,13 +91,11 @@ def value_line(hash_: str, text: str) -> str:
 
 def event_line(event: Event, erased: Payload | None, chained: ChainedEvent | None = None) -> str:
     """Return the line of an event, with its erased payload if something was redacted, and with what chains it."""
-    payload = (erased or event.payload).dump()
     at = instant_text(event.at)
+    text = _payload_text(erased or event.payload, event.at, at)
     sum_ = event.checksum
     if erased is not None:
-        sum_ = checksum(
-            event.conversation, event.version, event.id, event.type, event.schema_version, at, compact_json(payload)
-        )
+        sum_ = checksum(event.conversation, event.version, event.id, event.type, event.schema_version, at, text)
     fields: dict[str, Any] = {
         KEY: "event",
         "conversation": event.conversation,
@@ -96,12 +109,22 @@ def event_line(event: Event, erased: Payload | None, chained: ChainedEvent | Non
     if chained is not None and chained.c is not None and chained.link is not None:
         if erased is None and chained.salt is not None:
             fields["salt"] = chained.salt.hex()
-        fields |= {"c": chained.c.hex(), "link": chained.link.hex()}
-    return compact_json({**fields, **({} if erased is None else {"redacted": True}), "payload": payload})
+        fields["c"], fields["link"] = chained.c.hex(), chained.link.hex()
+    if erased is not None:
+        fields["redacted"] = True
+    return f"{compact_json(fields)[:-1]}{_PAYLOAD}{text}}}"
+
+
+def _payload_text(payload: Payload, at: datetime, written: str) -> str:
+    time = written.replace(".000000Z", "Z")
+    fast = write_appended(payload, at, time) if type(payload) is BlockAppended else None
+    return encode_payload(payload) if fast is None else fast
 
 
 def values_of(payload: Payload) -> set[str]:
     """Return the hashes of the values that an event refers to."""
+    if type(payload) is BlockAppended:  # nearly all of them: to ask pydantic's classes takes long
+        return set()
     match payload:
         case ContextRendered(policy=policy, system=system, tools=tools, ephemeral=ephemeral):
             return {hash_ for hash_ in (policy, system, tools, ephemeral) if hash_ is not None}
@@ -170,6 +193,43 @@ def read_copies(path: Path) -> list[LogCopy] | None:
     return copies
 
 
+class _Whole(dict[str, Any]):
+    """The fields of an event's line before its payload, and the payload as it is written there: `text`."""
+
+    text: str
+
+
+def _whole(line: str) -> _Whole | None:
+    """Read a line that is as `event_line` writes it; None for any other, which is read with care."""
+    if not line.startswith(_EVENT):
+        return None
+    end = line.find(_PAYLOAD)
+    if end < 0 or line[-1] != "}":
+        return None
+    try:
+        found = _Whole(from_json(f"{line[:end]}}}"))
+    except ValueError:
+        return None
+    found.text = line[end + len(_PAYLOAD) : -1]
+    return found if type(found.get("checksum")) is str and _hashed(found, found.text) == found["checksum"] else None
+
+
+def _hashed(value: dict[str, Any], text: str) -> str | None:
+    """Return the checksum of a line's event; None where a field is missing."""
+    try:
+        told = (
+            value["conversation"],
+            value["version"],
+            value["id"],
+            value["type"],
+            value["schema_version"],
+            value["at"],
+        )
+    except KeyError:
+        return None
+    return checksum(*told, text)
+
+
 def _is_copy(head: bytes) -> bool:
     opening = OPENING.encode()
     return head.removeprefix(BYTE_ORDER_MARK).startswith(opening) or b"\n" + opening in head
@@ -186,7 +246,7 @@ class _File:
 
     def read(self, data: bytes) -> list[LogCopy]:
         """Read all lines."""
-        for record in read_records(data, self._report, opening=OPENING):
+        for record in read_records(data, self._report, opening=OPENING, at_once=_whole):
             self._read(record)
         copies = list(self._copies.values())
         if copies:  # findings that concern no conversation go to the first
@@ -256,15 +316,26 @@ def _event(value: dict[str, Any]) -> CopiedEvent:
         ValueError: it does not match its checksum, or this version would store it as another text.
         StoreCorrupt: a field that its type requires is missing or wrong.
     """
-    told = (value["conversation"], value["version"], value["id"], value["type"], value["schema_version"], value["at"])
-    text = compact_json(value["payload"])
-    if checksum(*told, text) != value["checksum"]:
-        raise ValueError("it does not match its checksum")
+    if isinstance(value, _Whole):
+        text = value.text
+    else:
+        told = (
+            value["conversation"],
+            value["version"],
+            value["id"],
+            value["type"],
+            value["schema_version"],
+            value["at"],
+        )
+        text = compact_json(value["payload"])
+        if checksum(*told, text) != value["checksum"]:
+            raise ValueError("it does not match its checksum")
     payload = decode_payload(value["type"], value["schema_version"], text)
     at = parse_instant(value["at"])
-    if encode_payload(payload) != text or instant_text(at) != value["at"] or value["version"] < 1:
+    written = instant_text(at)
+    if _payload_text(payload, at, written) != text or written != value["at"] or value["version"] < 1:
         raise ValueError("this version of timeline would write it otherwise")
-    event = NewEvent(id=UUID(value["id"]), at=at, payload=payload)
+    event = new_event(UUID(value["id"]), at, payload)
     salt, c, link = (bytes.fromhex(value[name]) if name in value else None for name in ("salt", "c", "link"))
     if salt is not None and (c is None or commitment(salt, value["checksum"]) != c):
         raise ValueError("it does not match its commitment")

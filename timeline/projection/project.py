@@ -29,7 +29,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.fold.turns import RESPONSE_BLOCKS
-from timeline.frozen import Grown, begins_with, sha256_hex
+from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
 from timeline.policy.steps import SummaryForm
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.wire.neutral import Entry, EntryChain, NeutralContext
@@ -185,7 +185,9 @@ def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool, joined: b
         fields |= {"name": block.name, "call_id": block.call_id, "arguments": arguments}
     elif isinstance(block, ToolResult):
         fields |= {"name": block.name, "call_id": block.call_id, "is_error": block.is_error, "loose": loose}
-    return Entry(**fields)
+    made = blank(Entry).copy()
+    made.update(fields)
+    return unchecked(Entry, made, same_names(fields))  # of a block's own fields, which were checked when it was made
 
 
 PROJECTION: Final = 4
