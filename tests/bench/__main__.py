@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.bench import append, crowds, hiding, limits, replays, starting, timelines, together
+from tests.bench import append, crowds, hiding, limits, replays, stalls, starting, timelines, together
 
-PARTS = (append, together, crowds, hiding, timelines, limits, replays, starting)
+PARTS = (append, together, crowds, hiding, timelines, limits, stalls, replays, starting)
 
 rows = [row for part in PARTS for row in part.run()]
 sys.stdout.write(json.dumps(rows, indent=2) + "\n")

@@ -36,7 +36,9 @@ def run() -> list[dict[str, Any]]:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db"))
         small, large = (_Agent(runner, store, count) for count in (400, 5_000))
+        short, long = _Agent(runner, store, 5_001), _Agent(runner, store, 50_000)
         rows = [
+            row("recorded render and wire: 50,000 blocks / 5,000", median_ratio(long.sent, short.sent, PAIRS), 2),
             row("CPU of a step at 5,000 blocks / at 400", median_ratio(large.step, small.step, PAIRS), 2),
             *_of_10_000(runner, store),
         ]
