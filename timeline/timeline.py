@@ -1762,9 +1762,7 @@ class Timeline(TimelineView):
         account = self._next_request(system, tools)
         decisions: list[TakenDecision] = []
         if account.over_trigger:
-            decisions = await take_due_decisions(
-                self._pressure(account.fixed, now), self._renderer.accounts, self._renderer.owed
-            )
+            decisions = await take_due_decisions(self._pressure(account.fixed, now), self._renderer.known)
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._conversation.append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)

@@ -35,6 +35,8 @@ def rows() -> Iterator[Row]:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db"))
         small, large = (_Agent(runner, store, count) for count in (400, 5_000))
         yield against("A step", "a step at 5,000 blocks", "at 400", (large.step, small.step), 2)
+        short, long = _Agent(runner, store, 5_001), _Agent(runner, store, 50_000)
+        yield against("A step", "recorded render and wire, 50,000 blocks", "5,000", (long.sent, short.sent), 2)
         yield from _of_10_000(_Agent(runner, store, 10_000))
         runner.run(store.aclose())
 

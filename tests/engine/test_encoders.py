@@ -19,8 +19,7 @@ from tests.scenes import answer, call, opened, prompt, result
 from tests.wire.entries import contexts, hostile_entries, legal_entries
 from timeline.engine.encoders import Encoders
 from timeline.store.memory import MemoryStore
-from timeline.wire import WIRES, encoder
-from timeline.wire.anthropic import encode
+from timeline.wire import SENT, WIRES, encoder, stepwise
 from timeline.wire.read_only import read_only
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import NeutralContext
 
 WIRE = "anthropic"
+CONTINUED = sorted(wire for wire in WIRES if stepwise(wire))
+"""The wires whose encoders go on from the last context."""
 ENTRIES = st.lists(st.one_of(hostile_entries(), legal_entries()), min_size=1, max_size=6).map(
     lambda lists: tuple(entry for entries in lists for entry in entries)
 )
@@ -51,22 +52,41 @@ def conversations(draw: st.DrawFn) -> list[NeutralContext]:
     ]
 
 
-@given(conversations())
-@settings(max_examples=examples(300))
-def test_a_context_behind_others_is_encoded_in_the_bytes_of_one_alone(conversation: list[NeutralContext]) -> None:
-    """Also where a late result belongs to an old call, where entries change, and for an earlier context."""
-    encoders = Encoders()
-    for context in conversation:
-        assert json.dumps(encoders.encode(WIRE, context)) == json.dumps(encode(context))
+def test_every_wire_that_is_sent_goes_on_from_the_last_context() -> None:
+    """And the AI SDK's, whose body is sent by its program."""
+    assert {*SENT, "ai_sdk"} == {*CONTINUED}
 
 
-@given(conversations())
-def test_what_a_caller_changes_in_a_body_never_reaches_the_next_one(conversation: list[NeutralContext]) -> None:
+@given(st.sampled_from(CONTINUED), conversations(), st.sampled_from([1, 3, 64]), st.sampled_from([1, 2, 16]))
+@settings(max_examples=examples(400))
+def test_a_context_behind_others_is_encoded_in_the_bytes_of_one_alone(
+    wire: str, conversation: list[NeutralContext], marked: int, left_open: int
+) -> None:
+    """Also where a late result belongs to an old call, where entries change, and for an earlier context.
+
+    However many items lie between two marks, and however few are left open; also if another thread writes ahead.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("timeline.engine.encoders._MARKED_ITEMS", marked)
+        patched.setattr("timeline.engine.encoders._OPEN_ITEMS", left_open)
+        encoders = Encoders()
+        for number, context in enumerate(conversation):
+            expected = json.dumps(encoder(wire)(context))
+            if number % 3 == 2:
+                earlier, encoders = encoders, encoders.ahead(context)
+                assert json.dumps(earlier.encode(wire, context)) == expected
+            assert json.dumps(encoders.encode(wire, context)) == expected
+
+
+@given(st.sampled_from(CONTINUED), conversations())
+def test_what_a_caller_changes_in_a_body_never_reaches_the_next_one(
+    wire: str, conversation: list[NeutralContext]
+) -> None:
     """Whatever can be changed is changed, everywhere in the body; the rest refuses."""
     encoders = Encoders()
-    expected = [json.dumps(encode(context)) for context in conversation]
+    expected = [json.dumps(encoder(wire)(context)) for context in conversation]
     for context, body in zip(conversation, expected, strict=True):
-        made = encoders.encode(WIRE, context)
+        made = encoders.encode(wire, context)
         assert json.dumps(made) == body
         _spoil(made, {id(value) for value in _values_of(context)})
 
@@ -140,16 +160,38 @@ def test_a_copy_of_a_shared_message_is_plain(copied: Any) -> None:
     assert [type(twin), type(twin["content"]), type(twin["content"][0])] == [dict, list, dict]
 
 
-async def test_a_timeline_encodes_only_what_is_new_and_shares_the_rest() -> None:
+@pytest.mark.parametrize("wire", CONTINUED)
+async def test_a_timeline_encodes_only_what_is_new_and_shares_the_rest(wire: str) -> None:
     """Two renders of one conversation hold the same objects for what was said long ago."""
     timeline = await opened(MemoryStore())
     for number in range(30):
         await timeline.append(prompt(number + 1), answer())
-    before = (await timeline.render()).to_anthropic()["messages"]
+    before = _messages((await timeline.render()).to_wire(wire))
     await timeline.append(prompt())
-    after = (await timeline.render()).to_anthropic()["messages"]
+    after = _messages((await timeline.render()).to_wire(wire))
     assert before[3] is after[3]
-    assert after == encoder(WIRE)((await timeline.render()).neutral)["messages"]
+    assert after == _messages(encoder(wire)((await timeline.render()).neutral))
+
+
+@pytest.mark.parametrize("wire", CONTINUED)
+async def test_a_hide_keeps_the_messages_before_the_first_one_that_it_changes(wire: str) -> None:
+    """And so does a late result: written anew is only what lies behind the last mark before it."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(*(block for number in range(100) for block in (prompt(number + 1), answer())))
+    await timeline.append(call("late", pending=True))
+    await timeline.append(*(block for number in range(100) for block in (prompt(number + 1), answer())))
+    before = _messages((await timeline.render()).to_wire(wire))
+    await timeline.append(result("late"))
+    late = _messages((await timeline.render()).to_wire(wire))
+    await timeline.hide(timeline.window.items[300].block.path)
+    hidden = _messages((await timeline.render()).to_wire(wire))
+    assert before[100] is late[100] is hidden[100]
+    assert late[210] is hidden[210]
+    assert hidden == _messages(encoder(wire)((await timeline.render()).neutral))
+
+
+def _messages(body: dict[str, Any]) -> list[Any]:
+    return next(body[key] for key in ("messages", "input", "contents") if key in body)
 
 
 async def test_encoders_of_two_models_do_not_share() -> None:

@@ -15,9 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.blocks import SystemMessage, instant_text
-from timeline.engine.accounts import settle
 from timeline.engine.compactor import set_back
 from timeline.engine.hiding import CompactionProgress, describe_hide
+from timeline.engine.known import settle
 from timeline.engine.lease import take_turn
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import (
@@ -42,16 +42,17 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.engine.compactor import Pressure
+    from timeline.engine.known import Known
     from timeline.events import CompactReason, Payload
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
-    from timeline.planning.account import Account, AccountCache
+    from timeline.planning.account import Account
     from timeline.planning.cache_clock import Cold
-    from timeline.planning.hide import HidePlan, OwedNotice
+    from timeline.planning.hide import HidePlan
     from timeline.policy.model import Hiding
 
 
-async def take_due_decisions(pressure: Pressure, accounts: AccountCache, owed: OwedNotice) -> list[TakenDecision]:
+async def take_due_decisions(pressure: Pressure, known: Known) -> list[TakenDecision]:
     """Hide and compact as far as it is due; return the decisions. Refusals and failures are recorded, not raised.
 
     Where a compaction leaves the log above the trigger, the next one follows at once, or its refusal is recorded: the
@@ -59,10 +60,9 @@ async def take_due_decisions(pressure: Pressure, accounts: AccountCache, owed: O
 
     Args:
         pressure: the log to make smaller; its ``reason`` is ignored, each decision sets its own.
-        accounts: draws up the accounts.
-        owed: finds whether a notice is due.
+        known: what the renders before learned.
     """
-    decisions = _DueDecisions(pressure, accounts, owed)
+    decisions = _DueDecisions(pressure, known)
     if decisions.policy.hiding is not None:
         await decisions.hide(decisions.policy.hiding)
     await decisions.compact()
@@ -75,8 +75,8 @@ class _DueDecisions:
     ``pressed``: the pressure batch hid something; `compact` then goes on until the total is within the target.
     """
 
-    def __init__(self, pressure: Pressure, accounts: AccountCache, owed: OwedNotice) -> None:
-        self.pressure, self.accounts, self.owed = pressure, accounts, owed
+    def __init__(self, pressure: Pressure, known: Known) -> None:
+        self.pressure, self.known, self.accounts = pressure, known, known.accounts
         self.log, self.policy, self.counter = pressure.log, pressure.policy, pressure.compactor.counter
         self.taken: list[TakenDecision] = []
         self.cold: Cold | None = coldness(pressure.window, self.policy, pressure.now)
@@ -112,7 +112,7 @@ class _DueDecisions:
         if hiding.pressure_minimum is not None and self.account.over_trigger:
             self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
         # Check before taking the log's lock: a render with nothing to decide never takes it.
-        if self.owed.is_due(self.pressure.window):
+        if self.known.owed.is_due(self.pressure.window):
             await self._tell()
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
@@ -135,7 +135,8 @@ class _DueDecisions:
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]
 
         def plan(window: Window, available: int) -> HidePlan | None:
-            batch = plan_hide(window, self.policy, hiding, self.counter, least=least)
+            made = self.known.replacements
+            batch = plan_hide(window, self.policy, hiding, self.counter, least=least, replacements=made)
             if batch is None or (reason == "pressure" and not self._is_paid_back(batch, hiding, window, available)):
                 return None
             return batch
@@ -161,7 +162,7 @@ class _DueDecisions:
         """Append the notice of an earlier batch, which was hidden in the midst of a response."""
 
         async def choose(time: datetime) -> Sequence[Payload]:
-            return [await self._notice(time)] if self.owed.is_due(self.pressure.window) else ()
+            return [await self._notice(time)] if self.known.owed.is_due(self.pressure.window) else ()
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.at):

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.frozen import begins_with
 from timeline.wire import encoded_alone, stepwise
-from timeline.wire.groups import Gatherer, Placed
+from timeline.wire.groups import Call, Gatherer, Placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.wire import Stepwise
+    from timeline.wire.groups import Item
     from timeline.wire.neutral import Entry, NeutralContext
+    from timeline.wire.writing import Mark, Writer
 
 _OPEN_ITEMS: Final = 16
 """How many of the newest items are written anew for each context: a result may still become part of one of them."""
+_MARKED_ITEMS: Final = 64
+"""After so many items there is a mark to come back to."""
 
 
 class Encoders:
@@ -51,8 +55,8 @@ class _Continued:
     """Encodes the contexts of one conversation, each from where the last one ended, in the bytes of the plain encoder.
 
     All but the newest items are written once, and shared by the bodies: their messages are read-only, see
-    `timeline.wire.read_only`. Everything is written anew where one of the entries of last time is another one, or where
-    a late entry becomes part of an older item.
+    `timeline.wire.read_only`. Where an older item is another one, or a late entry became part of it, everything from
+    the last mark before it is written anew.
 
     Args:
         wire: the wire format.
@@ -63,47 +67,78 @@ class _Continued:
     def __init__(self, wire: str, model: str, parts: Stepwise) -> None:
         self._wire, self._model, self._parts = wire, model, parts
         self._lock = Lock()  # a context is a value: it may be encoded on any thread
-        self._restart()
+        self._entries: Sequence[Entry] = ()
+        self._gatherer = Gatherer()
+        self._settled = 0
+        self._marks: list[tuple[int, Mark]] = []
+        self._writer: Writer = parts.start(model)
 
     def encode(self, context: NeutralContext) -> dict[str, Any]:
         """Return the body of a context. It and its list of messages are new ones each time."""
         with self._lock:
-            if len(context.entries) < len(self._entries) and begins_with(self._entries, context.entries):
+            entries = context.entries
+            if len(entries) < len(self._entries) and begins_with(self._entries, entries):
                 return encoded_alone(self._wire, context)  # an earlier one: the next will go on from the last
-            if not begins_with(context.entries, self._entries):
-                self._restart()
-            if self._take(context.entries) < self._settled:
-                self._restart()
-                self._take(context.entries)
+            if begins_with(entries, self._entries):
+                changed = _take(self._gatherer, entries, len(self._entries))
+            else:
+                before, self._gatherer = self._gatherer, Gatherer()
+                _take(self._gatherer, entries, 0)
+                changed = _first_other(before.items, self._gatherer.items)
+            self._entries = entries
+            if changed < self._settled:
+                self._settled, self._marks, self._writer = self._cut(changed)
             self._settle()
             return self._parts.finish(context, self._writer.branch(), self._gatherer.items[self._settled :])
 
     def ahead(self, entries: Sequence[Entry]) -> _Continued:
         """Return an encoder that has written these entries, and leave this one as it is."""
         twin = _Continued(self._wire, self._model, self._parts)
-        twin._take(entries)
+        twin._entries = entries
+        _take(twin._gatherer, entries, 0)
+        with self._lock:  # for the comparison alone: writing takes longer, and nobody waits for that
+            changed = _first_other(self._gatherer.items, twin._gatherer.items)
+            twin._settled, twin._marks, twin._writer = self._cut(min(changed, self._settled))
         twin._settle()
         return twin
 
-    def _restart(self) -> None:
-        self._entries: Sequence[Entry] = ()
-        self._gatherer = Gatherer()
-        self._settled = 0
-        self._writer = self._parts.start(self._model)
-
-    def _take(self, entries: Sequence[Entry]) -> int:
-        """Gather the entries that are new; return the lowest position of an item that changed."""
-        first, self._entries = len(self._entries), entries
-        new = (Placed(number, entry) for number, entry in enumerate(entries[first:], start=first))
-        return min(map(self._gatherer.take, new), default=self._settled)
+    def _cut(self, position: int) -> tuple[int, list[tuple[int, Mark]], Writer]:
+        """Return the last mark at or before an item: its item, the marks up to it, and a writer that ends there."""
+        marks = [marked for marked in self._marks if marked[0] <= position]
+        if not marks:
+            return 0, [], self._parts.start(self._model)
+        settled, mark = marks[-1]
+        return settled, marks, self._writer.cut(mark)
 
     def _settle(self) -> None:
         """Write the items that the next entries will most likely leave as they are."""
         items = self._gatherer.items
         until = len(items) - _OPEN_ITEMS
-        if until <= self._settled:
-            return
-        for item in items[self._settled : until]:
-            self._writer.add(item)
-        self._settled = until
-        self._writer.share(items[until].first)
+        while self._settled < until:
+            marked = self._marks[-1][0] if self._marks else 0
+            end = min(until, marked + _MARKED_ITEMS)
+            for item in items[self._settled : end]:
+                self._writer.add(item)
+            mark, self._settled = self._writer.share(items[end].first), end
+            if end == marked + _MARKED_ITEMS:
+                self._marks.append((end, mark))
+
+
+def _take(gatherer: Gatherer, entries: Sequence[Entry], first: int) -> int:
+    """Gather entries from one on; return the lowest position of an item that changed."""
+    new = (Placed(number, entry) for number, entry in enumerate(entries[first:], start=first))
+    return min(map(gatherer.take, new), default=len(gatherer.items))
+
+
+def _first_other(before: Sequence[Item], after: Sequence[Item]) -> int:
+    """Return the position of the first item that is not made of the same entries."""
+    pairs = zip(before, after, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if _made_of(a) != _made_of(b)), min(len(before), len(after)))
+
+
+def _made_of(item: Item) -> list[tuple[int, int]]:
+    """Return the numbers and identities of an item's entries; each call is followed by its result or a gap."""
+    if isinstance(item, Placed):
+        return [(item.number, id(item.entry))]
+    said = (each for part in item.parts for each in ((part.placed, part.result) if isinstance(part, Call) else (part,)))
+    return [(-1, 0) if placed is None else (placed.number, id(placed.entry)) for placed in said]

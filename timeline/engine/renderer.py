@@ -9,17 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
-from timeline.engine.accounts import settle
 from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.encoders import Encoders
+from timeline.engine.known import Known, settle
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.fold.counts import ScaledCounter
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
 from timeline.log.off_loop import WORTH_A_THREAD, off_loop
-from timeline.planning.account import NO_TAIL, AccountCache, account_of, certain_total, fixed_part, no_room_from, scaled
-from timeline.planning.hide import OwedNotice
+from timeline.planning.account import NO_TAIL, account_of, certain_total, fixed_part, no_room_from, scaled
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -48,13 +47,11 @@ class Renderer:
     """Renders the contexts of one conversation. It remembers counts and entries, which saves work and changes nothing.
 
     Attributes:
-        accounts: draws up the accounts.
-        owed: finds whether a notice is due.
+        known: what its decisions know from those before.
     """
 
     def __init__(self) -> None:
-        self.accounts = AccountCache()
-        self.owed = OwedNotice()
+        self.known = Known()
         self._projector = Projector()
         self._encoders = Encoders()
         self._counts: dict[tuple[str, str], int] = {}
@@ -94,14 +91,14 @@ class Renderer:
         if not isinstance(sent, str) and not sent.has_prefix(system, tools):
             sent = "prefix"
         pressure = Pressure(compactor, log, fixed, now, at, sent=sent)
-        decisions = await take_due_decisions(pressure, self.accounts, self.owed)
+        decisions = await take_due_decisions(pressure, self.known)
         if decisions:  # the tail is shorter once stages were collapsed, and an offset was that of what was sent before
             tail, reported = tail_of(log.fold.window, policy, ephemeral), log.fold.window.reported
             fixed = self.fixed(compactor, system=system, tools=tools, tail=tail, reported=reported)
         window = log.fold.window
-        await settle(self.accounts, window.items, policy)
+        await settle(self.known.accounts, window.items, policy)
         projected = await self._project(window, policy, system=system, tools=tools, ephemeral=tail.texts)
-        account = self.accounts.account(window.items, fixed, policy)
+        account = self.known.accounts.account(window.items, fixed, policy)
         context = self._context(window, policy, projected, account, decisions)
         held = window.is_held  # after an undo: reported, not compacted again
         if certain_total(account, policy, reported) > policy.max_tokens and not held:
@@ -161,7 +158,7 @@ class Renderer:
         system = joined_system(system, policy.system_parts)
         tail = tail_of(window, policy)
         fixed = self.fixed(compactor.at(log.fold), system=system, tools=tools, tail=tail, reported=window.reported)
-        return self.accounts.account(window.items, fixed, policy)
+        return self.known.accounts.account(window.items, fixed, policy)
 
     def fixed(
         self,

@@ -24,8 +24,8 @@ from timeline.blocks import (
 )
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import begins_with
-from timeline.planning.account import costs, freed_by
-from timeline.planning.replacements import replacement_of
+from timeline.planning.account import costs
+from timeline.planning.replacements import Replacements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,12 +124,29 @@ class HidePlan:
     freed: int
 
 
-def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCounter, *, least: int) -> HidePlan | None:
+def plan_hide(
+    window: Window,
+    policy: Policy,
+    hiding: Hiding,
+    counter: TokenCounter,
+    *,
+    least: int,
+    replacements: Replacements | None = None,
+) -> HidePlan | None:
     """Plan one batch of automatic hides, or None where less than ``least`` tokens would be freed.
 
     Headers, summaries, pinned blocks, stage digests, the newest prompt and open calls stay as they are, and so do
     blocks that are hidden already or were revealed.
+
+    Args:
+        window: the blocks.
+        policy: gives the costs.
+        hiding: says what is old.
+        counter: counts the replacements.
+        least: least tokens that are worth a batch.
+        replacements: made those of earlier plans, which are not made again.
     """
+    replacements = replacements or Replacements()
     eligible = _eligible(window, hiding)
     before = costs(window.items, policy)
     versions = {item.version for item in eligible}
@@ -140,11 +157,12 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
     changed: dict[int, Item] = {}
     for item in eligible:
         call = None if item.answers is None else calls.get(item.answers)
-        replacement = replacement_of(item, call, hiding.replacement_tokens, counter, address=window.address_of(item))
+        replacement = replacements.of(item, call, hiding.replacement_tokens, counter, address=window.address_of(item))
         if replacement.tokens * _LEAST_GAIN <= item.tokens and replacement.tokens < item.tokens:
             chosen.append(replacement)
             changed[item.version] = item._replace(replacement=replacement)
-    freed = freed_by(changed, window.items, policy)
+    replacements.forget(versions)
+    freed = sum(before) - sum(costs([changed.get(item.version, item) for item in window.items], policy))
     return HidePlan(tuple(chosen), freed) if chosen and freed >= least else None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import (
     Attachment,
@@ -30,7 +30,7 @@ from timeline.facts.tool_use import tool_use
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from timeline.blocks import Block
     from timeline.fold.window import Item
@@ -130,6 +130,50 @@ def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCoun
         line = _text_line(block, item.tokens)
     text = line.text(most, counter, f" {address}" if address else "")
     return Replacement(version=item.version, text=text, tokens=counter.count(text))
+
+
+class _Asked(NamedTuple):
+    """What a replacement is made of, and the replacement."""
+
+    block: Block
+    tokens: int
+    call: Block | None
+    most: int
+    counter: str
+    address: str
+    made: Replacement
+
+
+class Replacements:
+    """Makes the replacements of one conversation's blocks, and remembers them: writing one takes dozens of counts.
+
+    A render that decides nothing, or is a dry run, plans the same hides again.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Asked] = {}
+
+    def of(self, item: Item, call: Block | None, most: int, counter: TokenCounter, *, address: str) -> Replacement:
+        """Return the replacement of a block, as `replacement_of` makes it."""
+        known, unit = self._known.get(item.version), counter.name
+        if (
+            known is None
+            or known.block is not item.block
+            or known.call is not call
+            or (known.tokens, known.most, known.counter, known.address) != (item.tokens, most, unit, address)
+        ):
+            made = replacement_of(item, call, most, counter, address=address)
+            known = self._known[item.version] = _Asked(item.block, item.tokens, call, most, unit, address, made)
+        return known.made
+
+    def forget(self, versions: Collection[int]) -> None:
+        """Forget all replacements but those of these blocks."""
+        if len(self._known) > _MOST_FORGOTTEN + len(versions):
+            self._known = {version: asked for version, asked in self._known.items() if version in versions}
+
+
+_MOST_FORGOTTEN: Final = 500
+"""Replacements of blocks that are hidden or covered by now which are kept until they are cleared away."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,15 @@ class _Made(NamedTuple):
     entries: tuple[Entry, ...]
 
 
+def _shows_alike(one: Item, other: Item) -> bool:
+    """Return whether two states of a block are the same entries: `entries_of` looks at nothing else."""
+    return one is other or (
+        one.block is other.block
+        and one.replacement is other.replacement
+        and (one.omitted, one.response) == (other.omitted, other.response)
+    )
+
+
 class _Whole:
     """The last projection. A window that only has more items behind those of the last one is projected from there.
 
@@ -320,7 +329,7 @@ class Projector:
             if item.version in whole.gone:
                 continue
             one = self._made.get(item.version)
-            if one is None or one.item is not item or one.form != form:
+            if one is None or one.form != form or not _shows_alike(one.item, item):
                 said = entries_of(item, loose=loose, rewritten=rewritten_at > 0, in_loop=in_loop, joined=joined)
                 one = _Made(item, form, said)
             made[item.version] = one

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, ToolCall, UserPrompt
+from timeline.wire import Stepwise
 from timeline.wire.ai_sdk_parts import (
     attachment_of,
     file_of,
@@ -20,15 +21,16 @@ from timeline.wire.ai_sdk_parts import (
     signed_options,
 )
 from timeline.wire.foreign import as_object, from_object, text_of
-from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.markers import marked, own_markers, reach
+from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
+from timeline.wire.markers import marked, own_markers
 from timeline.wire.media import content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
+from timeline.wire.writing import PlacedWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pydantic import JsonValue
 
@@ -45,13 +47,17 @@ GIVEN: Final = frozenset({"instructions", "system", "messages"})
 
 def encode(context: NeutralContext) -> dict[str, Any]:
     """Return ``instructions``, only where given, and ``messages``, with Anthropic's marker at the cache points."""
-    writer = _Writer(context.model)
-    for item in gather(context.entries):
+    return _body(context, _Writer(context.model), gather(context.entries))
+
+
+def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Response]) -> dict[str, Any]:
+    for item in items:
         writer.add(item)
-    reached = reach(writer.place, len(context.entries))
-    chosen = marked(context, lambda position: writer.parts[position]["type"] != "reasoning", reached)
+    chosen = marked(context, lambda position: writer.part(position)["type"] != "reasoning", writer.reached)
     for position in chosen.positions:
-        _mark(writer.parts[position], chosen.marker)
+        part = {**writer.part(position)}
+        _mark(part, chosen.marker)
+        writer.replace(position, part)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
     told = instructions(context.system, marker=chosen.fixed)
@@ -86,20 +92,14 @@ def _mark(part: Part, marker: dict[str, JsonValue]) -> None:
     part["providerOptions"] = {**options, "anthropic": {**options.get("anthropic", {}), "cacheControl": dict(marker)}}
 
 
-class _Writer:
+class _Writer(PlacedWriter):
     """Writes messages; a written message never moves.
 
     Args:
         model: the model that the request is for.
     """
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self.messages: list[Part] = []
-        self.parts: list[Part] = []
-        self.place: dict[int, int] = {}
-        """By entry number, the position in ``parts`` of the entry's last part."""
-        self._ids = Ids(ANTHROPIC.id_pattern, OPENAI_CHAT.id_length)
+    call_ids = (ANTHROPIC.id_pattern, OPENAI_CHAT.id_length)
 
     def add(self, item: Placed | Response) -> None:
         """Write a response with its results, or an entry addressed to the model."""
@@ -143,21 +143,17 @@ class _Writer:
     def _call(self, entry: Entry) -> Part:
         return {
             "type": "tool-call",
-            "toolCallId": self._ids.give(str(entry.call_id)),
+            "toolCallId": self.ids.give(str(entry.call_id)),
             "toolName": tool_name(entry),
             "input": as_object(entry.arguments),
         }
 
     def _write(self, role: str, parts: Sequence[tuple[int | None, Part]], *, joined: bool = False) -> None:
-        if not parts:
-            return
-        if not (joined and self.messages and self.messages[-1]["role"] == role):
-            self.messages.append({"role": role, "content": []})
-        self.messages[-1]["content"] += [part for _, part in parts]
-        for number, part in parts:
-            self.parts.append(part)
-            if number is not None:
-                self.place[number] = len(self.parts) - 1
+        for place, (number, part) in enumerate(parts):
+            self._put(role, part, number, joined=joined or place > 0)
+
+
+STEPWISE: Final = Stepwise(_Writer, _body)
 
 
 def _text_part(text: str) -> Part:

@@ -7,21 +7,20 @@ sent as it was signed or not at all. `markers` decides where cache markers go.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, text_of
-from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, marked_fixed_part, takes_marker
 from timeline.wire.media import anthropic_media, attachment_block, content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
-from timeline.wire.read_only import plain, read_only
+from timeline.wire.writing import PlacedWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     from timeline.blocks import Block
     from timeline.wire.groups import Placed
@@ -60,88 +59,18 @@ def _is_blank(value: Any) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-class _Writer:
+class _Writer(PlacedWriter):
     """Writes messages part by part; a written part never moves.
 
     Args:
         model: the model that the request is for.
-
-    Attributes:
-        messages: what was written. A content part's position counts the parts of all messages, in order.
     """
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self.messages: list[dict[str, Any]] = []
-        self._parts = 0
-        self._earlier_starts: Sequence[int] = ()
-        self._starts: list[int] = []
-        self._earlier_place: Mapping[int, int] = {}
-        self._place: dict[int, int] = {}
-        self._reached: list[int] = []
-        self._shared = 0
-        self._ids = Ids(ANTHROPIC.id_pattern, ANTHROPIC.id_length)
-
-    def branch(self) -> _Writer:
-        """Return a writer that goes on from here, and leaves this one as it is."""
-        twin = _Writer(self._model)
-        twin.messages, twin._parts = [*self.messages], self._parts
-        if self.messages:
-            twin.messages[-1] = {**self.messages[-1], "content": [*self.messages[-1]["content"]]}
-        # Not copied: a copy of what grows with the conversation costs more than all that is new in it.
-        twin._earlier_starts, twin._earlier_place, twin._reached = self._starts, self._place, self._reached
-        twin._ids = self._ids.branch()
-        return twin
-
-    def share(self, until: int) -> None:
-        """Make what was written read-only, since each branch passes it on; the last message stays open.
-
-        Args:
-            until: number of the first entry that is not written yet.
-        """
-        for number in range(self._shared, len(self.messages)):
-            shared = read_only(self.messages[number])
-            is_last = number == len(self.messages) - 1
-            self.messages[number] = {**shared, "content": [*shared["content"]]} if is_last else shared
-        self._shared = max(0, len(self.messages) - 1)
-        for number in range(len(self._reached), until):
-            self._reached.append(max(self._place.get(number, -1), self._reached[-1] if self._reached else -1))
+    call_ids = (ANTHROPIC.id_pattern, ANTHROPIC.id_length)
 
     def takes_marker(self, position: int) -> bool:
         """Return whether the part at a position may carry a cache marker."""
         return takes_marker(self.part(position))
-
-    def reached(self, number: int) -> int:
-        """Return the highest position of a part of the entries up to one; -1 where they have none."""
-        known = self._reached
-        if number < len(known):
-            return known[number]
-        later = (self._place.get(n, self._earlier_place.get(n, -1)) for n in range(len(known), number + 1))
-        return max([known[-1] if known else -1, *later])
-
-    def part(self, position: int) -> Part:
-        """Return the content part at a position."""
-        message, place = self._find(position)
-        part: Part = self.messages[message]["content"][place]
-        return part
-
-    def replace(self, position: int, part: Part) -> None:
-        """Put another part at a position; its message becomes a new one."""
-        message, place = self._find(position)
-        content = self.messages[message]["content"]
-        self.messages[message] = {
-            **self.messages[message],
-            "content": [*content[:place], part, *content[place + 1 :]],
-        }
-
-    def _find(self, position: int) -> tuple[int, int]:
-        """Return the message of the part at a position, and the part's place in it."""
-        own, earlier = self._starts, self._earlier_starts
-        if own and position >= own[0]:
-            message = bisect_right(own, position) - 1
-            return len(earlier) + message, position - own[message]
-        message = bisect_right(earlier, position) - 1
-        return message, position - earlier[message]
 
     def add(self, item: Placed | Response) -> None:
         """Write a response with its results, or an entry addressed to the model."""
@@ -159,9 +88,9 @@ class _Writer:
         """
         if not self.messages or self.messages[-1]["role"] != "assistant":
             return
-        last = self.part(self._parts - 1)
+        last = self.part(self.parts - 1)
         if last["type"] == "text":
-            self.replace(self._parts - 1, {**last, "text": last["text"].rstrip()})
+            self.replace(self.parts - 1, {**last, "text": last["text"].rstrip()})
 
     def _add_response(self, response: Response) -> None:
         said = [(part, number) for number, part in self._said(response)]
@@ -198,7 +127,7 @@ class _Writer:
     def _use(self, entry: Entry) -> Part:
         return {
             "type": "tool_use",
-            "id": self._ids.give(str(entry.call_id)),
+            "id": self.ids.give(str(entry.call_id)),
             "name": fit(entry.name or "unknown", ANTHROPIC.name_pattern, ANTHROPIC.name_length),
             "input": as_object(entry.arguments),
         }
@@ -206,14 +135,7 @@ class _Writer:
     def _write(self, role: str, part: Part, number: int | None) -> None:
         if not self.messages and role == "assistant":
             self._write("user", _text_part(OPENING_LINE), None)
-        if not self.messages or self.messages[-1]["role"] != role:
-            self._starts.append(self._parts)
-            self.messages.append({"role": role, "content": []})
-        # Copied: arguments and signed parts are the log's, and what a caller changes in a body is the body's alone.
-        self.messages[-1]["content"].append(plain(part))
-        if number is not None:
-            self._place[number] = self._parts
-        self._parts += 1
+        self._put(role, part, number, joined=True)
 
 
 STEPWISE: Final = Stepwise(_Writer, _body)

@@ -29,14 +29,17 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.frozen import compact_json
+from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, system_text, text_of
-from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import content_parts, gemini_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import GEMINI
+from timeline.wire.read_only import plain
+from timeline.wire.writing import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pydantic import JsonValue
 
@@ -199,13 +202,16 @@ def encode(context: NeutralContext) -> dict[str, Any]:
 
     Bytes are base64 text, as the SDK takes them in plain values.
     """
-    writer = ContentWriter(context.model)
-    for item in gather(context.entries):
+    return _body(context, ContentWriter(context.model), gather(context.entries))
+
+
+def _body(context: NeutralContext, writer: ContentWriter, items: Iterable[Placed | Response]) -> dict[str, Any]:
+    for item in items:
         writer.add(item)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
     config = config_of(context)
-    return {"contents": writer.contents, **({"config": config} if config else {})}
+    return {"contents": writer.written(), **({"config": plain(config)} if config else {})}
 
 
 def config_of(context: NeutralContext) -> dict[str, Any]:
@@ -214,19 +220,19 @@ def config_of(context: NeutralContext) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value}
 
 
-class ContentWriter:
+class ContentWriter(Writer):
     """Writes contents; a written content never moves, and only the model's newest one may grow.
 
     Args:
         model: the model that the request is for.
     """
 
+    call_ids = (GEMINI.id_pattern, GEMINI.id_length)
+
     def __init__(self, model: str) -> None:
-        self._model = model
-        self.contents: list[Content] = []
+        super().__init__(model)
         self.place: dict[int, int] = {}
-        """By entry number, the position of the last content that the entry is in."""
-        self._ids = Ids(GEMINI.id_pattern, GEMINI.id_length)
+        """By entry number, the position of the last content that the entry is in; a branch knows its own entries."""
 
     def add(self, item: Placed | Response) -> None:
         """Write a response with its results, or an entry addressed to the model."""
@@ -239,7 +245,7 @@ class ContentWriter:
         said = list(self._said(response))
         if all(part.get("thought") or part.get("text") == "" for _, part in said):
             return  # nothing but thoughts
-        if not self.contents:
+        if not self.messages:
             self._write("user", [(None, {"text": OPENING_LINE})])
         self._write("model", said, joined=True)
         calls = [part["function_call"] for _, part in said if "function_call" in part]
@@ -289,14 +295,17 @@ class ContentWriter:
 
     def _call(self, entry: Entry) -> Part:
         name = fit(entry.name or "unknown", GEMINI.name_pattern, GEMINI.name_length)
-        call = {"id": self._ids.give(str(entry.call_id)), "name": name, "args": as_object(entry.arguments)}
+        call = {"id": self.ids.give(str(entry.call_id)), "name": name, "args": as_object(entry.arguments)}
         return {"function_call": call}
 
     def _write(self, role: str, parts: Sequence[tuple[int | None, Part]], *, joined: bool = False) -> None:
-        if not joined or not self.contents or self.contents[-1]["role"] != role:  # calls come behind a user's turn
-            self.contents.append({"role": role, "parts": []})
-        self.contents[-1]["parts"] += [part for _, part in parts]
-        self.place |= {number: len(self.contents) - 1 for number, _ in parts if number is not None}
+        if not joined or not self.messages or self.messages[-1]["role"] != role:  # calls come behind a user's turn
+            self.messages.append({"role": role, "parts": []})
+        self.messages[-1]["parts"] += [part for _, part in parts]
+        self.place |= {number: len(self.messages) - 1 for number, _ in parts if number is not None}
+
+
+STEPWISE: Final = Stepwise(ContentWriter, _body)
 
 
 def _is_base64(text: str) -> bool:

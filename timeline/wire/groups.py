@@ -158,6 +158,17 @@ class Ids:
     taken: set[str] = field(default_factory=set)
     repeats: dict[str, int] = field(default_factory=dict)
     earlier: Ids | None = None
+    given: list[str] = field(default_factory=list)
+    repeated: list[tuple[str, int]] = field(default_factory=list)
+
+    def mark(self) -> tuple[int, int]:
+        """Return how much was given so far, for `cut`."""
+        return len(self.given), len(self.repeated)
+
+    def cut(self, mark: tuple[int, int]) -> Ids:
+        """Return ids that go on from a mark, and leave these as they are."""
+        given, repeated = self.given[: mark[0]], self.repeated[: mark[1]]
+        return Ids(self.pattern, self.length, {*given}, dict(repeated), self.earlier, given, repeated)
 
     def branch(self) -> Ids:
         """Return ids that go on from here, and leave these as they are."""
@@ -177,8 +188,10 @@ class Ids:
         given = base
         while self.is_taken(given):
             self.repeats[base] = number = self.times(base) + 1
+            self.repeated.append((base, number))
             given = fit(f"{base}_{number}", self.pattern, self.length)
         self.taken.add(given)
+        self.given.append(given)
         return given
 
 

@@ -9,7 +9,6 @@ short time.
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from timeline.wire.providers import ANTHROPIC
@@ -54,16 +53,6 @@ def marked(context: NeutralContext, takes: Callable[[int], bool], reached: Calla
     fixed = LONG_MARKER if is_long and context.kept_long != "nothing" else MARKER
     marker = LONG_MARKER if is_long and context.kept_long == "everything" else MARKER
     return Marked(points[max(0, len(points) - room) :], marker, fixed if is_free else None)
-
-
-def reach(place: Mapping[int, int], count: int) -> Callable[[int], int]:
-    """Return for each of ``count`` entries the highest position of a part of the entries up to it.
-
-    Args:
-        place: by entry number, the position of the entry's last part.
-        count: of the entries.
-    """
-    return list(accumulate((place.get(index, -1) for index in range(count)), max)).__getitem__
 
 
 def _asks_long(marker: Any) -> bool:

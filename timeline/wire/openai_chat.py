@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import compact_json
+from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, text_of
-from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, openai_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
+from timeline.wire.read_only import plain
+from timeline.wire.writing import Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic import JsonValue
 
     from timeline.blocks import Block
@@ -31,13 +36,16 @@ Message = dict[str, Any]
 
 def encode(context: NeutralContext) -> dict[str, Any]:
     """Return the body of a request: ``tools`` only where given, the system prompt as the only system message."""
-    writer = _Writer()
-    for item in gather(context.entries):
+    return _body(context, _Writer(context.model), gather(context.entries))
+
+
+def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Response]) -> dict[str, Any]:
+    for item in items:
         writer.add(item)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
-    body: dict[str, Any] = {"messages": [*_system_message(context.system), *writer.messages]}
-    return {**body, "tools": list(context.tools)} if context.tools else body
+    body: dict[str, Any] = {"messages": [*_system_message(context.system), *writer.written()]}
+    return {**body, "tools": plain(list(context.tools))} if context.tools else body
 
 
 def _system_message(system: JsonValue) -> list[Message]:
@@ -47,12 +55,10 @@ def _system_message(system: JsonValue) -> list[Message]:
     return [{"role": "system", "content": texts}] if texts else []
 
 
-class _Writer:
+class _Writer(Writer):
     """Writes messages; a written message never moves."""
 
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self._ids = Ids(OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
+    call_ids = (OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
 
     def add(self, item: Placed | Response) -> None:
         """Write a response with its results, or an entry addressed to the model."""
@@ -93,10 +99,13 @@ class _Writer:
         arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
         name = fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
         return {
-            "id": self._ids.give(str(entry.call_id)),
+            "id": self.ids.give(str(entry.call_id)),
             "type": "function",
             "function": {"name": name, "arguments": arguments},
         }
+
+
+STEPWISE: Final = Stepwise(_Writer, _body)
 
 
 def _text_part(text: str) -> Part:

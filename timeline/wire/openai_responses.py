@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import compact_json
+from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, system_text, text_of
-from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, responses_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
+from timeline.wire.read_only import plain
+from timeline.wire.writing import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from timeline.blocks import Block
     from timeline.wire.groups import Placed
@@ -36,11 +39,18 @@ def encode(context: NeutralContext) -> dict[str, Any]:
 
     It refers to nothing that the provider may have stored, so it works with ``store=False`` too.
     """
+    return _body(context, _Writer(context.model), gather(context.entries))
+
+
+def _body(context: NeutralContext, writer: _Writer, gathered: Iterable[Placed | Response]) -> dict[str, Any]:
     instructions = system_text(context.system)
     body: dict[str, Any] = {"instructions": instructions} if instructions else {}
     if context.tools:
-        body["tools"] = list(context.tools)
-    return {**body, "input": items(context)}
+        body["tools"] = plain(list(context.tools))
+    for item in gathered:
+        writer.add(item)
+    writer.add_tail(context)
+    return {**body, "input": writer.written()}
 
 
 def items(
@@ -58,32 +68,33 @@ def items(
         if own is None:
             writer.add(item)
         else:
-            writer.items += own
-    for item in gather(context.ephemeral, first_number=len(context.entries)):
-        writer.add(item)
-    return writer.items
+            writer.messages += own
+    writer.add_tail(context)
+    return writer.messages
 
 
-class _Writer:
+class _Writer(Writer):
     """Writes items; a written item never moves.
 
     Args:
         model: the model that the request is for.
     """
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self.items: list[Part] = []
-        self._ids = Ids(OPENAI_RESPONSES.id_pattern, OPENAI_RESPONSES.id_length)
+    call_ids = (OPENAI_RESPONSES.id_pattern, OPENAI_RESPONSES.id_length)
+
+    def add_tail(self, context: NeutralContext) -> None:
+        """Write a context's ephemeral tail."""
+        for item in gather(context.ephemeral, first_number=len(context.entries)):
+            self.add(item)
 
     def add(self, item: Placed | Response) -> None:
         """Write a response with its results, or an entry addressed to the model."""
         if isinstance(item, Response):
             self._add_response(item)
         elif parts := _user_parts(item.entry):
-            if item.entry.continues and self.items and self.items[-1].get("role") == "user":
-                parts = [*self.items.pop()["content"], *parts]
-            self.items.append({"type": "message", "role": "user", "content": parts})
+            if item.entry.continues and self.messages and self.messages[-1].get("role") == "user":
+                parts = [*self.messages.pop()["content"], *parts]
+            self.messages.append({"type": "message", "role": "user", "content": parts})
 
     def _add_response(self, response: Response) -> None:
         said = [item for part in response.parts for item in self._said(part)]
@@ -91,14 +102,14 @@ class _Writer:
             said.pop()  # the API refuses reasoning that no item follows
         if not said:
             return
-        if not self.items:
-            self.items.append({"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]})
-        self.items += said
+        if not self.messages:
+            self.messages.append({"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]})
+        self.messages += said
         calls = [item for item in said if item["type"] == "function_call"]
         for call, told in zip(response.calls, calls, strict=True):
             entry = call.result.entry if call.result else None
             output = _output(entry) if entry else INTERRUPTED
-            self.items.append({"type": "function_call_output", "call_id": told["call_id"], "output": output})
+            self.messages.append({"type": "function_call_output", "call_id": told["call_id"], "output": output})
 
     def _said(self, part: Placed | Call) -> list[Part]:
         if isinstance(part, Call):
@@ -113,8 +124,11 @@ class _Writer:
     def _call(self, entry: Entry) -> Part:
         arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
         name = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
-        call_id = self._ids.give(str(entry.call_id))
+        call_id = self.ids.give(str(entry.call_id))
         return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+
+
+STEPWISE: Final = Stepwise(_Writer, _body)
 
 
 def _input_text(text: str) -> Part:

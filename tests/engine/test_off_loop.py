@@ -1,0 +1,142 @@
+"""Long windows are planned, counted and projected off the event loop; short ones where they are."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.scenes import AT, COUNTER
+from timeline import policies
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.store.memory import MemoryStore
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.projection.context import RenderedContext
+
+COLD = AT + timedelta(hours=2)
+OUTPUT = "FAILED test_a.py::test_b assert 1 == 2\n" * 20
+
+
+class WatchedCounter:
+    """Counts quarters of characters, and notes which threads asked for it."""
+
+    name = COUNTER.name
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+
+    def count(self, text: str) -> int:
+        """Count a text."""
+        self.threads.append(threading.get_ident())
+        return COUNTER.count(text)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count texts."""
+        return [self.count(text) for text in texts]
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """Return a prefix."""
+        return COUNTER.truncate(text, tokens)
+
+
+async def long_log(counter: WatchedCounter, rounds: int = 500) -> Timeline:
+    """Return a conversation with so many old results, whose cache is cold by `COLD`."""
+    policy = policies.cut_point(max_tokens=400_000, counter="chars4")
+    timeline = await Timeline.open(MemoryStore(), "c", policy=policy, counter=counter, now=AT)
+    await timeline.append(UserPrompt(text="Make the tests pass."), now=AT)
+    for first in range(0, rounds, 100):
+        blocks = [
+            block
+            for n in range(first, first + 100)
+            for block in (
+                ToolCall(call_id=f"c{n}", name="bash", arguments={"command": f"pytest {n}"}, response_id=f"r{n}"),
+                ToolResult(call_id=f"c{n}", name="bash", text=f"{n} {OUTPUT}"),
+            )
+        ]
+        await timeline.append(*blocks, now=AT)
+    await timeline.render(now=AT)
+    return timeline
+
+
+def shown(context: RenderedContext) -> list[str]:
+    """Return what a context shows."""
+    return [entry.text for entry in context.neutral.entries]
+
+
+async def test_a_hide_of_a_long_window_counts_its_replacements_off_the_loop() -> None:
+    """The loop's own thread counts a handful of texts: the notice, and the fixed part."""
+    counter = WatchedCounter()
+    timeline = await long_log(counter)
+    counter.threads.clear()
+    context = await timeline.render(now=COLD)
+    own = counter.threads.count(threading.get_ident())
+    assert [taken.kind for taken in context.decisions] == ["hidden"]
+    assert own < 10 < len(counter.threads)
+
+
+async def test_a_compaction_of_a_long_window_plans_and_writes_off_the_loop() -> None:
+    """The extractive summary included."""
+    counter = WatchedCounter()
+    timeline = await long_log(counter)
+    counter.threads.clear()
+    [taken] = await timeline.compact(now=AT)
+    assert taken.kind == "compacted"
+    assert counter.threads.count(threading.get_ident()) < 10 < len(counter.threads)
+    assert (await timeline.verify()).ok
+
+
+async def test_the_loop_serves_others_while_a_long_window_is_hidden() -> None:
+    """Another task of the loop runs many times before the hide is done."""
+    timeline = await long_log(WatchedCounter())
+    rendering = asyncio.ensure_future(timeline.render(now=COLD))
+    turns = 0
+    while not rendering.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 50
+    assert (await rendering).decisions
+
+
+async def test_what_is_appended_while_a_long_window_is_projected_is_shown_by_the_next_render() -> None:
+    """A render shows one version, and verifies."""
+    timeline = await long_log(WatchedCounter())
+    rendering = asyncio.ensure_future(timeline.render(now=COLD))
+    await asyncio.sleep(0.001)
+    await timeline.append(UserPrompt(text="And now the docs."), now=COLD)
+    await rendering
+    assert shown(await timeline.render(now=COLD))[-1] == "And now the docs."
+    assert (await timeline.verify()).ok
+
+
+async def test_a_render_that_is_cancelled_on_its_way_leaves_nothing_half_done() -> None:
+    """The next one decides the same and shows the same as one of another handle."""
+    timeline = await long_log(WatchedCounter())
+    for wait in (0.0, 0.001, 0.005, 0.02):
+        rendering = asyncio.ensure_future(timeline.render(now=COLD))
+        await asyncio.sleep(wait)
+        rendering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await rendering
+    context = await timeline.render(now=COLD)
+    other = await Timeline.open(timeline._store, "c", now=COLD)
+    assert shown(context) == shown(await other.render(now=COLD))
+    assert (await timeline.verify()).ok
+
+
+async def test_dry_runs_under_pressure_write_each_replacement_once() -> None:
+    """A loop that records nothing plans the same hides each time; only what is new is counted."""
+    counter = WatchedCounter()
+    timeline = await long_log(counter)
+    counter.threads.clear()
+    first = await timeline.render(now=COLD, record=False)
+    counted = len(counter.threads)
+    again = await timeline.render(now=COLD, record=False)
+    assert len(counter.threads) - counted < 20 < counted
+    assert shown(first) == shown(again) == shown(await timeline.render(now=COLD))

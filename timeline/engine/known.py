@@ -1,0 +1,40 @@
+"""What the renders of one conversation know from the ones before; it saves work and changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from timeline.log.off_loop import WORTH_A_THREAD, off_loop
+from timeline.planning.account import AccountCache, costs_of
+from timeline.planning.hide import OwedNotice
+from timeline.planning.replacements import Replacements
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.fold.window import Item
+    from timeline.policy.model import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the decisions of one render leave for those of the next.
+
+    Attributes:
+        accounts: draws up the accounts.
+        owed: finds whether a notice is due.
+        replacements: makes the replacements of old blocks.
+    """
+
+    accounts: AccountCache = field(default_factory=AccountCache)
+    owed: OwedNotice = field(default_factory=OwedNotice)
+    replacements: Replacements = field(default_factory=Replacements)
+
+
+async def settle(accounts: AccountCache, items: Sequence[Item], policy: Policy) -> None:
+    """Count items of which the cache does not know many, so that their account is then drawn up at once."""
+    if accounts.unknown(items, policy) >= WORTH_A_THREAD:
+        # All of them: the thread may not add to costs that the loop reads meanwhile.
+        accounts.adopt(items, await off_loop(len(items), partial(costs_of, items, policy)))
