@@ -45,7 +45,7 @@ def run() -> list[dict[str, Any]]:
         return [
             row("slope of verify, a render every 10 events and no compaction", runner.run(slope(uncompacted)), 1.2),
             row("slope of verify, an undo every 500 events", runner.run(slope(with_undos)), 1.2),
-            row("verify with 20 undos / without", runner.run(_of_20_undos()), 1.5),
+            row("verify with 20 undos / without", runner.run(_of_20_undos()), 1.2),
             *_of_the_past(runner, Path(folder)),
         ]
 

@@ -16,7 +16,7 @@ from timeline.log.history import fold_history, load_fold, reverted_versions
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from timeline.events import Event
@@ -145,7 +145,11 @@ async def test_the_past_reads_what_its_window_is_however_long_the_log() -> None:
         timeline = await cycles(store, "c", events)
         most = [0, 0, 0]
         for version in range(1, timeline.version, timeline.version // 7):
-            for number, look_back in enumerate((partial(timeline.at, version), partial(timeline.fork, at=version))):
+            ways: tuple[Callable[[], Awaitable[object]], ...] = (
+                partial(timeline.at, version),
+                partial(timeline.fork, at=version),
+            )
+            for number, look_back in enumerate(ways):
                 store.events = 0
                 await look_back()
                 most[number] = max(most[number], store.events)
