@@ -130,7 +130,8 @@ def blank(cls: type[BaseModel]) -> dict[str, Any]:
         setattr(value, name, None if field.is_required() else field.default)
     for _ in range(_SPARE_KEYS):  # each instance makes Python expect one key less: else a copy has room for thirty
         kind()
-    return value.__dict__
+    blank_fields: dict[str, Any] = value.__dict__
+    return blank_fields
 
 
 def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:

@@ -1,4 +1,4 @@
-"""Conversations that the page is looked at with: one in which an agent forgets a constraint, one that is long, one that is hostile."""
+"""Conversations for the page: one in which an agent forgets a constraint, one that is long, one that is hostile."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.bench.growth import cycles
+from tests.log.counted import Counted
 from tests.scenes import AT, Scribe, opened, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.errors import ConversationNotFound, HistoryUnavailable
@@ -16,10 +17,9 @@ from timeline.log.history import fold_history, load_fold, reverted_versions
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from timeline.events import Event
     from timeline.ports import EventStore
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400, hiding=None)
@@ -119,24 +119,6 @@ async def test_an_unknown_conversation_is_not_found() -> None:
         await fold_history(MemoryStore(), "c")
 
 
-class Counted(MemoryStore):
-    """A store that counts the events that are read from it."""
-
-    events = 0
-
-    async def read(self, *args: Any, **options: Any) -> AsyncIterator[Event]:
-        """Read as ever."""
-        async for event in super().read(*args, **options):
-            self.events += 1
-            yield event
-
-    async def read_versions(self, *args: Any) -> list[Event]:
-        """Read as ever."""
-        found = await super().read_versions(*args)
-        self.events += len(found)
-        return found
-
-
 async def test_the_past_reads_what_its_window_is_however_long_the_log() -> None:
     """At any version, forks and undos read no more events of a log that is four times as long."""
     read: list[tuple[int, int, int]] = []
@@ -145,7 +127,11 @@ async def test_the_past_reads_what_its_window_is_however_long_the_log() -> None:
         timeline = await cycles(store, "c", events)
         most = [0, 0, 0]
         for version in range(1, timeline.version, timeline.version // 7):
-            for number, look_back in enumerate((partial(timeline.at, version), partial(timeline.fork, at=version))):
+            ways: tuple[Callable[[], Awaitable[object]], ...] = (
+                partial(timeline.at, version),
+                partial(timeline.fork, at=version),
+            )
+            for number, look_back in enumerate(ways):
                 store.events = 0
                 await look_back()
                 most[number] = max(most[number], store.events)
