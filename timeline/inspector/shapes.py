@@ -58,6 +58,7 @@ class ConversationRow(Frozen):
         compactions: how many compactions it had, as `timeline ls` counts them: undone ones too.
         last_compaction_at: time of the newest one.
         cost: what its calls and summaries cost, in US dollars; None where a model has no known price.
+        problem: what is damaged, where its log cannot be read; its figures are missing then.
     """
 
     id: str
@@ -78,6 +79,7 @@ class ConversationRow(Frozen):
     compactions: int
     last_compaction_at: str | None
     cost: float | None
+    problem: str | None = None
 
 
 class Conversations(Frozen):
