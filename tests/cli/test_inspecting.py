@@ -76,7 +76,7 @@ def test_a_recording_is_looked_at_without_a_database(recording: Path, db: Path) 
     with serving(recording, "--token", ENTRY) as address:
         [row] = answered(address, "v1/conversations", ENTRY)["conversations"]
         assert row["turns"] > 0
-        assert address.endswith(f"#/conversations/{row['id']}")
+        assert address.endswith(f"#/c/{row['id']}")
     assert not db.exists()
 
 

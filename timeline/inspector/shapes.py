@@ -513,3 +513,41 @@ class WhatIf(Frozen):
     max_tokens: int
     simulation: dict[str, Any]
     recorded: dict[str, Any]
+
+
+class About(Frozen):
+    """The library that answers, and the decisions that it takes here; none where it only reads."""
+
+    name: str
+    version: str
+    decisions: tuple[str, ...]
+
+
+class DecidedBlock(Frozen):
+    """A block that a decision changed, as it is afterwards."""
+
+    version: int
+    path: str
+    state: str
+    pinned: bool
+    tokens: int
+    shown_tokens: int
+
+
+class Decided(Frozen):
+    """What a decision did.
+
+    Attributes:
+        conversation: its id; of a fork, that of the fork.
+        version: the conversation's version afterwards.
+        decision: what was asked.
+        blocks: the blocks that changed, at most 500; ``blocks_left_out`` is how many more did.
+        reverted: versions of the compactions that were undone.
+    """
+
+    conversation: str
+    version: int
+    decision: str
+    blocks: tuple[DecidedBlock, ...]
+    blocks_left_out: int
+    reverted: tuple[int, ...]
