@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from timeline.audit.calls import read_call
-from timeline.inspector.courses import Courses
 from timeline.inspector.decided import Decisions
 from timeline.inspector.moments import Moments
+from timeline.inspector.plots import Plots
 from timeline.inspector.tally import Tallies
 from timeline.lab.prices import read_prices
 
@@ -49,7 +49,7 @@ class Reader:
         self.tallies = Tallies(store, self.prices)
         self.decisions = Decisions(store)
         self.moments = Moments(store)
-        self.courses = Courses(store, self.prices, self.moments)
+        self.plots = Plots(store, self.prices, self.moments)
         self.trying = anyio.CapacityLimiter(1)
         self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
 
