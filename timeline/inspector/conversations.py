@@ -9,7 +9,7 @@ from timeline.audit.calls import decisions_before, recorded_calls
 from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text
 from timeline.errors import InvalidFilter, StoreCorrupt
-from timeline.inspector.compactions import compaction_rows
+from timeline.inspector.compactions import newest_compaction
 from timeline.inspector.shapes import Conversation, ConversationRow, Conversations, PolicyRow, Remark
 from timeline.inspector.tally import Tally, cost_of
 
@@ -111,7 +111,7 @@ async def show_conversation(reader: Reader, asked: AskedConversation) -> Convers
     policy = await recorded_policy(store, tally.policy)
     calls = await recorded_calls(store, asked.id) if tally.newest_call is not None else []
     decided = await decisions_before(store, asked.id, calls[-2:]) if calls else []
-    compactions = await compaction_rows(reader, asked.id)
+    newest = await newest_compaction(reader, asked.id, tally.standing[-1]) if tally.standing else None
     return Conversation(
         conversation=row,
         policy=None if policy is None else policy.model_dump(mode="json"),
@@ -119,7 +119,7 @@ async def show_conversation(reader: Reader, asked: AskedConversation) -> Convers
         warnings=tuple(_warnings(info, row, tally)),
         newest_call=call_row(calls[-1], len(decided[-1])) if calls else None,
         newest_call_cost=cost_of(calls[-1].called.model, calls[-1].called.usage, reader.prices) if calls else None,
-        newest_compaction=compactions[-1] if compactions else None,
+        newest_compaction=newest,
     )
 
 

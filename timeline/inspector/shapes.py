@@ -110,6 +110,8 @@ class CompactionRow(Frozen):
         cut: the first version that stayed behind it, and the turn that the cut split, if it did.
         covers: ranges of versions and superseded summaries; ``first_turn`` and ``last_turn`` are their turns.
         carried: versions inside the ranges that are still sent as they are.
+        unsaid: versions of covered prompts of which something asked is left out, the newest of them; of both lists
+            ``left_out`` says how many more there are.
         summarizer: who wrote the summary; ``fallback_reason`` is why the first choice did not.
         usage: what the summarizer's model reported; ``cost`` is its price in US dollars.
         reverted_by: version of the event that undid it.
@@ -144,6 +146,7 @@ class CompactionRow(Frozen):
     cost: float | None
     duration: float | None
     unsaid: tuple[int, ...]
+    left_out: dict[str, int]
     reverted_by: int | None
     superseded_by: int | None
 
@@ -185,7 +188,8 @@ class LogRow(Frozen):
         failed: whether it is a failed tool result.
         tokens: its own tokens; ``shown_tokens`` what is sent of it.
         duration: seconds that a compaction or a model call took.
-        unsaid: versions of covered prompts of which something asked is left out.
+        unsaid: versions of covered prompts of which something asked is left out, the newest of them; the compaction
+            says how many there are.
         text: the beginning of its text; ``left_out`` is how many characters more it has.
     """
 
