@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from fastapi import FastAPI
 from starlette.applications import Starlette
@@ -67,3 +68,35 @@ async def test_a_websocket_is_closed(store: EventStore) -> None:
     scope = {"type": "websocket", "path": "/", "headers": [], "server": ("127.0.0.1", 8000)}
     await inspector(store)(scope, receive, send)
     assert said == [{"type": "websocket.close", "code": 1008}]
+
+
+async def test_the_stream_of_a_conversation_goes_through_its_doors(store: EventStore, sent: Sent) -> None:
+    """Behind Last-Event-ID, with the headers that every answer has; a foreign origin gets none of it."""
+    said: list[MutableMapping[str, Any]] = []
+    begun = anyio.Event()
+
+    async def receive() -> dict[str, Any]:
+        if not given:
+            given.append(True)
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await begun.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        said.append(message)
+        if b"event: " in message.get("body", b""):
+            begun.set()
+
+    given: list[bool] = []
+    path = f"/v1/conversations/{segment(sent.id)}/events"
+    headers = [(b"host", b"127.0.0.1:8000"), (b"last-event-id", b"3")]
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": headers}
+    app = inspector(store)
+    with anyio.fail_after(20):
+        await app({**scope, "query_string": b"", "server": ("127.0.0.1", 8000), "root_path": ""}, receive, send)
+    start = dict(said[0]["headers"])
+    assert (said[0]["status"], start[b"content-type"]) == (200, b"text/event-stream; charset=utf-8")
+    assert start[b"content-security-policy"].startswith(b"default-src 'none'")
+    assert b"event: context-usage" in b"".join(message.get("body", b"") for message in said)
+    foreign = await ask(app, path, headers={"origin": "http://evil.example"})
+    assert foreign.status == 403
