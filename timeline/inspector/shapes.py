@@ -297,7 +297,8 @@ class ContextPiece(Frozen):
 class CallContext(Frozen):
     """The context that a call was made from, with every block's state and rule, as `render --explain --json` has it.
 
-    ``request`` are the pieces of the body in the wire format that was asked for.
+    ``request`` are the pieces of the body in the wire format that was asked for. Of long lists both have the newest:
+    ``left_out`` says how many older ``blocks`` and ``pieces`` there are.
     """
 
     conversation: str
@@ -306,6 +307,7 @@ class CallContext(Frozen):
     fingerprint: str
     explanation: dict[str, Any]
     request: tuple[ContextPiece, ...]
+    left_out: dict[str, int]
 
 
 class Body(Frozen):
