@@ -18,14 +18,12 @@ from timeline.blocks import CONTINUES_KEY, IN_TAIL, ToolCall
 from timeline.errors import HistoryUnavailable
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted
 from timeline.fold.fold import Fold
+from timeline.inspector.figures import Figures, Growing
 from timeline.log.history import base_fold, check_version, reverted_versions
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from timeline.blocks import Block
     from timeline.events import Payload
-    from timeline.fold.state import FoldState
     from timeline.fold.turns import Turns
     from timeline.fold.window import Item
     from timeline.ports import EventStore
@@ -41,12 +39,11 @@ _REFERENCE_BYTES: Final = 8
 
 class _Keyframe(NamedTuple):
     version: int
-    at: datetime | None
     taken_back: frozenset[int]
-    items: tuple[Item, ...]
+    items: Sequence[Item]
     turns: Turns
     summaries: tuple[CompactionCompleted, ...]
-    state: FoldState
+    figures: Figures
 
 
 @dataclass(slots=True)
@@ -88,46 +85,75 @@ class Moments:
             ConversationNotFound: there is no such conversation.
             HistoryUnavailable: it has no such version, or that was scavenged.
         """
+        film, taken_back = await self._film(conversation, version)
+        async with film.turning:
+            fold = await self._run(conversation, film, version, taken_back)
+        self._forget()
+        return fold
+
+    async def figures(self, conversation: str, version: int) -> Figures:
+        """Return what the window of a version adds up to; where nothing was decided since a keyframe, without a fold.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            HistoryUnavailable: it has no such version, or that was scavenged.
+        """
+        film, taken_back = await self._film(conversation, version)
+        async with film.turning:
+            frame = _nearest(film, version, taken_back)
+            grown = None
+            if frame is not None and version - frame.version <= 2 * self._every:
+                grown = await self._grown(conversation, frame, version)
+            figures = grown or Figures.of(await self._run(conversation, film, version, taken_back))
+        self._forget()
+        return figures
+
+    async def _film(self, conversation: str, version: int) -> tuple[_Film, frozenset[int]]:
+        """Return the keyframes of a conversation, and the compactions that were taken back by a version."""
         await check_version(self._store, conversation, version)
         info = await self._store.info(conversation)
         film = self._films.pop(conversation, None)
         if film is None or film.first_version != info.first_version or film.reach > info.version:
             film = _Film(info.first_version)
         self._films[conversation] = film
-        taken_back = frozenset(await reverted_versions(self._store, conversation, version))
-        async with film.turning:
-            fold = await self._nearest(conversation, film, version, taken_back)
-            await self._run(conversation, film, fold, version, taken_back)
-        self._forget()
-        return fold
+        return film, frozenset(await reverted_versions(self._store, conversation, version))
 
-    async def _nearest(self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]) -> Fold:
-        """Return the fold of the newest keyframe that is on the way to a version."""
-        place = bisect_right(film.frames, version, key=lambda frame: frame.version)
-        for frame in reversed(film.frames[:place]):
-            if frame.taken_back == frozenset(v for v in taken_back if v <= frame.version):
-                fold = Fold(conversation, taken_back)
-                turns = frame.turns.copy()
-                fold.resume(frame.version, items=frame.items, turns=turns, summaries=frame.summaries, state=frame.state)
-                fold.at = frame.at
-                return fold
-        return await base_fold(self._store, conversation, until=version, without=taken_back)
+    async def _grown(self, conversation: str, frame: _Keyframe, version: int) -> Figures | None:
+        """Return the figures of a version from those of a keyframe; None where something was decided in between."""
+        growing = Growing(frame.figures, frame.turns.copy())
+        last = frame.version
+        async for event in self._store.read(conversation, after=frame.version, until=version):
+            if event.version != last + 1 or not growing.take(event):
+                return None
+            last = event.version
+        return growing.figures() if last == version else None
 
-    async def _run(self, conversation: str, film: _Film, fold: Fold, version: int, taken_back: frozenset[int]) -> None:
-        """Fold up to a version, and set the keyframes that are missing on the way."""
+    async def _run(self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]) -> Fold:
+        """Fold up to a version from the newest keyframe on the way, and set those that are missing."""
+        frame = _nearest(film, version, taken_back)
+        if frame is None:
+            fold = await base_fold(self._store, conversation, until=version, without=taken_back)
+        else:
+            fold = _resumed(conversation, frame, taken_back)
         known = {(frame.version, frame.taken_back) for frame in film.frames}
+        growing: Growing | None = Growing(Figures.of(fold) if frame is None else frame.figures, fold.turns.copy())
         async for event in self._store.read(conversation, after=fold.version, until=version):
             if event.version != fold.version + 1:
                 raise await self._gone(conversation, version)
             fold.apply(event.version, event.at, lightened(event.payload))
+            if growing is not None and not growing.take(event):
+                growing = None
             film.blocks += isinstance(event.payload, BlockAppended) and event.version > film.reach
             film.reach = max(film.reach, event.version)
             if event.version % self._every == 0:
+                figures = Figures.of(fold) if growing is None else growing.figures()
+                growing = Growing(figures, fold.turns.copy())
                 seen = frozenset(v for v in taken_back if v <= event.version)
                 if (event.version, seen) not in known:
-                    insort(film.frames, _keyframe(fold, seen), key=lambda frame: frame.version)
+                    insort(film.frames, _keyframe(fold, seen, figures), key=lambda frame: frame.version)
         if fold.version != version:
             raise await self._gone(conversation, version)
+        return fold
 
     async def _gone(self, conversation: str, version: int) -> HistoryUnavailable:
         info = await self._store.info(conversation)
@@ -143,9 +169,27 @@ class Moments:
                 del film.frames[1::2]
 
 
-def _keyframe(fold: Fold, taken_back: frozenset[int]) -> _Keyframe:
-    window = fold.window
-    return _Keyframe(fold.version, fold.at, taken_back, fold.stored, fold.turns.copy(), window.summaries, window.state)
+def _nearest(film: _Film, version: int, taken_back: frozenset[int]) -> _Keyframe | None:
+    """Return the newest keyframe that is on the way to a version."""
+    place = bisect_right(film.frames, version, key=lambda frame: frame.version)
+    for frame in reversed(film.frames[:place]):
+        if frame.taken_back == frozenset(v for v in taken_back if v <= frame.version):
+            return frame
+    return None
+
+
+def _resumed(conversation: str, frame: _Keyframe, taken_back: frozenset[int]) -> Fold:
+    """Return the fold of a keyframe."""
+    fold, figures = Fold(conversation, taken_back), frame.figures
+    turns = frame.turns.copy()
+    fold.resume(frame.version, items=frame.items, turns=turns, summaries=frame.summaries, state=figures.state)
+    fold.at = figures.at
+    return fold
+
+
+def _keyframe(fold: Fold, taken_back: frozenset[int], figures: Figures) -> _Keyframe:
+    """Return the keyframe of a fold's version."""
+    return _Keyframe(fold.version, taken_back, fold.stored, fold.turns.copy(), fold.window.summaries, figures)
 
 
 def lightened(payload: Payload) -> Payload:
