@@ -14,17 +14,18 @@ from timeline.inspector import asked
 from timeline.inspector.blocks import MOST_TEXT, fields_of, list_rows, redactions
 from timeline.inspector.calls import list_calls, show_call, show_context
 from timeline.inspector.chart import show_chart
-from timeline.inspector.compactions import list_compactions, show_compaction
+from timeline.inspector.compactions import all_compactions, list_compactions
 from timeline.inspector.conversations import list_conversations, show_conversation
 from timeline.inspector.family import show_family
 from timeline.inspector.onefile.cleaning import Cleaner
-from timeline.inspector.onefile.histories import histories
+from timeline.inspector.onefile.histories import Histories, histories
 from timeline.inspector.reader import Reader
 from timeline.inspector.states import show_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from timeline.frozen import Frozen
     from timeline.ports import EventStore
 
 Mode: TypeAlias = Literal["full", "chat"]
@@ -59,7 +60,7 @@ class Carried:
         version: of the newest event.
         answers: answers of the API by their paths below the conversation.
         rows: the rows of the log, by version; ``texts`` their blocks with texts, None where there is none to show.
-        histories: how the state of a block changed: version, state, summary that covers it, tokens that are sent.
+        histories: how the states of blocks changed.
         contexts: what was sent at calls, by number; parts of the same text are in ``pool`` once.
         left_out: what is not in the file, in words.
         cleaner: what was taken out.
@@ -70,7 +71,7 @@ class Carried:
     answers: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     texts: list[dict[str, Any] | None] = field(default_factory=list)
-    histories: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
+    histories: Histories = field(default_factory=Histories)
     contexts: dict[int, Any] = field(default_factory=dict)
     pool: list[Any] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -155,11 +156,14 @@ async def _rows(reader: Reader, carried: Carried, wish: Wish, advance: Callable[
 async def _answers(reader: Reader, carried: Carried) -> None:
     one = asked.AskedConversation(id=carried.conversation)
     shown = await show_conversation(reader, one)
-    found = {"": shown, "family": await show_family(reader, one), "compactions": await list_compactions(reader, one)}
+    found: dict[str, Frozen] = {
+        "": shown,
+        "family": await show_family(reader, one),
+        "compactions": await list_compactions(reader, one),
+    }
     found["state"] = await show_state(reader, asked.AskedState(id=carried.conversation))
-    for row in found["compactions"].compactions:
-        ask = asked.AskedCompaction(id=carried.conversation, version=row.version)
-        found[f"compactions/{row.version}"] = await show_compaction(reader, ask)
+    for card in await all_compactions(reader, carried.conversation):
+        found[f"compactions/{card.compaction.version}"] = card
     carried.answers = {path: answer.model_dump(mode="json") for path, answer in found.items()}
     carried.answers["chart"] = await _pages(reader, carried.conversation, asked.AskedChart, show_chart, ("points",))
     carried.answers["calls"] = await _pages(
@@ -193,7 +197,7 @@ async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
         """Return a value whose longer lists of objects are in the pool, each object once."""
         if isinstance(value, dict):
             return {name: once(one) for name, one in value.items()}
-        if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, dict) for one in value):  # noqa: PLR2004
+        if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, dict) for one in value):
             return value
         numbers = []
         for one in value:

@@ -1,4 +1,4 @@
-"""Write the HTML file of what was collected: the page, its modules, and the data in chunks that are unpacked on demand."""
+"""Write the HTML file of what was collected: page, modules, and the data in chunks that are unpacked on demand."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def _chunks(carried: Carried) -> Iterator[tuple[str, Any]]:
             "chunks": [rows[start]["version"] for start in starts],
             "paths": {row["path"]: row["version"] for row in addressed},
             "answers": carried.answers,
-            "histories": carried.histories,
+            "histories": carried.histories.changes,
+            "superseded": carried.histories.superseded,
             "contexts": list(carried.contexts),
         },
     )
@@ -117,7 +118,8 @@ def _page(carried: Carried, chunks: list[str]) -> str:
             f'<script type="importmap">{names}</script>',
             "</head>",
             "<body>",
-            f'<details class="file-note"><summary>{title}, as a file. What is not in it</summary><ul>{left_out}</ul></details>',
+            f'<details class="file-note"><summary>{title}, as a file. What is not in it</summary>',
+            f"<ul>{left_out}</ul></details>",
             '<div id="app"><p class="starting">The log is being unpacked.</p></div>',
             "<noscript><p>The log is drawn by scripts of this file, which this browser does not run.</p></noscript>",
             *chunks,
@@ -129,7 +131,8 @@ def _page(carried: Carried, chunks: list[str]) -> str:
 
 
 _STYLE: Final = """
-.file-note{font:12.5px/1.5 system-ui,sans-serif;padding:4px 16px;border-bottom:1px solid light-dark(#d4d4d8,#3f3f46);color:light-dark(#52525b,#a1a1aa)}
+.file-note{font:12.5px/1.5 system-ui,sans-serif;padding:4px 16px;color:light-dark(#52525b,#a1a1aa)}
+.file-note{border-bottom:1px solid light-dark(#d4d4d8,#3f3f46)}
 .file-note summary{cursor:pointer}.file-note ul{margin:4px 0 8px;padding-left:20px}
 """
 

@@ -1,6 +1,10 @@
 // The states of rows at any version of the log, from how each of them changed. Pure.
 
-/** @typedef {Record<string, any>} Row @typedef {[number, string | null, number | null, number][]} History */
+/**
+ * @typedef {Record<string, any>} Row
+ * @typedef {[number, string | null, number | null, number][]} History version, state, covering summary, tokens sent
+ * @typedef {Record<number, [number, number | null]>} Superseded by which compaction, and until which version
+ */
 
 /** The kinds of the account, by the types of blocks. */
 const ROLES = /** @type {Record<string, string>} */ ({
@@ -17,14 +21,25 @@ const SENT = new Set(["visible", "carried", "hidden", "redacted"]);
 
 /**
  * Return a row as it was at a version.
- * @param {Row} row @param {History | undefined} history @param {number} at
+ * @param {Row} row @param {History | undefined} history @param {Superseded} superseded @param {number} at
  * @returns {Row}
  */
-export function rowAt(row, history, at) {
+export function rowAt(row, history, superseded, at) {
   if (!history || !row.address) return row;
   const now = history.findLast(([version]) => version <= at);
   if (now === undefined) return { ...row, state: "visible", covered_by: null, shown_tokens: row.tokens ?? 0 };
-  return { ...row, state: now[1], covered_by: now[2], shown_tokens: now[3] };
+  return { ...row, state: now[1], covered_by: standing(now[2], superseded, at), shown_tokens: now[3] };
+}
+
+/** @param {number | null} compaction @param {Superseded} superseded @param {number} at */
+function standing(compaction, superseded, at) {
+  let found = compaction;
+  while (found !== null) {
+    const [by, until] = superseded[found] ?? [Infinity, null];
+    if (by > at || (until !== null && at >= until)) return found;
+    found = by;
+  }
+  return found;
 }
 
 /**

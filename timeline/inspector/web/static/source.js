@@ -71,20 +71,25 @@ export class StaticSource {
         next = rows.at(-1).version;
         break;
       }
-      rows.push(rowAt(row, this.index.histories[row.version], at));
+      rows.push(this._at(row, at));
     }
     return { conversation: this.index.conversation, at, version, first_version: first, rows, next };
   }
 
+  /** @param {any} row @param {number} at */
+  _at(row, at) {
+    return rowAt(row, this.index.histories[row.version], this.index.superseded, at);
+  }
+
   /** @param {unknown} wanted */
   async _state(wanted) {
-    const { answers, version, histories } = this.index;
+    const { answers, version } = this.index;
     const at = Number(wanted ?? version);
     if (at === version) return answers.state;
     const rows = [];
     for await (const row of this._from(1)) {
       if (row.version > at) break;
-      rows.push(rowAt(row, histories[row.version], at));
+      rows.push(this._at(row, at));
     }
     return stateAt(rows, answers.state, at);
   }
