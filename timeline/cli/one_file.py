@@ -33,13 +33,12 @@ async def export_html(conversation: str | None, db: str, wish: Wish, target: Tar
         raise UsageProblem("--all writes logs (--format jsonl). An HTML file has one conversation: name it.")
     async with reading(db) as store:
         version = (await store.info(conversation)).version
-        with progress("exporting", version) as advance:
+        if target.file is None:
+            target = replace(target, file=Path(_name(conversation, version)))
+        with sink(target) as write, progress("exporting", version) as advance:
             text, carried = await one_file(store, conversation, wish, advance)
-    if target.file is None:
-        target = replace(target, file=Path(_name(conversation, carried.version)))
+            write(text)
     _report(carried)
-    with sink(target) as write:
-        write(text)
     if str(target.file) != "-":
         note(f"wrote {target.file}, {len(text.encode()):,} bytes: open it in a browser")
     return Exit.OK

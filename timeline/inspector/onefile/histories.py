@@ -56,6 +56,7 @@ class _Making:
         self.made = Histories()
         self._blocks = blocks
         self._versions = sorted(blocks)
+        self._undone: set[int] = set()
         self._now: dict[int, tuple[str | None, int | None]] = {}
 
     def take(self, version: int, payload: Payload, states: DecidedStates) -> None:
@@ -64,6 +65,7 @@ class _Making:
             case CompactionCompleted():
                 self._compacted(version, payload)
             case CompactionReverted(versions=undone):
+                self._undone.update(undone)
                 superseded = self.made.superseded
                 superseded |= {old: (by, version) for old, (by, _) in superseded.items() if by in undone}
         for block in self._touched(version, payload):
@@ -76,7 +78,7 @@ class _Making:
         self.made.superseded |= dict.fromkeys(covers.summaries, (version, None))
         for first, last in covers.ranges:
             for block in self._between(first, last):
-                if block not in completed.carried:
+                if block not in completed.carried and block not in self._undone:
                     self._change(version, block, "covered", version)
 
     def _touched(self, version: int, payload: Payload) -> Sequence[int]:
