@@ -21,7 +21,7 @@ _LEAST: Final = 8
 """A beginning of fewer characters says nothing of a credential."""
 
 
-class Taken(NamedTuple):
+class Removed(NamedTuple):
     """What was taken out at a place, so that a person can look over it: its kind, and its first characters."""
 
     place: str
@@ -38,9 +38,9 @@ class Cleaner:
         self._taken: dict[tuple[str, str, str], int] = {}
 
     @property
-    def taken(self) -> list[Taken]:
+    def taken(self) -> list[Removed]:
         """What was taken out, by place."""
-        return [Taken(*key, times) for key, times in self._taken.items()]
+        return [Removed(*key, times) for key, times in self._taken.items()]
 
     def clean(self, value: Any, place: str) -> Any:
         """Return a JSON value without credentials and home folders."""
