@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sqlite3
 import stat
 from contextlib import closing
@@ -297,3 +298,43 @@ def test_an_export_never_replaces_a_database(run: Callable[..., Done], simulated
     before = run("show", simulated["id"]).out
     run("export", "--all", "-o", db, "--force").fails(Exit.USAGE, db.name, "never replaces")
     assert run("show", simulated["id"]).out == before
+
+
+def test_a_conversation_is_one_html_file_named_by_id_and_version(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what is not in it; it replaces nothing unless it is told to."""
+    monkeypatch.chdir(tmp_path)
+    id_ = simulated["id"]
+    version = next(row["version"] for row in run("ls", "--json").json if row["id"] == id_)
+    done = run("export", id_, "--html")
+    assert (done.code, done.out) == (0, "")
+    [file] = tmp_path.glob("*.html")
+    assert file.name == f"{id_}-v{version}.html"
+    assert f"wrote {file.name}" in done.err
+    assert "not in the file: " in done.err
+    page = file.read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert not re.findall(r"(?:src|href)=\"(?!data:)[^\"]", page), "it names nothing beside it"
+    run("export", id_, "--html").fails(2, "exists already")
+    assert run("export", id_, "--html", "--force", "--mode", "chat").code == 0
+    assert len(file.read_bytes()) < len(page.encode())
+
+
+def test_what_an_html_file_is_shared_without_is_listed(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each place with the kind and the first characters, for a person to look over."""
+    done = run("export", simulated["id"], "--html", "--redact", "-o", tmp_path / "shared.html")
+    assert done.code == 0
+    assert "Look over them, and at the file, before you share it" in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--wire", "anthropic"), ("--format", "markdown"), ("--window",), ("--limit", "5"), ("--json",)],
+)
+def test_html_goes_with_no_other_format(run: Callable[..., Done], simulated: dict[str, Any], words: tuple[str]) -> None:
+    """One file is one format."""
+    run("export", simulated["id"], "--html", *words).fails(2, "--html goes with")
+    run("export", "--all", "--html").fails(2, "one conversation")

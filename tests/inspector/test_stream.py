@@ -135,12 +135,22 @@ async def test_what_nothing_makes_fit_suggests_a_new_session(store: EventStore) 
             await timeline.render()
         await read_until(stream, reader, 2)
         status = await (await site.get("/c/status")).body()
+        await timeline.append(answer(5))
+        later = await (await site.get("/c/status")).body()
+        await timeline.hide("@2", text="gone")
+        await timeline.hide("@3", text="gone")
+        await timeline.render()
+        await timeline.append(answer(5))
+        over = await (await site.get("/c/status")).body()
     problem, overflow = reader.events
     assert (problem.name, overflow.name) == ("compaction-error", "context-overflow")
     assert (problem.data["canRetry"], problem.data["suggestNewSession"]) == (False, True)
     assert (overflow.data["currentTokens"], overflow.data["limit"]) == (1_230, 1_000)
     assert overflow.data["percentUsed"] == pytest.approx(123)
     assert (status["error"], status["overflow"]) == (problem.data, overflow.data)
+    assert later["overflow"] == overflow.data, "an append makes nothing fit"
+    assert over["overflow"] is None
+    assert over["usage"]["estimated"]
 
 
 async def test_cut_anywhere_and_resumed_nothing_is_lost_and_nothing_comes_twice(store: EventStore) -> None:

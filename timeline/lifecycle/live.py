@@ -5,7 +5,7 @@ The steps are a function of the log, as the stream is: whoever comes back behind
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline import checks
@@ -70,7 +70,7 @@ async def present(store: EventStore, conversation: str) -> Present:
     async for event in store.read(conversation, until=info.version, types=_RARE):
         told += lifecycle_of(event)
     if usage is not None:
-        told.append(usage.told)
+        told += [usage.rendered] if usage.told is usage.rendered else [usage.rendered, usage.told]
         told.sort(key=lambda one: one.version)
     progress = Progress()
     for one in told:
@@ -124,10 +124,12 @@ class _Usage:
 
     Attributes:
         told: the event.
+        rendered: that of the render.
         ratio: the provider's tokens for one of the counter's.
     """
 
     told: ContextUsageEvent
+    rendered: ContextUsageEvent
     ratio: float
 
     def after(self, event: Event) -> _Usage:
@@ -143,7 +145,8 @@ class _Usage:
             "at": event.at,
         }
         figures = usage_figures(tokens, self.told.limit)
-        return _Usage(self.told.model_copy(update={**own, **figures, "estimated": True}), self.ratio)
+        moved_on = self.told.model_copy(update={**own, **figures, "estimated": True})
+        return replace(self, told=moved_on)
 
 
 def _moved(payload: Payload) -> int:
@@ -176,7 +179,7 @@ def _rendered(event: Event) -> _Usage | None:
     [told] = lifecycle_of(event)
     if not isinstance(payload, ContextRendered) or not isinstance(told, ContextUsageEvent) or not payload.limit:
         return None
-    return _Usage(told, payload.ratio)
+    return _Usage(told, told, payload.ratio)
 
 
 async def _usage_at(store: EventStore, conversation: str, version: int) -> _Usage | None:

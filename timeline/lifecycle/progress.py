@@ -87,6 +87,8 @@ class Progress:
                 return replace(self, phase="idle", error=event, expires_at=None)
             case ContextOverflowEvent():
                 return replace(self, overflow=event)
+            case ContextUsageEvent(estimated=True):
+                return replace(self, usage=event)
             case ContextUsageEvent():
                 # After hiding, a refused summary may leave no event: the render ends the compaction.
                 over = self.phase == "pruning"
