@@ -52,9 +52,7 @@ class Chat:
     async def timeline(self, conversation: str) -> Timeline:
         """Open a conversation once."""
         if conversation not in self._open:
-            opened = await Timeline.open(
-                self._store, conversation, policy=self._policy, summarizer=self._summarizer
-            )
+            opened = await Timeline.open(self._store, conversation, policy=self._policy, summarizer=self._summarizer)
             self._open.setdefault(conversation, opened)
         return self._open[conversation]
 

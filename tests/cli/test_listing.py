@@ -31,6 +31,7 @@ def test_ls_lists_conversations_in_the_order_in_which_they_were_opened(
     assert imported["parent"] is None
 
 
+@pytest.mark.shows("004-134")
 def test_ls_counts_compactions(run: Callable[..., Done], recording: Path) -> None:
     """Each conversation has the number of its compactions, and the time of the newest one."""
     run("import", recording)

@@ -96,7 +96,7 @@ async def test_a_conversation_answers_at_a_glance(app: Any, store: EventStore, s
     """How full it is, what was compacted, what the newest call cost, and what is unusual."""
     answer = (await ask(app, one(sent))).json
     row, timeline = answer["conversation"], await Timeline.open(store, sent.id)
-    done = [digest async for digest in store.digests(conversation=sent.id)]
+    done = [digest async for digest in store.digests(conversation=sent.id, reverted=None)]
     assert (row["compactions"], row["calls"], row["turns"]) == (len(done), len(sent.bodies), len(sent.bodies))
     assert row["compactions"] > 1
     assert row["limit"] == timeline.policy.max_tokens

@@ -15,6 +15,8 @@ from timeline.planning.summary_requests import Requests, joined, shown_block, wi
 from timeline.ports import SummaryRequest
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
 
@@ -36,7 +38,7 @@ async def handed_over(conversation: Conversation, instructions: str, original_ta
     text = await _summary(conversation, instructions, original_task)
     if not text:
         return []
-    meta = {HANDED_OVER_KEY: f"{conversation.id}@{conversation.version}"}
+    meta: dict[str, JsonValue] = {HANDED_OVER_KEY: f"{conversation.id}@{conversation.version}"}
     return [UserPrompt(text=QUESTION, meta=meta), AssistantCompletion(text=text, meta=meta)]
 
 

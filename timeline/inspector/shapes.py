@@ -55,9 +55,10 @@ class ConversationRow(Frozen):
         tokens: what the next request would send, as far as the log says: the newest context, and what came behind it.
         limit: the context limit of that request; None where none is known.
         fill: ``tokens`` as a share of the limit.
-        compactions: completed compactions that are in force.
+        compactions: how many compactions it had, as `timeline ls` counts them: undone ones too.
         last_compaction_at: time of the newest one.
         cost: what its calls and summaries cost, in US dollars; None where a model has no known price.
+        problem: what is damaged, where its log cannot be read; its figures are missing then.
     """
 
     id: str
@@ -78,6 +79,7 @@ class ConversationRow(Frozen):
     compactions: int
     last_compaction_at: str | None
     cost: float | None
+    problem: str | None = None
 
 
 class Conversations(Frozen):
@@ -511,3 +513,41 @@ class WhatIf(Frozen):
     max_tokens: int
     simulation: dict[str, Any]
     recorded: dict[str, Any]
+
+
+class About(Frozen):
+    """The library that answers, and the decisions that it takes here; none where it only reads."""
+
+    name: str
+    version: str
+    decisions: tuple[str, ...]
+
+
+class DecidedBlock(Frozen):
+    """A block that a decision changed, as it is afterwards."""
+
+    version: int
+    path: str
+    state: str
+    pinned: bool
+    tokens: int
+    shown_tokens: int
+
+
+class Decided(Frozen):
+    """What a decision did.
+
+    Attributes:
+        conversation: its id; of a fork, that of the fork.
+        version: the conversation's version afterwards.
+        decision: what was asked.
+        blocks: the blocks that changed, at most 500; ``blocks_left_out`` is how many more did.
+        reverted: versions of the compactions that were undone.
+    """
+
+    conversation: str
+    version: int
+    decision: str
+    blocks: tuple[DecidedBlock, ...]
+    blocks_left_out: int
+    reverted: tuple[int, ...]

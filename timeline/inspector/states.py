@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text
 from timeline.events.addresses import Address
-from timeline.inspector.roles import by_role
+from timeline.inspector.kinds import by_role
 from timeline.inspector.shapes import Counted, State
 from timeline.log.history import check_version
 from timeline.planning.account import FixedPart, limits_of_policy

@@ -96,6 +96,11 @@ def recorded(store: EventStore, conversation: str | None = None, *, after: int =
 
 
 def check(after: int | None, interval: float) -> None:
+    """Check where a stream is to begin, and how often it looks.
+
+    Raises:
+        InvalidArgument: ``after`` is no version, or ``interval`` no number of seconds.
+    """
     if after is not None and (not isinstance(after, int) or isinstance(after, bool) or after < 0):
         raise InvalidArgument("after", f"{after!r} is no version: 0 is the beginning")
     if isinstance(interval, bool) or not isinstance(interval, int | float) or not interval > 0:

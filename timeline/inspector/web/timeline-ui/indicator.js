@@ -12,8 +12,8 @@ const CSS = sheet(`
 @keyframes turn{to{transform:rotate(1turn)}}
 @media (prefers-reduced-motion:reduce){.turning{animation:none;border-style:dotted}}
 `);
-/** What was reached stays to be read for so long, in milliseconds. */
-const LINGER = 4000;
+/** What was reached stays to be read for so many seconds; the attribute `linger` has another number. */
+const LINGER = 4;
 const TEXTS = { pruning: "Optimizing conversation…", summarizing: "Summarizing context…" };
 
 export class CompactionIndicator extends LiveElement {
@@ -39,19 +39,26 @@ export class CompactionIndicator extends LiveElement {
     const runs = isCompacting(state);
     const ended = this.hasAttribute("compacting") && state.phase === "complete";
     const percent = state.percentSaved === null ? "" : `${Math.round(state.percentSaved)}% reduced`;
-    clearTimeout(this._later);
     if (runs) {
       this._show(TEXTS[/** @type {"pruning" | "summarizing"} */ (state.phase)], percent, false);
-      const left = Math.max(0, (state.until ?? 0) - Date.now());
-      this._later = setTimeout(() => this._changed(), Math.min(left + 50, 2 ** 31 - 1));
+      this._draws(Math.max(0, (state.until ?? 0) - Date.now()) + 50);
     } else if (ended || this._lingers(state)) {
       this._show("Conversation optimized", percent, true);
-      this._later = setTimeout(() => this._show("", "", false), LINGER);
-    } else if (state.phase !== "complete") {
+      this._draws(1000 * Number(this.getAttribute("linger") ?? LINGER));
+    } else if (state.phase !== "complete" || this._later === undefined) {
       this._show("", "", false);
     }
     this.toggleAttribute("compacting", runs);
     this._completed = state.completed;
+  }
+
+  /** Draw again later, and nothing sooner. @param {number} milliseconds */
+  _draws(milliseconds) {
+    clearTimeout(this._later);
+    this._later = setTimeout(() => {
+      this._later = undefined;
+      this.draw();
+    }, Math.min(milliseconds, 2 ** 31 - 1));
   }
 
   /** Return whether a compaction was completed since it was drawn, without a time to be seen. @param {import("./state.js").State} state */
