@@ -143,5 +143,7 @@ async def tell_hostile(store: EventStore) -> None:
         call = ToolCall(call_id=f"{SCRIPT}{number}", name="<b>tool</b>", arguments={"command": SCRIPT, SCRIPT: 1})
         await timeline.append(UserPrompt(text=f"{SCRIPT} [link](javascript:stolen()) {number}"), now=_START)
         await timeline.append(call, ToolResult(call_id=call.call_id, text=SCRIPT * 4), now=_START)
-        await timeline.append(AssistantCompletion(text=f"# {SCRIPT}\n\n```{SCRIPT}\n{SCRIPT}\n```\n| {SCRIPT} |\n"), now=_START)
+        await timeline.append(
+            AssistantCompletion(text=f"# {SCRIPT}\n\n```{SCRIPT}\n{SCRIPT}\n```\n| {SCRIPT} |\n"), now=_START
+        )
         await timeline.render(system=SCRIPT, now=_START)

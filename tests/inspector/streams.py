@@ -115,11 +115,15 @@ class Site:
     port: int
     connections: list[Connection] = field(default_factory=list)
 
-    async def get(self, path: str, *, method: str = "GET", last_event_id: str = "", limit: int = 2**16) -> Connection:
+    async def get(
+        self, path: str, *, method: str = "GET", last_event_id: str = "", limit: int = 2**16, host: str = ""
+    ) -> Connection:
         """Ask for a path."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=limit)
         last = f"Last-Event-ID: {last_event_id}\r\n" if last_event_id else ""
-        writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{last}\r\n".encode("latin-1"))
+        writer.write(
+            f"{method} {path} HTTP/1.1\r\nHost: {host or f'localhost:{self.port}'}\r\n{last}\r\n".encode("latin-1")
+        )
         status = int((await reader.readline()).split()[1])
         headers: dict[str, str] = {}
         while (line := (await reader.readline()).decode("latin-1").strip()) != "":

@@ -16,6 +16,7 @@ from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import ContextOverflow, SummarizerFailed
 from timeline.events import CompactionCompleted
+from timeline.inspector import inspector
 from timeline.inspector.stream import Live
 from timeline.lifecycle.live import steps
 from timeline.store.testing import compaction
@@ -373,3 +374,20 @@ async def test_any_id_is_reached_by_its_quoted_form(store: EventStore, id_: str)
     async with serving(Live(store)) as site:
         status = await (await site.get(f"/{quote(id_, safe='')}/status")).body()
     assert status["conversation"] == id_
+
+
+async def test_the_inspector_has_the_stream_of_each_conversation_behind_its_doors(store: EventStore) -> None:
+    """At `v1/conversations/{id}/events` and `/status`, for those who may ask."""
+    timeline = await _begun(store, prompt(100), policy=small_policy(max_tokens=4_000))
+    async with serving(inspector(store)) as site:
+        path = "/v1/conversations/c"
+        connection, reader = await site.get(f"{path}/events"), Reader()
+        await timeline.render()
+        await read_until(connection, reader, 1)
+        assert [one.name for one in reader.events] == ["context-usage"]
+        status = await (await site.get(f"{path}/status")).body()
+        assert status["usage"] == reader.events[0].data
+        assert (await site.get(f"{path}/events", method="POST")).status == 405
+        for asked in ("events", "status"):
+            refused = await site.get(f"{path}/{asked}", host="evil.example")
+            assert refused.status == 403

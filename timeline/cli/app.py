@@ -55,6 +55,21 @@ class ExportFormat(StrEnum):
     markdown = "markdown"
 
 
+class ExportMode(StrEnum):
+    """What an HTML file carries."""
+
+    full = "full"
+    chat = "chat"
+
+
+class ExportContexts(StrEnum):
+    """The model calls whose contexts an HTML file carries."""
+
+    all = "all"
+    last = "last"
+    none = "none"
+
+
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
         typer.echo(f"timeline {timeline.__version__}")
@@ -605,6 +620,19 @@ def export(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, not standard output.")
     ] = None,
+    html: Annotated[
+        bool, typer.Option("--html", help="One HTML file with the inspector's page, which opens from disk.")
+    ] = False,
+    mode: Annotated[ExportMode, typer.Option("--mode", help="Everything, or prompts and answers (with --html).")] = (
+        ExportMode.full
+    ),
+    contexts: Annotated[
+        ExportContexts, typer.Option("--contexts", help="The calls whose contexts can be looked at (with --html).")
+    ] = ExportContexts.last,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Take credentials and home folders out, and list them (with --html)."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
@@ -612,8 +640,18 @@ def export(
     """Write conversations to a file or to standard output.
 
     jsonl is the log itself, which `import` reads back event for event. markdown is a transcript with the state of each
-    block. --wire writes all messages, uncompacted, in a provider's format. Redacted content is in none of them.
+    block. --wire writes all messages, uncompacted, in a provider's format. --html writes one page with the log inside,
+    named by id and version unless -o names it. Redacted content is in none of them.
     """
+    if html:
+        if wire or window or limit is not None or as_json or format_ is not ExportFormat.jsonl:
+            raise typer.BadParameter("--html goes with --mode, --contexts, --redact, -o and --force alone.")
+        from timeline.cli.export import Target
+        from timeline.cli.one_file import export_html
+        from timeline.inspector.onefile.collecting import Wish
+
+        wish = Wish(mode.value, contexts.value, redact)
+        return _run(export_html(id_, db, wish, Target(output, force)))
     from timeline.cli import export as command
 
     if (id_ is None) is not every:

@@ -74,7 +74,7 @@ async def export(conversation: str | None, db: str, shape: Shape, target: Target
     async with reading(db) as store:
         ids = [conversation] if conversation is not None else [info.id async for info in store.conversations()]
         total = sum([(await store.info(id_)).version for id_ in ids])
-        with _sink(target) as write, progress("exporting", total) as advance:
+        with sink(target) as write, progress("exporting", total) as advance:
             if shape.wire:
                 write(output.to_json(await _messages(store, ids[0], shape), indent=2))
             elif shape.format == "markdown":
@@ -96,7 +96,7 @@ def _check(conversation: str | None, shape: Shape) -> None:
 
 
 @contextmanager
-def _sink(target: Target) -> Iterator[Callable[[str], None]]:
+def sink(target: Target) -> Iterator[Callable[[str], None]]:
     """Yield a function that writes lines to standard output, or to a file that appears only when it is complete."""
     file = target.file
     if file is None or str(file) == "-":

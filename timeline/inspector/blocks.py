@@ -141,7 +141,7 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
     text = text_of(block)
     piece = text[asked.offset : asked.offset + asked.limit]
     end = asked.offset + len(piece)
-    fields, left_out = _fields(block)
+    fields, left_out = fields_of(block)
     return BlockText(
         conversation=found.conversation,
         version=event.version,
@@ -159,7 +159,7 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
     )
 
 
-def _fields(block: Block) -> tuple[dict[str, Any], dict[str, int]]:
+def fields_of(block: Block) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the stored fields of a block besides its text, and the sizes of those that are too large."""
     kept: dict[str, Any] = {}
     left_out: dict[str, int] = {}

@@ -43,23 +43,44 @@ async def show_compaction(reader: Reader, asked: AskedCompaction) -> Compaction:
     if asked.version not in versions:
         near = [str(Address(v)) for v in sorted(versions, key=lambda v: abs(v - asked.version))[:3]]
         raise BlockNotFound(asked.id, str(Address(asked.version)), near, problem="it is no compaction")
-    place = versions.index(asked.version)
     [event] = await reader.store.read_versions(asked.id, [asked.version])
-    made = event.payload
-    if not isinstance(made, CompactionCompleted):  # overwritten in the meantime by a later version of the library
+    card = _card(event, rows, await _failures(reader, asked.id))
+    if card is None:
         raise BlockNotFound(asked.id, str(Address(asked.version)), problem="it is no compaction any more")
+    return card.model_copy(update={"conversation": asked.id})  # a fork's card may be of what it shares
+
+
+async def all_compactions(reader: Reader, conversation: str) -> list[Compaction]:
+    """Return every compaction of a conversation, as `show_compaction` does, for the price of one reading.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    rows, failures = await compaction_rows(reader, conversation), await _failures(reader, conversation)
+    read = reader.store.read(conversation, types=["compaction.completed"])
+    cards = [_card(event, rows, failures) async for event in read]
+    return [card for card in cards if card is not None]
+
+
+def _card(event: Event, rows: list[CompactionRow], failures: list[FailureRow]) -> Compaction | None:
+    """Return a compaction of a conversation; None if a later version of the library overwrote it in the meantime."""
+    made = event.payload
+    versions = [row.version for row in rows]
+    if not isinstance(made, CompactionCompleted) or event.version not in versions:
+        return None
+    place = versions.index(event.version)
     since = versions[place - 1] if place else 0
     return Compaction(
-        conversation=asked.id,
+        conversation=event.conversation,
         compaction=rows[place],
         text=made.block.text[:MOST_CHARACTERS],
         left_out=max(0, len(made.block.text) - MOST_CHARACTERS),
         history=made.parts.history[:MOST_CHARACTERS],
         turn_prefix=made.parts.turn_prefix[:MOST_CHARACTERS],
         digest=made.digest.dump(),
-        chain=_chain(rows, asked.version),
+        chain=_chain(rows, event.version),
         next=versions[place + 1] if place + 1 < len(versions) else None,
-        failures=tuple(one for one in await _failures(reader, asked.id) if since < one.version < asked.version),
+        failures=tuple(one for one in failures if since < one.version < event.version),
         written_by=made.written_by.model_dump(mode="json"),
     )
 

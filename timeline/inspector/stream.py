@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from functools import partial
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Scope: TypeAlias = MutableMapping[str, Any]
     Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
     Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+    Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 __all__ = ["Live"]
 
@@ -92,18 +94,24 @@ class Live:
         """Answer ``{conversation}/events`` and ``{conversation}/status``."""
         if scope["type"] != "http":
             return
-        conversation, _, what = _path(scope).rpartition("/")
-        if not conversation or what not in {"events", "status"}:
+        answer = self.at(_path(scope))
+        if answer is None:
             await _refuse(send, HTTPStatus.NOT_FOUND, "There are {conversation}/events and {conversation}/status here.")
-        elif scope["method"] not in {"GET", "HEAD"}:
+        elif scope["method"] != "GET":
             await _refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "It can only be read, with GET.")
-        elif what == "events":
-            await self.events(unquote(conversation), scope, receive, send)
         else:
-            await self.status(unquote(conversation), send)
+            await answer(scope, receive, send)
 
-    async def status(self, conversation: str, send: Send) -> None:
+    def at(self, path: str) -> Handler | None:
+        """Return what answers a path, its id percent-encoded; None where it is another path."""
+        conversation, _, what = path.rpartition("/")
+        if not conversation or "/" in conversation or what not in {"events", "status"}:
+            return None
+        return partial(self.events if what == "events" else self.status, unquote(conversation))
+
+    async def status(self, conversation: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with how a conversation's context is now; its ``version`` is where `events` go on."""
+        del scope, receive
         try:
             now = await present(self._store, conversation)
         except TimelineError as error:
