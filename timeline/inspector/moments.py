@@ -22,6 +22,8 @@ from timeline.inspector.figures import Figures, Growing
 from timeline.log.history import base_fold, check_version, reverted_versions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.blocks import Block
     from timeline.events import Payload
     from timeline.fold.turns import Turns
