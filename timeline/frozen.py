@@ -72,7 +72,7 @@ def blank(cls: type[BaseModel]) -> dict[str, Any]:
         setattr(value, name, None if field.is_required() else field.default)
     for _ in range(_SPARE_KEYS):  # each instance makes Python expect one key less: else a copy has room for thirty
         kind()
-    return value.__dict__
+    return vars(value)
 
 
 def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:
