@@ -125,13 +125,13 @@ def blank(cls: type[BaseModel]) -> dict[str, Any]:
     or None where there is none; an empty object has to be replaced by one of the value's own.
     """
     kind = type(cls.__name__, (), {})  # a class of its own: what else sets attributes does not change its keys
-    value = kind()
+    value: object = kind()
     for name, field in cls.model_fields.items():
         setattr(value, name, None if field.is_required() else field.default)
     for _ in range(_SPARE_KEYS):  # each instance makes Python expect one key less: else a copy has room for thirty
         kind()
-    blank_fields: dict[str, Any] = value.__dict__
-    return blank_fields
+    fields: dict[str, Any] = vars(value)
+    return fields
 
 
 def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:

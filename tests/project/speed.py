@@ -136,8 +136,7 @@ def _line(row: Row, top: int) -> Iterator[str]:
     low, median, high = (
         _across(_share(row, value)) for value in (row.measured.low, row.measured.median, row.measured.high)
     )
-    against = f" / {row.limit}" if row.limit else ""
-    yield _text(_LEFT, top + 10, f"{row.what}{against}: {_said(row)}")
+    yield _text(_LEFT, top + 10, f"{row.what.replace('`', '')}: {_said(row)}")
     yield f'<rect class="track" x="{_LEFT}" y="{top + 17}" width="{_SCALE[1]}" height="4" rx="2"/>'
     yield f'<path class="{style}" stroke-width="3" d="M{min(low, high):.1f} {top + 19}H{max(low, high):.1f}"/>'
     yield f'<circle class="{style}" cx="{median:.1f}" cy="{top + 19}" r="4.5"/>'
