@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -54,16 +55,17 @@ def test_a_row_that_is_measured_again_takes_the_place_of_the_earlier_one(tmp_pat
     assert [Row.from_json(row) for row in kept] == [again, other]
 
 
-def test_pairs_are_added_until_the_bar_is_clear() -> None:
+def test_pairs_are_added_until_the_bar_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values around the bar are measured longer than values far from it."""
+    monkeypatch.setattr("tests.bench.rows.MOST_SECONDS", math.inf)
 
     def noisy() -> Iterator[float]:
         while True:
             yield from (1.5, 2.5)
 
     near, far = noisy(), noisy()
-    assert len(ratios(lambda: next(near), lambda: 1.0, 2.0, most=30)) == 30
-    assert len(ratios(lambda: next(far), lambda: 1.0, 9.0, most=30)) == 7
+    assert len(ratios(lambda: next(near), lambda: 1.0, 2.0, most=12)) == 12
+    assert len(ratios(lambda: next(far), lambda: 1.0, 9.0, most=12)) == 7
     assert against("Search", "work", "limit", (lambda: 1.0, lambda: 4.0), 2.0, least=True).measured.median == 4
 
 
