@@ -81,6 +81,15 @@ def test_a_recording_is_looked_at_without_a_database(recording: Path, db: Path) 
 
 
 @pytest.mark.usefixtures("simulated")
+def test_a_database_may_be_named_as_a_recording_is(run: Callable[..., Done], db: Path) -> None:
+    """It needs no `--db` in front of it."""
+    listed = [row["id"] for row in run("ls", "--json").json]
+    with serving(db, "--db", db.parent / "none.db", "--token", ENTRY) as address:
+        rows = answered(address, "v1/conversations", ENTRY)["conversations"]
+    assert sorted(row["id"] for row in rows) == sorted(listed)
+
+
+@pytest.mark.usefixtures("simulated")
 def test_a_wrong_conversation_is_told_before_anything_is_served(run: Callable[..., Done]) -> None:
     """As every command tells it."""
     run("inspect", "nobody", "--no-open").fails(Exit.NOT_FOUND, "nobody")

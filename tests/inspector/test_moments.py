@@ -126,3 +126,19 @@ async def test_a_scavenged_version_is_refused_as_the_library_refuses_it(store: E
     with pytest.raises(HistoryUnavailable) as refusal:
         await moments.fold(sent.id, 20)
     assert refusal.value.scavenged
+
+
+async def test_what_was_kept_of_a_scavenged_past_is_kept_without_its_texts(store: EventStore) -> None:
+    """The fold goes on from the stored snapshot, whose blocks have theirs."""
+    timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=1_000), now=after(0))
+    for number in range(8):
+        await timeline.append(*turn(60, 60), now=after(number))
+    await timeline.hide((await timeline.read(f"@{timeline.version}")).path, now=after(20))
+    await timeline.compact(now=after(21))
+    await timeline.append(*turn(), now=after(22))
+    await timeline.set_retention("window", now=after(23))
+    await scavenge(store)
+    fold = await Moments(store).fold("c", timeline.version)
+    assert seen(fold) == seen(await fold_past(store, "c", timeline.version))
+    assert {item.block.text for item in fold.window.items} == {""}
+    assert {item.replacement.text for item in fold.window.items if item.replacement is not None} <= {""}

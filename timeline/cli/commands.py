@@ -381,7 +381,7 @@ def inspect(
         str | None,
         typer.Argument(
             metavar="[ID|RECORDING]",
-            help="Begin with this conversation, or look at a recorded file without a database.",
+            help="Begin with this conversation, or look at a recorded file, or at this database.",
             autocompletion=complete_conversation,
         ),
     ] = None,

@@ -12,6 +12,7 @@ from timeline import open_store
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import note
+from timeline.databases import is_database
 from timeline.errors import InvalidArgument
 from timeline.importers import read_recording
 from timeline.portable import LogCopy, import_copy, read_copies
@@ -70,6 +71,8 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
 @asynccontextmanager
 async def _opened(named: str | None, db: str, *, decisions: bool) -> AsyncIterator[tuple[EventStore, str]]:
     """Open what is to be looked at: a recording in memory, or the database; with the conversation to begin with."""
+    if named is not None and is_database(Path(named)):
+        db, named = named, None
     if named is not None and (file := Path(named)).exists():
         async with open_store("memory://") as store:
             yield store, await _imported(store, file)

@@ -15,23 +15,26 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import anyio
 
 from timeline.blocks import CONTINUES_KEY, IN_TAIL, ToolCall
+from timeline.digest import Digest
 from timeline.errors import HistoryUnavailable
-from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted
+from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, SummaryParts
 from timeline.fold.fold import Fold
 from timeline.inspector.figures import Figures, Growing
 from timeline.log.history import base_fold, check_version, reverted_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from timeline.blocks import Block
-    from timeline.events import Payload
+    from timeline.events import Payload, Replacement
     from timeline.fold.turns import Turns
     from timeline.fold.window import Item
     from timeline.ports import EventStore
 
 EVERY: Final = 500
 """Versions between two keyframes."""
+_FAR: Final = 4
+"""Keyframes without which a stored snapshot may be nearer than the newest one that is there."""
 MOST_BYTES: Final = 256 * 1024 * 1024
 """Memory that all keyframes may take, as it is estimated."""
 _ITEM_BYTES: Final = 1_500
@@ -133,10 +136,11 @@ class Moments:
     async def _run(self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]) -> Fold:
         """Fold up to a version from the newest keyframe on the way, and set those that are missing."""
         frame = _nearest(film, version, taken_back)
-        if frame is None:
-            fold = await base_fold(self._store, conversation, until=version, without=taken_back)
-        else:
-            fold = _resumed(conversation, frame, taken_back)
+        fold = None if frame is None else _resumed(conversation, frame, taken_back)
+        if fold is None or version - fold.version > _FAR * self._every:
+            base = await light_base(self._store, conversation, version, taken_back)
+            if fold is None or base.version > fold.version:
+                frame, fold = None, base
         known = {(frame.version, frame.taken_back) for frame in film.frames}
         growing: Growing | None = Growing(Figures.of(fold) if frame is None else frame.figures, fold.turns.copy())
         async for event in self._store.read(conversation, after=fold.version, until=version):
@@ -194,17 +198,34 @@ def _keyframe(fold: Fold, taken_back: frozenset[int], figures: Figures) -> _Keyf
     return _Keyframe(fold.version, taken_back, fold.stored, fold.turns.copy(), fold.window.summaries, figures)
 
 
+async def light_base(store: EventStore, conversation: str, until: int, without: Collection[int] = ()) -> Fold:
+    """Return the fold that the log goes on from up to a version, without texts: empty, or that of a stored snapshot.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    fold = await base_fold(store, conversation, until=until, without=without)
+    light, window = Fold(conversation, without), fold.window
+    light.resume(
+        fold.version,
+        items=[item._replace(block=_light(item.block), replacement=_short(item.replacement)) for item in fold.stored],
+        turns=fold.turns.copy(),
+        summaries=[_without_text(made) for made in window.summaries],
+        state=window.state,
+    )
+    light.at = fold.at
+    return light
+
+
 def lightened(payload: Payload) -> Payload:
     """Return a payload without the texts that it would keep in memory; what a fold decides by stays."""
     match payload:
         case BlockAppended():
             return payload.model_copy(update={"block": _light(payload.block)})
         case CompactionCompleted():
-            light = {"block": _light(payload.block), "parts": type(payload.parts)(), "digest": type(payload.digest)()}
-            return payload.model_copy(update=light)
+            return _without_text(payload)
         case BlocksHidden():
-            blocks = tuple(one.model_copy(update={"text": "", "arguments": None}) for one in payload.blocks)
-            return payload.model_copy(update={"blocks": blocks})
+            return payload.model_copy(update={"blocks": tuple(map(_short, payload.blocks))})
         case _:
             return payload
 
@@ -215,3 +236,12 @@ def _light(block: Block) -> Block:
     if isinstance(block, ToolCall):
         kept["arguments"] = {}
     return block.model_copy(update=kept)
+
+
+def _without_text(made: CompactionCompleted) -> CompactionCompleted:
+    light = {"block": _light(made.block), "parts": SummaryParts(), "digest": Digest()}
+    return made.model_copy(update=light)
+
+
+def _short(shown: Replacement | None) -> Replacement | None:
+    return None if shown is None else shown.model_copy(update={"text": "", "arguments": None})

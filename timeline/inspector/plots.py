@@ -26,10 +26,9 @@ from timeline.events import (
 )
 from timeline.events.other_payloads import ContextOverflowed
 from timeline.inspector.kinds import by_role, kind_of
-from timeline.inspector.moments import lightened
+from timeline.inspector.moments import light_base, lightened
 from timeline.inspector.shapes import ChartPoint, Mark
 from timeline.inspector.tally import cost_of
-from timeline.log.history import base_fold
 from timeline.planning.account import FixedPart, limits_of_policy
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class Plots:
         plot = self._kept.pop(info.id, None)
         if plot is None or plot.first_version != info.first_version or plot.fold.version > info.version:
             scavenged = (await self.store.scavenged(info.id)).get("model.called", 0)
-            plot = Plot(info.first_version, await base_fold(self.store, info.id, until=info.version), scavenged)
+            plot = Plot(info.first_version, await light_base(self.store, info.id, info.version), scavenged)
         try:
             async for event in self.store.read(info.id, after=plot.fold.version, until=info.version):
                 with anyio.CancelScope(shield=True):  # an event is taken up whole: the next question goes on behind it
