@@ -51,7 +51,7 @@ COMMANDS += [
     "restore",
     "doctor",
 ]
-COMMANDS += ["read", "digests", "facts", "search", "verify", "repair", "export", "mcp", "policies"]
+COMMANDS += ["read", "digests", "facts", "search", "verify", "repair", "export", "mcp", "inspect", "policies"]
 
 
 def test_help_lists_the_commands_and_the_exit_codes(run: Callable[..., Done]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from timeline.ports import EventStore
 
-__all__ = ["browser"]
+__all__ = ["app", "browser", "sent", "store"]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.inspector.asking import ask, segment
 from timeline import Timeline
 from timeline.frozen import compact_json
+from timeline.log.history import fold_past
 
 if TYPE_CHECKING:
     from tests.inspector.sent import Sent
@@ -96,7 +97,7 @@ async def test_a_conversation_answers_at_a_glance(app: Any, store: EventStore, s
     """How full it is, what was compacted, what the newest call cost, and what is unusual."""
     answer = (await ask(app, one(sent))).json
     row, timeline = answer["conversation"], await Timeline.open(store, sent.id)
-    done = [digest async for digest in store.digests(conversation=sent.id)]
+    done = [digest async for digest in store.digests(conversation=sent.id, reverted=None)]
     assert (row["compactions"], row["calls"], row["turns"]) == (len(done), len(sent.bodies), len(sent.bodies))
     assert row["compactions"] > 1
     assert row["limit"] == timeline.policy.max_tokens
@@ -165,6 +166,22 @@ async def test_the_chart_has_a_point_for_each_call_and_a_mark_for_each_decision(
     page = (await ask(app, one(sent, "/chart"), {"after": 2, "limit": 3})).json
     assert [point["n"] for point in page["points"]] == [3, 4, 5]
     assert page["next"] == 5
+
+
+async def test_the_state_of_each_version_is_that_of_its_window(app: Any, store: EventStore, sent: Sent) -> None:
+    """Its tokens, its beginning, its newest summary, and the calls that wait for a result."""
+    timeline = await Timeline.open(store, sent.id)
+    for version in range(1, timeline.version + 1, 3):
+        window = (await timeline.at(version)).window
+        state = (await ask(app, one(sent, "/state"), {"at": version})).json
+        plain = sum(item.shown_tokens for item in (await fold_past(store, sent.id, version)).window.items)
+        summary = None if window.summary is None else f"@{window.summary.version}"
+        assert (state["tokens"], state["window_start"]) == (plain, window.window_start), version
+        assert (state["summary"], state["calls"]) == (summary, window.calls), version
+        assert state["open_calls"] == [f"@{item.version}" for item in window.open_calls()], version
+        assert sum(counted["blocks"] for name, counted in state["states"].items() if name != "covered") == len(
+            window.items
+        )
 
 
 async def test_a_difference_is_that_of_the_library(app: Any, store: EventStore, sent: Sent) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes import FULL, after, prompt, small_policy, turn
+from tests.scenes import FULL, after, call, prompt, result, small_policy, turn
 from timeline import Timeline
 from timeline.errors import HistoryUnavailable
+from timeline.inspector.figures import Figures
 from timeline.inspector.moments import Moments
 from timeline.log.history import fold_past
 from timeline.retention import scavenge
@@ -36,6 +37,28 @@ async def test_every_version_is_the_same_as_when_it_is_folded_from_the_beginning
     for version in [last, *range(1, last + 1, 3), *range(last, 0, -5)]:
         expected = await fold_past(store, sent.id, version)
         assert seen(await moments.fold(sent.id, version)) == seen(expected), version
+
+
+async def test_the_figures_of_every_version_are_those_of_its_window(store: EventStore, sent: Sent) -> None:
+    """Whether they grew from those of a keyframe, or were made anew behind a decision."""
+    moments = Moments(store, every=4)
+    last = (await store.info(sent.id)).version
+    for version in [last, *range(1, last + 1)]:
+        assert await moments.figures(sent.id, version) == Figures.of(await fold_past(store, sent.id, version)), version
+
+
+async def test_figures_grow_without_a_fold_where_nothing_was_decided(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the length of a window costs nothing; calls that wait for a result are among them."""
+    timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=90_000), now=after(0))
+    for number in range(12):
+        await timeline.append(prompt(), call(f"a{number}"), call(f"b{number}"), result(f"a{number}"), now=after(number))
+    moments = Moments(store, every=10)
+    await moments.figures("c", timeline.version)
+    expected = [Figures.of(await fold_past(store, "c", version)) for version in range(10, timeline.version + 1)]
+    monkeypatch.setattr("timeline.fold.fold.Fold.apply", None)
+    assert [await moments.figures("c", version) for version in range(10, timeline.version + 1)] == expected
 
 
 async def test_what_is_appended_behind_a_question_is_in_the_next_one(store: EventStore, sent: Sent) -> None:
@@ -103,3 +126,19 @@ async def test_a_scavenged_version_is_refused_as_the_library_refuses_it(store: E
     with pytest.raises(HistoryUnavailable) as refusal:
         await moments.fold(sent.id, 20)
     assert refusal.value.scavenged
+
+
+async def test_what_was_kept_of_a_scavenged_past_is_kept_without_its_texts(store: EventStore) -> None:
+    """The fold goes on from the stored snapshot, whose blocks have theirs."""
+    timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=1_000), now=after(0))
+    for number in range(8):
+        await timeline.append(*turn(60, 60), now=after(number))
+    await timeline.hide((await timeline.read(f"@{timeline.version}")).path, now=after(20))
+    await timeline.compact(now=after(21))
+    await timeline.append(*turn(), now=after(22))
+    await timeline.set_retention("window", now=after(23))
+    await scavenge(store)
+    fold = await Moments(store).fold("c", timeline.version)
+    assert seen(fold) == seen(await fold_past(store, "c", timeline.version))
+    assert {item.block.text for item in fold.window.items} == {""}
+    assert {item.replacement.text for item in fold.window.items if item.replacement is not None} <= {""}

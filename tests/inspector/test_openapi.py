@@ -14,7 +14,9 @@ from jsonschema import Draft202012Validator
 from tests.inspector.asking import Answer, ask, segment
 from tests.inspector.golden import GOLDEN, described
 from tests.inspector.sent import NAME, SCRIPT, converse
-from timeline.inspector import inspector
+from timeline.cli.shapes import ConversationRow, DecidedBlock, EventRow
+from timeline.inspector import inspector, shapes
+from timeline.inspector.asked import DECISIONS
 from timeline.inspector.openapi import openapi
 from timeline.inspector.routes import ROUTES
 from timeline.store import open_store
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
 DESCRIBED = openapi()
-PATHS = list(DESCRIBED["paths"])
+PATHS = [f"/{route.path}" for route in ROUTES]
 SLOW = "/v1/conversations/{id}/what-if"
 """It runs a log again each time: it is asked only for what it refuses, and once in earnest elsewhere."""
 KNOWN: dict[str, list[object]] = {
@@ -51,6 +53,17 @@ def asking() -> Iterator[Any]:
         store = runner.run(_open())
         app = inspector(store)
         yield lambda path, query: runner.run(ask(app, path, query))
+        runner.run(store.aclose())
+
+
+@pytest.fixture(scope="module")
+def deciding() -> Iterator[Any]:
+    """Give a function that sends a decision about one conversation, in a loop of its own."""
+    with asyncio.Runner() as runner:
+        store = runner.run(_open())
+        app = inspector(store, allow=DECISIONS)
+        path, headers = f"/v1/conversations/{segment(NAME)}/decisions", {"x-timeline-decision": "1"}
+        yield lambda text: runner.run(ask(app, path, method="POST", headers=headers, body=[text.encode()]))
         runner.run(store.aclose())
 
 
@@ -112,6 +125,29 @@ def test_every_answer_has_the_shape_that_is_described(asking: Any, asked: tuple[
     check(template, answer)
 
 
+@st.composite
+def decisions(draw: DrawFn) -> object:
+    """Draw the body of a decision: one that may be meant, with any values, or anything that JSON has."""
+    fields = DESCRIBED["components"]["schemas"]["AskedDecision"]["properties"]
+    if draw(st.integers(0, 4)) == 0:
+        return draw(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=5))
+    body: dict[str, object] = {"decision": draw(st.sampled_from(sorted(DECISIONS)))}
+    for name in draw(st.lists(st.sampled_from(sorted(fields)), max_size=4)):
+        likely = {"block": st.sampled_from(KNOWN["block"]), "mode": st.sampled_from(["replace", "omit"])}
+        body[name] = draw(likely.get(name, NUMBERS | st.booleans()) | st.none() | st.text(max_size=9))
+    return body
+
+
+@given(body=decisions())
+def test_any_decision_is_taken_or_refused_with_a_reason(deciding: Any, body: object) -> None:
+    """Whatever is in its body, and whatever was decided before."""
+    answer = deciding(json.dumps(body))
+    model = "Decided" if answer.status == 200 else "Problem"
+    assert answer.status in {200, 400, 404, 409}, answer.body
+    schema = {"$ref": f"#/components/schemas/{model}", "components": DESCRIBED["components"]}
+    Draft202012Validator(schema).validate(answer.json)
+
+
 @given(path=st.text(max_size=30), query=st.dictionaries(st.text(max_size=5), st.text(max_size=9), max_size=2))
 def test_any_other_address_is_none(asking: Any, path: str, query: dict[str, str]) -> None:
     """Also one that would be a file's."""
@@ -143,7 +179,16 @@ def test_the_description_is_the_one_that_is_kept() -> None:
     assert described() == GOLDEN.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("ours", "printed"),
+    [(shapes.ConversationRow, ConversationRow), (shapes.LogRow, EventRow), (shapes.DecidedBlock, DecidedBlock)],
+)
+def test_a_row_has_every_key_that_the_command_prints(ours: Any, printed: Any) -> None:
+    """One word for one thing, whichever way it is read."""
+    assert set(printed.__annotations__) <= set(ours.model_fields)
+
+
 def test_the_description_is_served(asking: Any) -> None:
     """At an address of its own, relative to where the inspector is mounted."""
     assert asking("/v1/openapi.json", {}).json == json.loads(described())
-    assert len(DESCRIBED["paths"]) == len(ROUTES)
+    assert set(PATHS) < set(DESCRIBED["paths"])

@@ -381,7 +381,7 @@ def inspect(
         str | None,
         typer.Argument(
             metavar="[ID|RECORDING]",
-            help="Begin with this conversation, or look at a recorded file without a database.",
+            help="Begin with this conversation, or look at a recorded file, or at this database.",
             autocompletion=complete_conversation,
         ),
     ] = None,
@@ -406,16 +406,23 @@ def inspect(
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy in front ends TLS and passes Host on.")
     ] = False,
+    allow_decisions: Annotated[
+        bool,
+        typer.Option(
+            "--allow-decisions", help="Let the page hide, pin, compact, undo and fork; it writes to the database."
+        ),
+    ] = False,
     db: Db = DEFAULT_DATABASE,
 ) -> None:
     """Look at conversations in a browser.
 
     Shows what the model saw at each call, why a block is hidden or covered, and what each compaction kept. Serves this
-    machine alone, to browsers that have the printed token; the database is only read. Needs the extra inspector.
+    machine alone, to browsers that have the printed token; the database is only read unless decisions are
+    allowed. Needs the extra inspector.
     """
     from timeline.cli import inspecting
 
     options = inspecting.Options(
         host=host, port=port, token=token, certificate=certificate, key=key, behind_proxy=behind_proxy
     )
-    run(inspecting.inspect(named, db, options, browser=not no_open))
+    run(inspecting.inspect(named, db, options, browser=not no_open, decisions=allow_decisions))

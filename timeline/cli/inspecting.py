@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from timeline import open_store
-from timeline.cli.database import reading
+from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import note
+from timeline.databases import is_database
 from timeline.errors import InvalidArgument
 from timeline.importers import read_recording
 from timeline.portable import LogCopy, import_copy, read_copies
@@ -34,7 +35,7 @@ class Options(NamedTuple):
     behind_proxy: bool
 
 
-async def inspect(named: str | None, db: str, options: Options, *, browser: bool) -> None:
+async def inspect(named: str | None, db: str, options: Options, *, browser: bool, decisions: bool) -> None:
     """Serve the inspector until the process is stopped, and open a browser on it.
 
     Raises:
@@ -45,10 +46,11 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
         MissingExtra: the extra is not installed.
     """
     from timeline.inspector import serving  # noqa: PLC0415 - it needs the extra
+    from timeline.inspector.asked import DECISIONS  # noqa: PLC0415 - with it
 
     place = serving.Place(**options._asdict())
-    async with _opened(named, db) as (store, shown):
-        page = f"#/conversations/{quote(shown, safe='')}" if shown else ""
+    async with _opened(named, db, decisions=decisions) as (store, shown):
+        page = f"#/c/{quote(shown, safe='')}" if shown else ""
 
         def started(address: str, once: str) -> None:
             note(f"the inspector is at {address}{page}")
@@ -57,7 +59,7 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
                 webbrowser.open(once + page)
 
         try:
-            await serving.serve(store, place, started)
+            await serving.serve(store, place, started, allow=DECISIONS if decisions else ())
         except InvalidArgument as unsafe:
             raise UsageProblem(f"{unsafe.problem}.") from unsafe
         except OSError as error:
@@ -67,13 +69,15 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
 
 
 @asynccontextmanager
-async def _opened(named: str | None, db: str) -> AsyncIterator[tuple[EventStore, str]]:
+async def _opened(named: str | None, db: str, *, decisions: bool) -> AsyncIterator[tuple[EventStore, str]]:
     """Open what is to be looked at: a recording in memory, or the database; with the conversation to begin with."""
+    if named is not None and is_database(Path(named)):
+        db, named = named, None
     if named is not None and (file := Path(named)).exists():
         async with open_store("memory://") as store:
             yield store, await _imported(store, file)
         return
-    async with reading(db) as store:
+    async with (changing if decisions else reading)(db) as store:
         if named is not None:
             await store.info(named)
         yield store, named or ""

@@ -327,9 +327,11 @@ class Fold:
                 self._shown = None
 
     def _rebuild(self, items: Sequence[Item]) -> None:
-        self._items, self._index, self._paths, self._is_mixed, self._shown = [], {}, {}, False, None
-        for item in items:
-            self._put(item)
+        self._items = list(items)
+        self._index = {item.version: place for place, item in enumerate(self._items)}
+        self._paths = {item.block.path: item.version for item in self._items}
+        self._is_mixed = self.recount is not None and any(map(self._is_foreign, self._items))
+        self._shown = None
 
     def _hide(self, version: int, payload: BlocksHidden) -> None:
         replacements = {replacement.version: replacement for replacement in payload.blocks}

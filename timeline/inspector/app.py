@@ -16,6 +16,8 @@ from pydantic import ValidationError
 
 from timeline.errors import InvalidArgument, TimelineError, needs
 from timeline.frozen import compact_json
+from timeline.inspector.asked import AskedDecision
+from timeline.inspector.decisions import decide
 from timeline.inspector.openapi import openapi
 from timeline.inspector.pages import POLICY, page_files
 from timeline.inspector.problems import Refused, invalid, problem_of
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from timeline.frozen import Frozen
+    from timeline.inspector.asked import Decision
     from timeline.inspector.routes import Route
     from timeline.lab.prices import PriceTable
     from timeline.ports import EventStore
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 Auth: TypeAlias = "Callable[[Request], bool | Response | Awaitable[bool | Response]]"
 """Decides who may ask: True lets a request in, a response is sent instead, such as a redirect to a login."""
 
+DECIDING: Final = "x-timeline-decision"
+"""The header that a decision needs: a page of another origin cannot send it without asking first."""
 DEADLINE: Final = 30.0
 """Seconds that an answer may take."""
 _SAFE: Final = {
@@ -63,18 +68,20 @@ def inspector(
     store: EventStore,
     *,
     auth: Auth | None = None,
+    allow: Collection[Decision] = (),
     hosts: Collection[str] = (),
     prices: PriceTable | None = None,
     deadline: float = DEADLINE,
 ) -> ASGIApp:
     """Return the inspector of a store: a page, and the JSON API below ``v1`` that it reads.
 
-    Mount it anywhere; its addresses are relative to that place. It only reads, so open the store with
-    ``readonly=True`` where nothing else needs it.
+    Mount it anywhere; its addresses are relative to that place. Unless decisions are allowed it only reads, so open
+    the store with ``readonly=True`` where nothing else needs it.
 
     Args:
         store: the store; it belongs to the event loop that the application runs in.
         auth: decides who may ask. Without it only a server on loopback answers, under a loopback name.
+        allow: decisions that its readers may take: hide, reveal, pin, unpin, compact, undo, fork.
         hosts: Host headers that the server is asked under, such as ``["agents.example:8000"]``; with ``auth`` any,
             unless given.
         prices: what tokens cost; the packaged table unless given.
@@ -92,7 +99,7 @@ def inspector(
         app.mount("/timeline", inspector(store))
         ```
     """
-    served = _Inspector(Reader(store, prices), auth, frozenset(host.lower() for host in hosts), deadline)
+    served = _Inspector(Reader(store, prices, allow), auth, frozenset(host.lower() for host in hosts), deadline)
     return BoundedBodies(served, deadline)
 
 
@@ -163,9 +170,9 @@ class _Inspector:
         return None
 
     async def _found(self, request: Request) -> ASGIApp:
-        if request.method not in {"GET", "HEAD"}:
-            raise Refused(405, "method-not-allowed", "This address is only read: use GET.")
         path = _path_below(request.scope)
+        if request.method not in {"GET", "HEAD"}:
+            return await self._decided(request, [unquote(segment) for segment in (path or "").split("/")])
         if path is None:  # without a slash behind the place of mounting, relative addresses would miss it
             last = quote(request.scope["path"].rstrip("/").rpartition("/")[2])
             return RedirectResponse(f"./{last}/", status_code=307)
@@ -179,23 +186,54 @@ class _Inspector:
             if live is not None:
                 return live
         segments = [unquote(segment) for segment in path.split("/")]
+        if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] in {"events", "status"}:
+            return self._live_of(segments[2], segments[3])
         for route in ROUTES:
             if (given := route.match(segments)) is not None:
                 return await self._read(request, route, given)
         raise Refused(404, "no-such-address", "There is nothing at this address; v1/openapi.json lists what there is.")
 
+    async def _decided(self, request: Request, segments: list[str]) -> Response:
+        """Take a decision, if one is asked for where that is allowed, by a page of ours or by a script."""
+        here = len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] == "decisions"
+        if request.method != "POST" or not here:
+            raise Refused(405, "method-not-allowed", "This address is only read: use GET.")
+        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin" or DECIDING not in request.headers:
+            cure = f"Only the server's own page decides, and scripts that send the header {DECIDING}"
+            raise Refused(403, "foreign-request", f"{cure}.")
+        asked = AskedDecision.model_validate_json(await request.body())
+        if asked.decision not in self._reader.allow:
+            cure = "Start it with `timeline inspect --allow-decisions`, or inspector(store, allow=…)"
+            raise Refused(403, "decision-not-allowed", f"This inspector takes no decision {asked.decision!r}. {cure}.")
+        decided = await self._in_time(decide(self._reader, segments[2], asked))
+        return _json(request, decided.model_dump_json().encode())
+
+    async def _in_time(self, reading: Awaitable[Frozen]) -> Frozen:
+        """Return an answer that comes within the deadline.
+
+        Raises:
+            Refused: it does not; what it was doing is cancelled.
+        """
+        with anyio.move_on_after(self._deadline):
+            return await reading
+        cure = "Ask for less: fewer rows, one conversation, a shorter time"
+        said = f"The answer took longer than {self._deadline:g} seconds and was given up. {cure}."
+        raise Refused(408, "deadline", said)
+
+    def _live_of(self, conversation: str, what: str) -> ASGIApp:
+        """Return what streams the events of a conversation, or answers how its context is now."""
+
+        async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+            if what == "events":
+                await self._live.events(conversation, scope, receive, send)
+            else:
+                await self._live.status(conversation, send)
+
+        return respond
+
     async def _read(self, request: Request, route: Route, given: dict[str, str]) -> Response:
         asked = route.asks.model_validate({**_query(request, given), **given})
-        answer: Frozen | None = None
-        with anyio.move_on_after(self._deadline):
-            answer = await route.read(self._reader, asked)
-        if answer is None:
-            raise Refused(
-                408,
-                "deadline",
-                f"The answer took longer than {self._deadline:g} seconds and was given up. Ask for less: fewer rows, "
-                "one conversation, a shorter time.",
-            )
+        answer = await self._in_time(route.read(self._reader, asked))
         lasting = route.lasts(asked, answer)
         return _json(request, answer.model_dump_json().encode(), _FOREVER if lasting else _REVALIDATE)
 

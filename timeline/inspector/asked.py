@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
@@ -148,3 +148,33 @@ class AskedDigests(Frozen):
     since: Annotated[str, Field(max_length=40)] | None = None
     until: Annotated[str, Field(max_length=40)] | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+Decision: TypeAlias = Literal["hide", "reveal", "pin", "unpin", "compact", "undo", "fork"]
+DECISIONS: Final[frozenset[Decision]] = frozenset(get_args(Decision))
+
+
+class AskedDecision(Frozen):
+    """A decision about a conversation, as the body of a POST.
+
+    Attributes:
+        decision: what to do.
+        block: path or address of the block to hide, reveal, pin or unpin.
+        mode: of a hide: ``replace`` shows a short line instead, or ``text``; ``omit`` shows nothing.
+        text: see ``mode``.
+        version: of an undo: the compaction's; the newest in force unless given. ``cascade`` takes later ones along.
+        instructions: of a compaction: what its summary is to dwell on.
+        at: of a fork: the last version that both share; or ``call``, before which it begins.
+        new_id: of a fork: its id.
+    """
+
+    decision: Decision
+    block: Name | None = None
+    mode: Literal["replace", "omit"] = "replace"
+    text: Annotated[str, Field(max_length=10_000)] | None = None
+    version: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    cascade: bool = False
+    instructions: Annotated[str, Field(max_length=10_000)] = ""
+    at: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    call: Number | None = None
+    new_id: Name | None = None

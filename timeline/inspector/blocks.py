@@ -12,6 +12,7 @@ from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, M
 from timeline.events.addresses import Address
 from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.window import tombstone
+from timeline.inspector.compactions import MOST_LISTED
 from timeline.inspector.decided import FoldedStates
 from timeline.inspector.shapes import BlockText, LogRow, LogRows
 from timeline.log.blocks_by_name import find_readable
@@ -118,7 +119,7 @@ def _row(event: Event, states: DecidedStates | FoldedStates, reasons: Mapping[in
         tokens=tokens,
         shown_tokens=states.shown(event.version, block, tokens or 0),
         duration=duration,
-        unsaid=payload.unsaid if isinstance(payload, CompactionCompleted) else (),
+        unsaid=payload.unsaid[-MOST_LISTED:] if isinstance(payload, CompactionCompleted) else (),
         text=text[:MOST_TEXT],
         left_out=max(0, len(text) - MOST_TEXT),
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_PIECE: Final = 4_000
 """Characters of a message in a context; the body has all of it."""
+MOST_PIECES: Final = 2_000
+"""Blocks and messages of a context."""
 _SAME: Final = "same"
 _MESSAGES: Final = frozenset({"messages", "input", "contents"})
 """The keys of a body's messages, by wire."""
@@ -101,13 +103,16 @@ async def show_context(reader: Reader, asked: AskedContext) -> CallContext:
     call = await reader.call(asked.id, asked.n)
     wire = wire or call.wire or "anthropic"
     body = call.request if wire == call.wire and call.request is not None else context.to_wire(wire)
+    explanation, pieces = context.explanation.dump(), tuple(_pieces(body))
+    sizes = {"blocks": len(explanation["blocks"]), "pieces": len(pieces)}
     return CallContext(
         conversation=asked.id,
         n=asked.n,
         wire=wire,
         fingerprint=context.fingerprint,
-        explanation=context.explanation.dump(),
-        request=tuple(_pieces(body)),
+        explanation={**explanation, "blocks": explanation["blocks"][-MOST_PIECES:]},
+        request=pieces[-MOST_PIECES:],
+        left_out={name: size - MOST_PIECES for name, size in sizes.items() if size > MOST_PIECES},
     )
 
 

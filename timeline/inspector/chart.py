@@ -20,14 +20,14 @@ async def show_chart(reader: Reader, asked: AskedChart) -> Chart:
     Raises:
         ConversationNotFound: there is no such conversation.
     """
-    course = await reader.courses.of(await reader.store.info(asked.id))
-    first = bisect_right(course.points, asked.after, key=lambda point: point.n)
-    page = course.points[first : first + asked.limit]
-    more = first + len(page) < len(course.points)
+    plot = await reader.plots.of(await reader.store.info(asked.id))
+    first = bisect_right(plot.points, asked.after, key=lambda point: point.n)
+    page = plot.points[first : first + asked.limit]
+    more = first + len(page) < len(plot.points)
     return Chart(
         conversation=asked.id,
         points=tuple(page),
-        marks=tuple(course.marks[-MOST_MARKS:]),
-        marks_left_out=max(0, len(course.marks) - MOST_MARKS),
+        marks=tuple(plot.marks[-MOST_MARKS:]),
+        marks_left_out=max(0, len(plot.marks) - MOST_MARKS),
         next=page[-1].n if more and page else None,
     )

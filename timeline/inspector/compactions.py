@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import instant_text
 from timeline.errors import BlockNotFound
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from timeline.inspector.reader import Reader
 
 _TYPES = ("compaction.completed", "compaction.reverted")
+
+
+MOST_LISTED: Final = 100
+"""Versions of a list in a row."""
 
 
 async def list_compactions(reader: Reader, asked: AskedConversation) -> Compactions:
@@ -137,6 +141,18 @@ async def compaction_rows(reader: Reader, conversation: str) -> list[CompactionR
     ]
 
 
+async def newest_compaction(reader: Reader, conversation: str, version: int) -> CompactionRow | None:
+    """Return the compaction of a version, which is the newest one in force.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    for event in await reader.store.read_versions(conversation, [version]):
+        if isinstance(event.payload, CompactionCompleted):
+            return _row(reader, event, event.payload, await _turns(reader, conversation, [event.payload]))
+    return None
+
+
 async def _turns(reader: Reader, conversation: str, made: list[CompactionCompleted]) -> dict[int, str]:
     """Return the turns of the first and the last covered version of each compaction, as far as these are there."""
     ends = {
@@ -173,7 +189,7 @@ def _row(reader: Reader, event: Event, made: CompactionCompleted, turns: dict[in
         last_turn=turns.get(ranges[-1][1]) if ranges else None,
         covered_blocks=made.covered_blocks,
         covered_tokens=made.covered_tokens,
-        carried=made.carried,
+        carried=made.carried[-MOST_LISTED:],
         target_missed=made.target_missed,
         summary_tokens=made.tokens,
         summarizer=by.summarizer,
@@ -183,7 +199,12 @@ def _row(reader: Reader, event: Event, made: CompactionCompleted, turns: dict[in
         usage=by.usage,
         cost=cost_of(by.model or "", by.usage, reader.prices),
         duration=made.duration,
-        unsaid=made.unsaid,
+        unsaid=made.unsaid[-MOST_LISTED:],
+        left_out={
+            name: len(versions) - MOST_LISTED
+            for name, versions in (("carried", made.carried), ("unsaid", made.unsaid))
+            if len(versions) > MOST_LISTED
+        },
         reverted_by=None,
         superseded_by=None,
     )

@@ -8,17 +8,16 @@ from timeline.answers.calls import call_row
 from timeline.audit.calls import decisions_before, recorded_calls
 from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text
-from timeline.errors import InvalidFilter
-from timeline.inspector.compactions import compaction_rows
+from timeline.errors import InvalidFilter, StoreCorrupt
+from timeline.inspector.compactions import newest_compaction
 from timeline.inspector.shapes import Conversation, ConversationRow, Conversations, PolicyRow, Remark
-from timeline.inspector.tally import cost_of
+from timeline.inspector.tally import Tally, cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from timeline.inspector.asked import AskedConversation, AskedConversations
     from timeline.inspector.reader import Reader
-    from timeline.inspector.tally import Tally
     from timeline.ports import ConversationInfo
 
 _FULL: Final = 0.95
@@ -38,11 +37,19 @@ async def list_conversations(reader: Reader, asked: AskedConversations) -> Conve
     found.sort(key=_place, reverse=True)
     behind = [info for info in found if _place(info) < _parsed(asked.after)] if asked.after else found
     page = behind[: asked.limit]
-    rows = [conversation_row(info, await reader.tallies.of(info)) for info in page]
+    rows = [await _row(reader, info) for info in page]
     more = len(behind) > len(page)
     return Conversations(
         conversations=tuple(rows), total=len(found), next=_BETWEEN.join(_place(page[-1])) if more else None
     )
+
+
+async def _row(reader: Reader, info: ConversationInfo) -> ConversationRow:
+    """Return the row of a conversation; one whose log is damaged does not keep the others from being listed."""
+    try:
+        return conversation_row(info, await reader.tallies.of(info))
+    except StoreCorrupt as damage:
+        return conversation_row(info, Tally()).model_copy(update={"problem": str(damage), "cost": None})
 
 
 def _place(info: ConversationInfo) -> tuple[str, str]:
@@ -85,8 +92,8 @@ def conversation_row(info: ConversationInfo, tally: Tally) -> ConversationRow:
         tokens=tokens,
         limit=limit,
         fill=None if tokens is None or not limit else round(tokens / limit, 4),
-        compactions=len(tally.compactions),
-        last_compaction_at=instant_text(max(tally.compactions.values())) if tally.compactions else None,
+        compactions=info.compactions,
+        last_compaction_at=None if info.last_compaction_at is None else instant_text(info.last_compaction_at),
         cost=None if tally.unpriced else round(tally.cost, 6),
     )
 
@@ -104,7 +111,7 @@ async def show_conversation(reader: Reader, asked: AskedConversation) -> Convers
     policy = await recorded_policy(store, tally.policy)
     calls = await recorded_calls(store, asked.id) if tally.newest_call is not None else []
     decided = await decisions_before(store, asked.id, calls[-2:]) if calls else []
-    compactions = await compaction_rows(reader, asked.id)
+    newest = await newest_compaction(reader, asked.id, tally.standing[-1]) if tally.standing else None
     return Conversation(
         conversation=row,
         policy=None if policy is None else policy.model_dump(mode="json"),
@@ -112,7 +119,7 @@ async def show_conversation(reader: Reader, asked: AskedConversation) -> Convers
         warnings=tuple(_warnings(info, row, tally)),
         newest_call=call_row(calls[-1], len(decided[-1])) if calls else None,
         newest_call_cost=cost_of(calls[-1].called.model, calls[-1].called.usage, reader.prices) if calls else None,
-        newest_compaction=compactions[-1] if compactions else None,
+        newest_compaction=newest,
     )
 
 

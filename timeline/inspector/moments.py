@@ -15,23 +15,26 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import anyio
 
 from timeline.blocks import CONTINUES_KEY, IN_TAIL, ToolCall
+from timeline.digest import Digest
 from timeline.errors import HistoryUnavailable
-from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted
+from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, SummaryParts
 from timeline.fold.fold import Fold
+from timeline.inspector.figures import Figures, Growing
 from timeline.log.history import base_fold, check_version, reverted_versions
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Collection
 
     from timeline.blocks import Block
-    from timeline.events import Payload
-    from timeline.fold.state import FoldState
+    from timeline.events import Payload, Replacement
     from timeline.fold.turns import Turns
     from timeline.fold.window import Item
     from timeline.ports import EventStore
 
 EVERY: Final = 500
 """Versions between two keyframes."""
+_FAR: Final = 4
+"""Keyframes without which a stored snapshot may be nearer than the newest one that is there."""
 MOST_BYTES: Final = 256 * 1024 * 1024
 """Memory that all keyframes may take, as it is estimated."""
 _ITEM_BYTES: Final = 1_500
@@ -41,12 +44,11 @@ _REFERENCE_BYTES: Final = 8
 
 class _Keyframe(NamedTuple):
     version: int
-    at: datetime | None
     taken_back: frozenset[int]
     items: tuple[Item, ...]
     turns: Turns
     summaries: tuple[CompactionCompleted, ...]
-    state: FoldState
+    figures: Figures
 
 
 @dataclass(slots=True)
@@ -88,46 +90,76 @@ class Moments:
             ConversationNotFound: there is no such conversation.
             HistoryUnavailable: it has no such version, or that was scavenged.
         """
+        film, taken_back = await self._film(conversation, version)
+        async with film.turning:
+            fold = await self._run(conversation, film, version, taken_back)
+        self._forget()
+        return fold
+
+    async def figures(self, conversation: str, version: int) -> Figures:
+        """Return what the window of a version adds up to; where nothing was decided since a keyframe, without a fold.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            HistoryUnavailable: it has no such version, or that was scavenged.
+        """
+        film, taken_back = await self._film(conversation, version)
+        async with film.turning:
+            frame = _nearest(film, version, taken_back)
+            grown = None
+            if frame is not None and version - frame.version <= 2 * self._every:
+                grown = await self._grown(conversation, frame, version)
+            figures = grown or Figures.of(await self._run(conversation, film, version, taken_back))
+        self._forget()
+        return figures
+
+    async def _film(self, conversation: str, version: int) -> tuple[_Film, frozenset[int]]:
+        """Return the keyframes of a conversation, and the compactions that were taken back by a version."""
         await check_version(self._store, conversation, version)
         info = await self._store.info(conversation)
         film = self._films.pop(conversation, None)
         if film is None or film.first_version != info.first_version or film.reach > info.version:
             film = _Film(info.first_version)
         self._films[conversation] = film
-        taken_back = frozenset(await reverted_versions(self._store, conversation, version))
-        async with film.turning:
-            fold = await self._nearest(conversation, film, version, taken_back)
-            await self._run(conversation, film, fold, version, taken_back)
-        self._forget()
-        return fold
+        return film, frozenset(await reverted_versions(self._store, conversation, version))
 
-    async def _nearest(self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]) -> Fold:
-        """Return the fold of the newest keyframe that is on the way to a version."""
-        place = bisect_right(film.frames, version, key=lambda frame: frame.version)
-        for frame in reversed(film.frames[:place]):
-            if frame.taken_back == frozenset(v for v in taken_back if v <= frame.version):
-                fold = Fold(conversation, taken_back)
-                turns = frame.turns.copy()
-                fold.resume(frame.version, items=frame.items, turns=turns, summaries=frame.summaries, state=frame.state)
-                fold.at = frame.at
-                return fold
-        return await base_fold(self._store, conversation, until=version, without=taken_back)
+    async def _grown(self, conversation: str, frame: _Keyframe, version: int) -> Figures | None:
+        """Return the figures of a version from those of a keyframe; None where something was decided in between."""
+        growing = Growing(frame.figures, frame.turns.copy())
+        last = frame.version
+        async for event in self._store.read(conversation, after=frame.version, until=version):
+            if event.version != last + 1 or not growing.take(event):
+                return None
+            last = event.version
+        return growing.figures() if last == version else None
 
-    async def _run(self, conversation: str, film: _Film, fold: Fold, version: int, taken_back: frozenset[int]) -> None:
-        """Fold up to a version, and set the keyframes that are missing on the way."""
+    async def _run(self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]) -> Fold:
+        """Fold up to a version from the newest keyframe on the way, and set those that are missing."""
+        frame = _nearest(film, version, taken_back)
+        fold = None if frame is None else _resumed(conversation, frame, taken_back)
+        if fold is None or version - fold.version > _FAR * self._every:
+            base = await light_base(self._store, conversation, version, taken_back)
+            if fold is None or base.version > fold.version:
+                frame, fold = None, base
         known = {(frame.version, frame.taken_back) for frame in film.frames}
+        growing: Growing | None = Growing(Figures.of(fold) if frame is None else frame.figures, fold.turns.copy())
         async for event in self._store.read(conversation, after=fold.version, until=version):
             if event.version != fold.version + 1:
                 raise await self._gone(conversation, version)
             fold.apply(event.version, event.at, lightened(event.payload))
+            if growing is not None and not growing.take(event):
+                growing = None
             film.blocks += isinstance(event.payload, BlockAppended) and event.version > film.reach
             film.reach = max(film.reach, event.version)
             if event.version % self._every == 0:
+                figures = Figures.of(fold) if growing is None else growing.figures()
+                growing = Growing(figures, fold.turns.copy())
                 seen = frozenset(v for v in taken_back if v <= event.version)
                 if (event.version, seen) not in known:
-                    insort(film.frames, _keyframe(fold, seen), key=lambda frame: frame.version)
+                    insort(film.frames, _keyframe(fold, seen, figures), key=lambda frame: frame.version)
         if fold.version != version:
             raise await self._gone(conversation, version)
+        return fold
 
     async def _gone(self, conversation: str, version: int) -> HistoryUnavailable:
         info = await self._store.info(conversation)
@@ -143,9 +175,46 @@ class Moments:
                 del film.frames[1::2]
 
 
-def _keyframe(fold: Fold, taken_back: frozenset[int]) -> _Keyframe:
-    window = fold.window
-    return _Keyframe(fold.version, fold.at, taken_back, fold.stored, fold.turns.copy(), window.summaries, window.state)
+def _nearest(film: _Film, version: int, taken_back: frozenset[int]) -> _Keyframe | None:
+    """Return the newest keyframe that is on the way to a version."""
+    place = bisect_right(film.frames, version, key=lambda frame: frame.version)
+    for frame in reversed(film.frames[:place]):
+        if frame.taken_back == frozenset(v for v in taken_back if v <= frame.version):
+            return frame
+    return None
+
+
+def _resumed(conversation: str, frame: _Keyframe, taken_back: frozenset[int]) -> Fold:
+    """Return the fold of a keyframe."""
+    fold, figures = Fold(conversation, taken_back), frame.figures
+    turns = frame.turns.copy()
+    fold.resume(frame.version, items=frame.items, turns=turns, summaries=frame.summaries, state=figures.state)
+    fold.at = figures.at
+    return fold
+
+
+def _keyframe(fold: Fold, taken_back: frozenset[int], figures: Figures) -> _Keyframe:
+    """Return the keyframe of a fold's version."""
+    return _Keyframe(fold.version, taken_back, fold.stored, fold.turns.copy(), fold.window.summaries, figures)
+
+
+async def light_base(store: EventStore, conversation: str, until: int, without: Collection[int] = ()) -> Fold:
+    """Return the fold that the log goes on from up to a version, without texts: empty, or that of a stored snapshot.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    fold = await base_fold(store, conversation, until=until, without=without)
+    light, window = Fold(conversation, without), fold.window
+    light.resume(
+        fold.version,
+        items=[item._replace(block=_light(item.block), replacement=_short(item.replacement)) for item in fold.stored],
+        turns=fold.turns.copy(),
+        summaries=[_without_text(made) for made in window.summaries],
+        state=window.state,
+    )
+    light.at = fold.at
+    return light
 
 
 def lightened(payload: Payload) -> Payload:
@@ -154,11 +223,9 @@ def lightened(payload: Payload) -> Payload:
         case BlockAppended():
             return payload.model_copy(update={"block": _light(payload.block)})
         case CompactionCompleted():
-            light = {"block": _light(payload.block), "parts": type(payload.parts)(), "digest": type(payload.digest)()}
-            return payload.model_copy(update=light)
+            return _without_text(payload)
         case BlocksHidden():
-            blocks = tuple(one.model_copy(update={"text": "", "arguments": None}) for one in payload.blocks)
-            return payload.model_copy(update={"blocks": blocks})
+            return payload.model_copy(update={"blocks": tuple(map(_short, payload.blocks))})
         case _:
             return payload
 
@@ -169,3 +236,12 @@ def _light(block: Block) -> Block:
     if isinstance(block, ToolCall):
         kept["arguments"] = {}
     return block.model_copy(update=kept)
+
+
+def _without_text(made: CompactionCompleted) -> CompactionCompleted:
+    light = {"block": _light(made.block), "parts": SummaryParts(), "digest": Digest()}
+    return made.model_copy(update=light)
+
+
+def _short(shown: Replacement | None) -> Replacement | None:
+    return None if shown is None else shown.model_copy(update={"text": "", "arguments": None})

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.json_schema import models_json_schema
 
+from timeline.inspector.asked import AskedDecision
 from timeline.inspector.routes import ROUTES
-from timeline.inspector.shapes import Problem
+from timeline.inspector.shapes import Decided, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +23,7 @@ _PROBLEMS = {"4XX": "The request cannot be answered as it is; the problem says w
 
 def openapi() -> dict[str, Any]:
     """Return the description in the form of OpenAPI 3.1."""
-    shapes: list[type[BaseModel]] = [*(route.answers for route in ROUTES), Problem]
+    shapes: list[type[BaseModel]] = [*(route.answers for route in ROUTES), AskedDecision, Decided, Problem]
     models: list[tuple[type[BaseModel], Literal["serialization"]]] = [
         (model, "serialization") for model in dict.fromkeys(shapes)
     ]
@@ -35,9 +36,45 @@ def openapi() -> dict[str, Any]:
             "description": "What models saw in recorded conversations, and why.",
         },
         "servers": [{"url": "./", "description": "Paths are relative to where the application is mounted."}],
-        "paths": {f"/{route.path}": {"get": _operation(route)} for route in ROUTES},
+        "paths": {f"/{route.path}": {"get": _operation(route)} for route in ROUTES} | _live() | _decisions(),
         "components": {"schemas": found["$defs"]},
     }
+
+
+def _live() -> dict[str, Any]:
+    """Describe what `timeline.inspector.stream` answers: its events have names and payloads of their own."""
+    id_ = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    behind = {"name": "after", "in": "query", "required": False, "schema": {"type": "string"}}
+    stream = {"200": {"description": "Server-sent events.", "content": {"text/event-stream": {}}}}
+    now = {"200": {"description": "The answer.", "content": {"application/json": {}}}}
+    words = "Stream what happens to a conversation's context, behind Last-Event-ID or ``after``."
+    return {
+        "/v1/conversations/{id}/events": {
+            "get": {"operationId": "events", "summary": words, "parameters": [id_, behind], "responses": stream}
+        },
+        "/v1/conversations/{id}/status": {
+            "get": {
+                "operationId": "status",
+                "summary": "Answer how a conversation's context is now.",
+                "parameters": [id_],
+                "responses": now,
+            }
+        },
+    }
+
+
+def _decisions() -> dict[str, Any]:
+    """Describe how a decision is taken, where that is allowed."""
+    id_ = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    header = {"name": "X-Timeline-Decision", "in": "header", "required": True, "schema": {"type": "string"}}
+    operation = {
+        "operationId": "decide",
+        "summary": "Take a decision about a conversation, and return what it changed.",
+        "parameters": [id_, header],
+        "requestBody": {"required": True, **_content("The decision.", "application/json", "AskedDecision")},
+        "responses": _responses("Decided"),
+    }
+    return {"/v1/conversations/{id}/decisions": {"post": operation}}
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -46,10 +83,14 @@ def _operation(route: Route) -> dict[str, Any]:
         "operationId": route.read.__name__,
         "summary": said.partition("\n")[0],
         "parameters": list(_parameters(route)),
-        "responses": {
-            "200": _content("The answer.", "application/json", route.answers.__name__),
-            **{status: _content(words, "application/problem+json", "Problem") for status, words in _PROBLEMS.items()},
-        },
+        "responses": _responses(route.answers.__name__),
+    }
+
+
+def _responses(model: str) -> dict[str, Any]:
+    return {
+        "200": _content("The answer.", "application/json", model),
+        **{status: _content(words, "application/problem+json", "Problem") for status, words in _PROBLEMS.items()},
     }
 
 

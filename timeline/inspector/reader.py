@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from timeline.audit.calls import read_call
-from timeline.inspector.courses import Courses
 from timeline.inspector.decided import Decisions
 from timeline.inspector.moments import Moments
+from timeline.inspector.plots import Plots
 from timeline.inspector.tally import Tallies
 from timeline.lab.prices import read_prices
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from timeline.audit.calls import Call
+    from timeline.inspector.asked import Decision
     from timeline.lab.prices import PriceTable
     from timeline.ports import EventStore
 
@@ -31,20 +34,22 @@ class Reader:
     """A store, its conversations' figures, and their folds at past versions.
 
     Args:
-        store: the store; nothing is written to it.
+        store: the store; nothing is written to it but by decisions.
         prices: what tokens cost; the packaged table unless given.
+        allow: the decisions that may be taken.
 
     Attributes:
         trying: lets one run of a log under another policy go on at a time.
     """
 
-    def __init__(self, store: EventStore, prices: PriceTable | None = None) -> None:
+    def __init__(self, store: EventStore, prices: PriceTable | None = None, allow: Collection[Decision] = ()) -> None:
         self.store = store
+        self.allow = frozenset(allow)
         self.prices = read_prices() if prices is None else prices
         self.tallies = Tallies(store, self.prices)
         self.decisions = Decisions(store)
         self.moments = Moments(store)
-        self.courses = Courses(store, self.prices, self.moments)
+        self.plots = Plots(store, self.prices, self.moments)
         self.trying = anyio.CapacityLimiter(1)
         self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
 

@@ -11,6 +11,7 @@ from timeline.inspector.calls import list_calls, show_body, show_call, show_cont
 from timeline.inspector.chart import show_chart
 from timeline.inspector.compactions import list_compactions, show_compaction
 from timeline.inspector.conversations import list_conversations, show_conversation
+from timeline.inspector.decisions import show_about
 from timeline.inspector.differences import show_difference
 from timeline.inspector.family import show_family
 from timeline.inspector.questions import list_digests, search_blocks
@@ -57,6 +58,7 @@ class Route:
 _ONE: Final = "v1/conversations/{id}"
 
 ROUTES: Final = (
+    Route("v1/about", asked.AskedNothing, shapes.About, show_about),
     Route("v1/conversations", asked.AskedConversations, shapes.Conversations, list_conversations),
     Route(_ONE, asked.AskedConversation, shapes.Conversation, show_conversation),
     Route(f"{_ONE}/blocks", asked.AskedRows, shapes.LogRows, list_rows),

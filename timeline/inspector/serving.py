@@ -17,8 +17,9 @@ with needs("inspector"):
     import uvicorn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
+    from timeline.inspector.asked import Decision
     from timeline.ports import EventStore
 
 _BACKLOG: Final = 128
@@ -65,12 +66,15 @@ class Place:
             )
 
 
-async def serve(store: EventStore, place: Place, on_start: Callable[[str, str], None]) -> None:
+async def serve(
+    store: EventStore, place: Place, on_start: Callable[[str, str], None], *, allow: Collection[Decision] = ()
+) -> None:
     """Serve the inspector of a store until the process is stopped.
 
     Args:
         store: what is looked at.
         place: where, and for whom.
+        allow: decisions that may be taken; the store is then one that can be written to.
         on_start: called once requests are answered, with the address for people, and one that lets in a single browser.
 
     Raises:
@@ -82,7 +86,7 @@ async def serve(store: EventStore, place: Place, on_start: Callable[[str, str], 
         port = listening.getsockname()[1]
         door = TokenDoor(port, place.token, secure=place.secure)
         hosts = loopback_hosts(port) if is_loopback(place.host) and not place.behind_proxy else ()
-        app = inspector(store, auth=door, hosts=hosts)
+        app = inspector(store, auth=door, allow=allow, hosts=hosts)
         scheme = "https" if place.certificate else "http"
         name = f"[{place.host}]" if ":" in place.host else place.host
         base = f"{scheme}://{name}:{port}/"

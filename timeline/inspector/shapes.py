@@ -55,9 +55,10 @@ class ConversationRow(Frozen):
         tokens: what the next request would send, as far as the log says: the newest context, and what came behind it.
         limit: the context limit of that request; None where none is known.
         fill: ``tokens`` as a share of the limit.
-        compactions: completed compactions that are in force.
+        compactions: how many compactions it had, as `timeline ls` counts them: undone ones too.
         last_compaction_at: time of the newest one.
         cost: what its calls and summaries cost, in US dollars; None where a model has no known price.
+        problem: what is damaged, where its log cannot be read; its figures are missing then.
     """
 
     id: str
@@ -78,6 +79,7 @@ class ConversationRow(Frozen):
     compactions: int
     last_compaction_at: str | None
     cost: float | None
+    problem: str | None = None
 
 
 class Conversations(Frozen):
@@ -108,6 +110,8 @@ class CompactionRow(Frozen):
         cut: the first version that stayed behind it, and the turn that the cut split, if it did.
         covers: ranges of versions and superseded summaries; ``first_turn`` and ``last_turn`` are their turns.
         carried: versions inside the ranges that are still sent as they are.
+        unsaid: versions of covered prompts of which something asked is left out, the newest of them; of both lists
+            ``left_out`` says how many more there are.
         summarizer: who wrote the summary; ``fallback_reason`` is why the first choice did not.
         usage: what the summarizer's model reported; ``cost`` is its price in US dollars.
         reverted_by: version of the event that undid it.
@@ -142,6 +146,7 @@ class CompactionRow(Frozen):
     cost: float | None
     duration: float | None
     unsaid: tuple[int, ...]
+    left_out: dict[str, int]
     reverted_by: int | None
     superseded_by: int | None
 
@@ -183,7 +188,8 @@ class LogRow(Frozen):
         failed: whether it is a failed tool result.
         tokens: its own tokens; ``shown_tokens`` what is sent of it.
         duration: seconds that a compaction or a model call took.
-        unsaid: versions of covered prompts of which something asked is left out.
+        unsaid: versions of covered prompts of which something asked is left out, the newest of them; the compaction
+            says how many there are.
         text: the beginning of its text; ``left_out`` is how many characters more it has.
     """
 
@@ -291,7 +297,8 @@ class ContextPiece(Frozen):
 class CallContext(Frozen):
     """The context that a call was made from, with every block's state and rule, as `render --explain --json` has it.
 
-    ``request`` are the pieces of the body in the wire format that was asked for.
+    ``request`` are the pieces of the body in the wire format that was asked for. Of long lists both have the newest:
+    ``left_out`` says how many older ``blocks`` and ``pieces`` there are.
     """
 
     conversation: str
@@ -300,6 +307,7 @@ class CallContext(Frozen):
     fingerprint: str
     explanation: dict[str, Any]
     request: tuple[ContextPiece, ...]
+    left_out: dict[str, int]
 
 
 class Body(Frozen):
@@ -511,3 +519,41 @@ class WhatIf(Frozen):
     max_tokens: int
     simulation: dict[str, Any]
     recorded: dict[str, Any]
+
+
+class About(Frozen):
+    """The library that answers, and the decisions that it takes here; none where it only reads."""
+
+    name: str
+    version: str
+    decisions: tuple[str, ...]
+
+
+class DecidedBlock(Frozen):
+    """A block that a decision changed, as it is afterwards."""
+
+    version: int
+    path: str
+    state: str
+    pinned: bool
+    tokens: int
+    shown_tokens: int
+
+
+class Decided(Frozen):
+    """What a decision did.
+
+    Attributes:
+        conversation: its id; of a fork, that of the fork.
+        version: the conversation's version afterwards.
+        decision: what was asked.
+        blocks: the blocks that changed, at most 500; ``blocks_left_out`` is how many more did.
+        reverted: versions of the compactions that were undone.
+    """
+
+    conversation: str
+    version: int
+    decision: str
+    blocks: tuple[DecidedBlock, ...]
+    blocks_left_out: int
+    reverted: tuple[int, ...]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text
 from timeline.events.addresses import Address
-from timeline.inspector.roles import by_role
 from timeline.inspector.shapes import Counted, State
 from timeline.log.history import check_version
 from timeline.planning.account import FixedPart, limits_of_policy
 
 if TYPE_CHECKING:
-    from timeline.fold.window import Window
     from timeline.inspector.asked import AskedState
     from timeline.inspector.reader import Reader
 
@@ -31,39 +28,31 @@ async def show_state(reader: Reader, asked: AskedState) -> State:
     info = await reader.store.info(asked.id)
     version = info.version if asked.at is None else asked.at
     await check_version(reader.store, asked.id, version)
-    fold = await reader.moments.fold(asked.id, version)
-    window = fold.window
-    policy = await recorded_policy(reader.store, window.policy)
+    figures = await reader.moments.figures(asked.id, version)
+    state = figures.state
+    policy = await recorded_policy(reader.store, state.policy)
     limit, trigger, target = (None, None, None) if policy is None else limits_of_policy(policy, FixedPart())
     return State(
         conversation=asked.id,
         version=version,
         newest=info.version,
-        at=instant_text(fold.at or info.created_at),
-        tokens=window.tokens,
-        by_role=by_role(window.items),
-        states=_states(window),
-        window_start=window.window_start,
-        turn_id=window.turn_id,
-        calls=window.calls,
-        compactions=window.rounds,
+        at=instant_text(figures.at or info.created_at),
+        tokens=sum(figures.by_role.values()),
+        by_role={kind: count for kind, count in figures.by_role.items() if count},
+        states={
+            name: Counted(blocks=count, tokens=figures.tokens.get(name, 0))
+            for name, count in figures.blocks.items()
+            if count
+        },
+        window_start=version + 1 if figures.window_start is None else figures.window_start,
+        turn_id=figures.turn_id,
+        calls=state.calls,
+        compactions=state.rounds,
         limit=limit,
         trigger=trigger,
         target=target,
-        context=None if window.rendered is None else window.rendered.version,
-        summary=None if window.summary is None else str(Address(window.summary.version)),
-        open_calls=tuple(str(Address(item.version)) for item in window.open_calls()[:_MOST_OPEN]),
-        held=window.is_held,
+        context=None if state.rendered is None else state.rendered.version,
+        summary=str(Address(figures.summary)) if figures.summary else None,
+        open_calls=tuple(str(Address(call)) for call in figures.open_calls[:_MOST_OPEN]),
+        held=bool(state.hold),
     )
-
-
-def _states(window: Window) -> dict[str, Counted]:
-    blocks: Counter[str] = Counter()
-    tokens: Counter[str] = Counter()
-    for item in window.items:
-        blocks[item.state] += 1
-        tokens[item.state] += item.tokens
-    for made in window.summaries:
-        blocks["covered"] += made.covered_blocks
-        tokens["covered"] += made.covered_tokens
-    return {state: Counted(blocks=count, tokens=tokens[state]) for state, count in blocks.items()}

@@ -22,8 +22,6 @@ from timeline.events import (
 from timeline.events.other_payloads import CompactionFailed
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from timeline.events import Event, PolicyOrigin
     from timeline.lab.prices import PriceTable
     from timeline.ports import ConversationInfo, EventStore
@@ -58,7 +56,7 @@ class Tally:
         sent: what the newest request sent, and its answer; None before the first.
         grown: what was appended behind that request.
         limit: of the newest recorded context.
-        compactions: versions of completed compactions that are in force, each with its time.
+        standing: versions of the compactions in force.
         setback: the newest compaction that failed or was refused since the last one that did not, and its version.
         held: version of an undo behind which no automatic compaction follows.
         failed: the newest call, if it failed, as its version and its error.
@@ -76,7 +74,7 @@ class Tally:
     sent: int | None = None
     grown: int = 0
     limit: int | None = None
-    compactions: dict[int, datetime] = field(default_factory=dict)
+    standing: list[int] = field(default_factory=list)
     setback: tuple[int, str, str] | None = None
     held: int | None = None
     failed: tuple[int, str] | None = None
@@ -88,7 +86,7 @@ class Tally:
         """What the next request would send, as far as the log says."""
         return None if self.sent is None else max(0, self.sent + self.grown)
 
-    def take(self, event: Event, prices: PriceTable) -> None:  # noqa: C901 - one case an event type
+    def take(self, event: Event, prices: PriceTable) -> None:
         """Take up the next event."""
         payload = event.payload
         match payload:
@@ -101,7 +99,7 @@ class Tally:
                 self.sent, self.grown, self.rendered = payload.total or payload.tokens, 0, event.version
                 self.limit = payload.limit or self.limit
             case CompactionCompleted():
-                self.compactions[event.version] = event.at
+                self.standing.append(event.version)
                 self.setback = None
                 self.held = None if payload.reason in {"forced", "refused"} else self.held
                 self.grown += payload.after_tokens - payload.before_tokens
@@ -109,8 +107,7 @@ class Tally:
                     self._pay(payload.written_by.model or "", payload.written_by.usage, prices)
             case CompactionReverted():
                 self.held = event.version
-                for version in payload.versions:
-                    self.compactions.pop(version, None)
+                self.standing = [version for version in self.standing if version not in payload.versions]
             case CompactionFailed():
                 self.setback = (event.version, payload.reason, payload.detail)
             case BlocksHidden():

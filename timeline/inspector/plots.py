@@ -1,4 +1,4 @@
-"""The course of a conversation: how full its context was at each model call, and which decisions changed it.
+"""The calls of a conversation as points: how full its context was at each model call, and which decisions changed it.
 
 The log is read once, and goes on where the last question ended: the tokens by kind are kept up to date with each block
 and counted anew only behind a decision.
@@ -25,11 +25,10 @@ from timeline.events import (
     ModelCalled,
 )
 from timeline.events.other_payloads import ContextOverflowed
-from timeline.inspector.moments import lightened
-from timeline.inspector.roles import by_role, role_of
+from timeline.inspector.kinds import by_role, kind_of
+from timeline.inspector.moments import light_base, lightened
 from timeline.inspector.shapes import ChartPoint, Mark
 from timeline.inspector.tally import cost_of
-from timeline.log.history import base_fold
 from timeline.planning.account import FixedPart, limits_of_policy
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ _CHANGING: Final = (CompactionCompleted, BlocksHidden, BlocksRevealed, BlockReda
 """Events behind which the tokens by kind are counted anew."""
 
 
-class Course:
+class Plot:
     """The calls and decisions of a conversation up to a version.
 
     Attributes:
@@ -64,7 +63,7 @@ class Course:
         self._contexts: dict[int, tuple[ContextRendered, dict[str, int]]] = {}
         self._lines: dict[str, tuple[int, int, int] | None] = {}
 
-    async def take(self, source: Courses, event: Event) -> None:
+    async def take(self, source: Plots, event: Event) -> None:
         """Take up the next event."""
         payload = event.payload
         if isinstance(payload, CompactionReverted):
@@ -90,9 +89,9 @@ class Course:
         ):
             self._roles = Counter(by_role(self.fold.window.items))
         elif (item := self.fold.live(event.version)) is not None:
-            self._roles[role_of(item)] += item.shown_tokens
+            self._roles[kind_of(item)] += item.shown_tokens
 
-    async def _point(self, source: Courses, event: Event, called: ModelCalled) -> ChartPoint:
+    async def _point(self, source: Plots, event: Event, called: ModelCalled) -> ChartPoint:
         self._calls += 1
         rendered, roles = self._contexts.pop(called.answers or 0, (None, dict(self._roles)))
         # A context that no call answered is not asked for again once a later one is.
@@ -117,15 +116,15 @@ class Course:
             error=called.finish_reason == "error" or bool(called.error),
         )
 
-    async def _line(self, source: Courses, hash_: str) -> tuple[int, int, int] | None:
+    async def _line(self, source: Plots, hash_: str) -> tuple[int, int, int] | None:
         if hash_ not in self._lines:
             policy = await recorded_policy(source.store, hash_)
             self._lines[hash_] = None if policy is None else limits_of_policy(policy, FixedPart())
         return self._lines[hash_]
 
 
-class Courses:
-    """The courses of the conversations that were asked for last.
+class Plots:
+    """The plots of the conversations that were asked for last.
 
     Args:
         store: holds the conversations.
@@ -137,24 +136,24 @@ class Courses:
         self.store = store
         self.prices = prices
         self.moments = moments
-        self._kept: OrderedDict[str, Course] = OrderedDict()
+        self._kept: OrderedDict[str, Plot] = OrderedDict()
 
-    async def of(self, info: ConversationInfo) -> Course:
-        """Return the course of a conversation up to its newest event.
+    async def of(self, info: ConversationInfo) -> Plot:
+        """Return the plot of a conversation up to its newest event.
 
         Raises:
             ConversationNotFound: there is no such conversation.
         """
-        course = self._kept.pop(info.id, None)
-        if course is None or course.first_version != info.first_version or course.fold.version > info.version:
+        plot = self._kept.pop(info.id, None)
+        if plot is None or plot.first_version != info.first_version or plot.fold.version > info.version:
             scavenged = (await self.store.scavenged(info.id)).get("model.called", 0)
-            course = Course(info.first_version, await base_fold(self.store, info.id, until=info.version), scavenged)
+            plot = Plot(info.first_version, await light_base(self.store, info.id, info.version), scavenged)
         try:
-            async for event in self.store.read(info.id, after=course.fold.version, until=info.version):
+            async for event in self.store.read(info.id, after=plot.fold.version, until=info.version):
                 with anyio.CancelScope(shield=True):  # an event is taken up whole: the next question goes on behind it
-                    await course.take(self, event)
+                    await plot.take(self, event)
         finally:
-            self._kept[info.id] = course
+            self._kept[info.id] = plot
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
-        return course
+        return plot

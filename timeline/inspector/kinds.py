@@ -17,10 +17,10 @@ def by_role(items: Iterable[Item]) -> dict[str, int]:
     """Return the tokens of items as shown, by kind of block."""
     found: Counter[str] = Counter()
     for item in items:
-        found[role_of(item)] += item.shown_tokens
+        found[kind_of(item)] += item.shown_tokens
     return {kind: tokens for kind, tokens in found.items() if tokens}
 
 
-def role_of(item: Item) -> str:
+def kind_of(item: Item) -> str:
     """Return the kind of a live block, as the account has it; what is hidden is a kind of its own."""
     return "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")

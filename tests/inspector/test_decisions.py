@@ -1,0 +1,118 @@
+"""Decisions from the page: only where they are allowed, and only by a page of ours or a script that means it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.inspector.asking import Answer, ask, segment
+from timeline import Timeline
+from timeline.inspector import inspector
+from timeline.inspector.asked import DECISIONS
+from timeline.store import open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.inspector.sent import Sent
+    from timeline.ports import EventStore
+
+MEANT = {"x-timeline-decision": "1"}
+
+
+async def decide(app: Any, id_: str, headers: dict[str, str] | None = None, **decision: object) -> Answer:
+    """Send a decision."""
+    return await ask(
+        app,
+        f"/v1/conversations/{segment(id_)}/decisions",
+        method="POST",
+        headers=MEANT if headers is None else headers,
+        body=[json.dumps(decision).encode()],
+    )
+
+
+@pytest.fixture
+def deciding(store: EventStore) -> Any:
+    """Give an inspector that takes decisions."""
+    return inspector(store, allow=DECISIONS)
+
+
+async def test_unless_they_are_allowed_none_is_taken(app: Any, store: EventStore, sent: Sent) -> None:
+    """One by one: what is not named is not allowed."""
+    head = await store.head()
+    assert (await decide(app, sent.id, decision="compact")).json["type"] == "decision-not-allowed"
+    some = inspector(store, allow=["pin"])
+    assert (await decide(some, sent.id, decision="undo")).status == 403
+    assert (await ask(some, "/v1/about")).json["decisions"] == ["pin"]
+    assert await store.head() == head
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"sec-fetch-site": "same-origin"},
+        {**MEANT, "sec-fetch-site": "cross-site"},
+        {**MEANT, "sec-fetch-site": "same-site"},
+        {**MEANT, "sec-fetch-site": "none"},
+        {**MEANT, "origin": "http://evil.example"},
+    ],
+)
+async def test_a_page_of_another_origin_decides_nothing(
+    deciding: Any, store: EventStore, sent: Sent, headers: dict[str, str]
+) -> None:
+    """Nor does a form or a link of one."""
+    head = await store.head()
+    answer = await decide(deciding, sent.id, headers, decision="compact")
+    assert (answer.status, answer.json["type"]) == (403, "foreign-request")
+    assert await store.head() == head
+
+
+async def test_each_decision_is_that_of_the_library(deciding: Any, store: EventStore, sent: Sent) -> None:
+    """It is an event of the log, and the answer has the blocks that it changed."""
+    timeline = await Timeline.open(store, sent.id)
+    live = next(item for item in timeline.window.items if item.block.type == "react.tool.result" and not item.carried)
+    address = f"@{live.version}"
+    for decision, state in (("hide", "hidden"), ("reveal", "visible")):
+        answer = (await decide(deciding, sent.id, decision=decision, block=address)).json
+        assert [(b["version"], b["state"]) for b in answer["blocks"]] == [(live.version, state)]
+    assert (await decide(deciding, sent.id, decision="pin", block=address)).json["blocks"][0]["pinned"]
+    assert not (await decide(deciding, sent.id, decision="unpin", block=address)).json["blocks"][0]["pinned"]
+    undone = (await decide(deciding, sent.id, decision="undo")).json
+    assert len(undone["reverted"]) == 1
+    assert (await decide(deciding, sent.id, decision="compact")).status == 200
+    forked = (await decide(deciding, sent.id, decision="fork", call=5, new_id="other")).json
+    assert (forked["conversation"], (await store.info("other")).parent is not None) == ("other", True)
+
+
+async def test_a_decision_that_cannot_be_taken_says_why(deciding: Any, sent: Sent) -> None:
+    """And writes nothing."""
+    answers = [
+        await decide(deciding, sent.id, decision="hide"),
+        await decide(deciding, sent.id, decision="hide", block="@9999"),
+        await decide(deciding, sent.id, decision="erase"),
+        await decide(deciding, sent.id, decision="fork", at=10**9),
+        await decide(deciding, "nobody", decision="compact"),
+        await ask(
+            deciding,
+            f"/v1/conversations/{segment(sent.id)}/decisions",
+            method="POST",
+            headers=MEANT,
+            body=[b"{nothing"],
+        ),
+    ]
+    assert [answer.status for answer in answers] == [400, 404, 400, 404, 404, 400]
+    assert {answer.headers["content-type"] for answer in answers} == {"application/problem+json"}
+
+
+async def test_a_database_that_is_only_read_takes_none(tmp_path: Path) -> None:
+    """The answer names that."""
+    file = tmp_path / "agent.db"
+    async with open_store(file) as store:
+        timeline = await Timeline.open(store, "c")
+        await timeline.append({"type": "user.prompt", "text": "Hello."})
+    async with open_store(file, readonly=True) as store:
+        answer = await decide(inspector(store, allow=DECISIONS), "c", decision="pin", block="@2")
+    assert (answer.status, answer.json["type"]) == (409, "store-read-only")
