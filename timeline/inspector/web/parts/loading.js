@@ -33,7 +33,7 @@ export function useLoaded(path, given = {}, own = path ?? "", pause = 0) {
           if (stop.signal.aborted) return;
           // A server that is away does not make what is seen untrue.
           const before = kept.current;
-          if (error.status === 0 && before.own === own && before.data !== null) return;
+          if (isAway(error) && before.own === own && before.data !== null) return;
           setAnswer({ own, wanted, data: null, error });
         },
       );
@@ -45,6 +45,11 @@ export function useLoaded(path, given = {}, own = path ?? "", pause = 0) {
   }, [wanted, own, again]);
   const mine = path !== null && answer.own === own;
   return { data: mine ? answer.data : null, error: mine && answer.wanted === wanted ? answer.error : null, loading: path !== null && answer.wanted !== wanted };
+}
+
+/** Whether an error says something of the connection, and nothing of what was asked. @param {any} error */
+function isAway(error) {
+  return [0, 401, 403].includes(error?.status);
 }
 
 /** What stands where an answer will be. @param {{ of: string, lines?: number }} props */

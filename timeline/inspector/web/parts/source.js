@@ -21,8 +21,8 @@ export class SourceError extends Error {
   }
 }
 
-/** Whether the server answers. While it does not, what is seen stays, and a line above it says so. */
-export const reachable = signal(true);
+/** How the server is: it answers, nobody does, or it knows this page no more. While it is away what is seen stays. */
+export const server = signal(/** @type {"there" | "away" | "refused"} */ ("there"));
 
 /** Counts the returns of the server, so that what failed meanwhile is asked for again. */
 export const returns = signal(0);
@@ -61,15 +61,15 @@ export class HttpSource {
       this._lost();
       throw new SourceError(0, "unreachable", "The server does not answer.");
     }
+    if (answer.status === 401 || answer.status === 403) server.value = "refused";
+    else if (!this.waiting) server.value = "there";
     if (!answer.ok) throw await refusal(answer);
-    const found = await answer.json();
-    reachable.value = true;
-    return found;
+    return answer.json();
   }
 
   /** Ask again and again until somebody answers. */
   _lost() {
-    reachable.value = false;
+    server.value = "away";
     if (this.waiting) return;
     this.waiting = true;
     let pause = 500;
@@ -82,7 +82,7 @@ export class HttpSource {
         return;
       }
       this.waiting = false;
-      reachable.value = true;
+      server.value = "there";
       returns.value += 1;
     };
     setTimeout(ask, pause);

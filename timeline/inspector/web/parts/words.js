@@ -38,7 +38,10 @@ const TYPES = {
 
 /** @param {string} type */
 export function typeOf(type) {
-  return TYPES[type] ?? { label: type, kind: "event" };
+  const known = TYPES[type];
+  if (known) return known;
+  const words = type.replace(/[._]/g, " ");
+  return { label: words.charAt(0).toUpperCase() + words.slice(1), kind: "event" };
 }
 
 /** The shares of a context from the ground up, as the chart stacks them. The first name of each is its colour's. */

@@ -1,7 +1,7 @@
 // The frame of the page: its head, the open view, what is wrong with the connection, and the keys.
 
 import { html, useEffect, useErrorBoundary, useRef, useState, useValue } from "../parts/page.js";
-import { reachable } from "../parts/source.js";
+import { server } from "../parts/source.js";
 import { address, go, spoken } from "../parts/state.js";
 import { Conversation } from "./conversation.js";
 import { Conversations } from "./conversations.js";
@@ -71,16 +71,16 @@ function Sign() {
 
 /** While the server is away: what is seen stays, and this line says how it is. */
 function Connection() {
-  const there = useValue(reachable);
+  const state = useValue(server);
   const since = useRef(0);
-  if (there) since.current = 0;
+  if (state === "there") since.current = 0;
   else if (!since.current) since.current = Date.now();
+  const at = new Date(since.current).toLocaleTimeString("en-GB");
   return html`<div role="status" class="connection-place">
-    ${!there &&
-    html`<p class="connection">
-      <b>The server does not answer</b> since ${new Date(since.current).toLocaleTimeString("en-GB")}. What is shown was read before then; it is loaded again as soon as the server is back.
-      If it was stopped, run <code>timeline inspect</code> again.
-    </p>`}
+    ${state === "away" &&
+    html`<p class="connection"><b>The server does not answer</b> since ${at}. What is shown was read before then; it is read again as soon as the server is back. If it was stopped, run <code>timeline inspect</code> again.</p>`}
+    ${state === "refused" &&
+    html`<p class="connection"><b>This page has no access any more</b> since ${at}: the server was started again. What is shown was read before then. Open the address that <code>timeline inspect</code> printed.</p>`}
   </div>`;
 }
 

@@ -18,7 +18,7 @@ import { Family } from "./family.js";
 import { SearchHere } from "./search.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
-import { Scrubber } from "./scrubber.js";
+import { Scrubber, stepped } from "./scrubber.js";
 import { WhatIf } from "./what-if.js";
 
 /** @type {Record<string, [string, any]>} */
@@ -68,7 +68,7 @@ function useGrowth(id, known, grown) {
         if (now.version !== known) grown(now.version);
       } catch (problem) {
         // Nobody answered: the line above the page says so. Anything else is an answer that the views show themselves.
-        if (/** @type {any} */ (problem).status) returns.value += 1;
+        if (![0, 401, 403, undefined].includes(/** @type {any} */ (problem).status)) returns.value += 1;
       }
     }, FRESH);
     return () => {
@@ -137,7 +137,7 @@ function Open({ id, found, chart }) {
   const picked = useValue(chosen);
   const at = picked === null ? row.version : Math.min(picked, row.version);
   const { points } = chart;
-  useKeys(row, at, points, chart.marks);
+  useKeys(row, points, chart.marks);
   useCallOfAddress(given.call, points);
   const [, View] = SHOWN[view] ?? SHOWN.log;
   const block = given.block;
@@ -265,13 +265,15 @@ function Find() {
     }} />`;
 }
 
-/** @param {any} row @param {number} at @param {any[]} points @param {any[]} marks */
-function useKeys(row, at, points, marks) {
+/** @param {any} row @param {any[]} points @param {any[]} marks */
+function useKeys(row, points, marks) {
   useEffect(() => {
     const seen = (/** @type {KeyboardEvent} */ event) => {
       const on = /** @type {HTMLElement} */ (event.target);
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-      if (on.closest("input:not([type=range]), textarea, select, dialog")) return;
+      if (on.closest("input:not([type=range]):not([type=checkbox]), textarea, select, dialog")) return;
+      // What the address says, not what was drawn last: keys may come faster than frames.
+      const at = Math.min(chosen.peek() ?? row.version, row.version);
       const tab = VIEWS[Number(event.key) - 1];
       const compactions = marks.filter((mark) => mark.type === "compaction.completed").map((mark) => mark.version);
       if (tab && /^\d$/.test(event.key)) location.hash = linkTo(tab);
@@ -279,14 +281,12 @@ function useKeys(row, at, points, marks) {
       else if (event.key === "c") to(compactions.find((version) => version > at));
       else if (event.key === "C") to(compactions.filter((version) => version < at).pop());
       else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && !on.closest("[role=tablist], input, pre, [role=grid]")) {
-        const step = event.key === "ArrowLeft" ? -1 : 1;
-        const calls = points.map((point) => point.version);
-        to(event.shiftKey ? (step > 0 ? calls.find((version) => version > at) : calls.filter((version) => version < at).pop()) : at + step);
+        to(stepped(event, at, points, row.version));
       } else return;
       event.preventDefault();
     };
     const to = (/** @type {number | undefined} */ version) => version !== undefined && slide({ at: version >= row.version ? null : Math.max(1, version) });
     addEventListener("keydown", seen);
     return () => removeEventListener("keydown", seen);
-  }, [row, at, points, marks]);
+  }, [row, points, marks]);
 }

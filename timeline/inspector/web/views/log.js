@@ -29,8 +29,10 @@ export function Log({ id, row, at, picked, given }) {
   const { heights, box } = list;
   const drawn = list.rows();
   const active = useActive(list, at, given.block);
-  if (active.version !== null && !drawn.includes(active.version - 1) && active.version <= row.version) drawn.push(active.version - 1);
+  // The row with the focus stays, wherever one scrolls; one that is filtered out gives its place to the first that is not.
+  if (!drawn.includes(active.version - 1) && active.version <= row.version && heights.own[active.version - 1] > 0) drawn.push(active.version - 1);
   drawn.sort((one, other) => one - other);
+  const focusable = drawn.includes(active.version - 1) ? active.version : (drawn[0] ?? 0) + 1;
   useLayoutEffect(() => {
     list.measure((version) => rows.row(version), focused);
   });
@@ -48,7 +50,7 @@ export function Log({ id, row, at, picked, given }) {
     </div>
     <div class="log-box" ref=${box} role="grid" aria-label="Log" aria-rowcount=${row.version} aria-colcount="1" onScroll=${(/** @type {any} */ event) => (list.scrolled(event.target.scrollTop), draw())} onKeyDown=${(/** @type {KeyboardEvent} */ event) => active.key(event, rows)}>
       <div class="log-high" role="presentation" style=${{ height: `${physicalHeight(heights.total)}px` }}>
-        ${drawn.map((number) => html`<${Row} key=${number} version=${number + 1} found=${rows.row(number + 1)} at=${at} top=${list.topOf(number)} current=${picked !== null && number + 1 === at} active=${number + 1 === active.version} open=${given.block === `@${number + 1}`} onActive=${active.set} />`)}
+        ${drawn.map((number) => html`<${Row} key=${number} version=${number + 1} found=${rows.row(number + 1)} at=${at} top=${list.topOf(number)} current=${picked !== null && number + 1 === at} active=${number + 1 === focusable} open=${given.block === `@${number + 1}`} onActive=${active.set} />`)}
       </div>
     </div>
   </div>`;
@@ -72,8 +74,13 @@ function useList(count, focused) {
     return () => watch.disconnect();
   }, []);
   const atEnd = useRef(false);
+  const viewed = useRef(view);
+  if (viewed.current !== view) {
+    atEnd.current = heights.total > viewed.current && place.current.logical + viewed.current >= heights.total - 4;
+    viewed.current = view;
+  }
   if (heights.count !== count) {
-    atEnd.current = heights.count > 0 && place.current.logical + view >= heights.total - 4 && heights.total > view;
+    atEnd.current ||= heights.count > 0 && place.current.logical + view >= heights.total - 4 && heights.total > view;
     heights.resize(count);
   }
   const go = (/** @type {number} */ logical) => {
@@ -107,12 +114,13 @@ function useList(count, focused) {
         if (Math.abs(rest.physical - place.current.physical) > 1) go(place.current.logical);
       }, 250);
     },
-    /** Take up the heights of what was drawn; what is seen stays where it is. @param {(version: number) => any} known @param {boolean} only */
+    /** Take up the heights of what was drawn; what is seen stays where it is, and the end of the log stays the end. @param {(version: number) => any} known @param {boolean} only */
     measure(known, only) {
       const here = box.current;
       if (!here) return;
       const anchor = heights.rowAt(place.current.logical + 1);
       const inside = place.current.logical - heights.offset(anchor);
+      const ended = heights.total > view && place.current.logical + view >= heights.total - 4;
       let changed = false;
       for (const element of here.querySelectorAll("[data-version]")) {
         const version = Number(element.getAttribute("data-version"));
@@ -122,7 +130,8 @@ function useList(count, focused) {
         changed = heights.set(version - 1, height) !== 0 || changed;
       }
       if (!changed) return;
-      const logical = Math.min(heights.offset(anchor) + Math.min(inside, Math.max(0, heights.own[anchor] - 1)), Math.max(0, heights.total - view));
+      const end = Math.max(0, heights.total - view);
+      const logical = ended ? end : Math.min(heights.offset(anchor) + Math.min(inside, Math.max(0, heights.own[anchor] - 1)), end);
       const by = logical - place.current.logical;
       place.current = { ...place.current, logical };
       const rest = settle(logical, heights.total, view);

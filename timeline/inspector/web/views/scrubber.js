@@ -3,7 +3,7 @@
 import { clock, percent, short, spaced, whole } from "../pure/format.js";
 import { gathered, lastUpTo, stacked, thinned, ticks } from "../pure/stacking.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../parts/page.js";
-import { slide } from "../parts/state.js";
+import { chosen, slide } from "../parts/state.js";
 import { sharesIn } from "../parts/words.js";
 
 const HEIGHT = 118;
@@ -152,13 +152,24 @@ function Where({ first, last, at, near, to, points }) {
   </div>`;
 }
 
+/**
+ * Where an arrow key leads: one version further, with Shift one call.
+ * @param {KeyboardEvent} event @param {number} at @param {any[]} points @param {number} last
+ */
+export function stepped(event, at, points, last) {
+  const forth = event.key === "ArrowRight";
+  if (!event.shiftKey) return Math.max(1, at + (forth ? 1 : -1));
+  const before = lastUpTo(points, forth ? at : at - 1, (point) => point.version);
+  if (forth) return points[before + 1]?.version ?? last;
+  return points[before]?.version;
+}
+
 /** @param {{ first: number, last: number, at: number, near: any, to: (version: number) => void, points: any[] }} props */
 function Slider({ first, last, at, near, to, points }) {
   const keys = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === " ") dispatchEvent(new Event("tl-play"));
     else if (event.shiftKey && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
-      const calls = points.map((point) => point.version);
-      to(event.key === "ArrowRight" ? (calls.find((version) => version > at) ?? last) : (calls.filter((version) => version < at).pop() ?? first));
+      to(stepped(event, Math.min(chosen.peek() ?? last, last), points, last) ?? first);
     } else return;
     event.preventDefault();
     event.stopPropagation();

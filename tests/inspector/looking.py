@@ -1,0 +1,141 @@
+"""The page in a real browser: a server of its own for a database file, and what a person would see and press."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from axe_playwright_python.sync_playwright import Axe
+
+from timeline import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from pathlib import Path
+    from typing import Any, Literal
+
+    from playwright.sync_api import Browser, Page, Route
+
+    from timeline.ports import EventStore
+
+TOKEN: Final = "a-token-of-the-tests-alone"  # noqa: S105 - of a server on loopback that lives for one test
+_STARTS_IN: Final = 30
+"""Seconds that a server may take on a machine that does other things too."""
+
+
+def apart(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine in a thread: the browser's driver has the loop of this one."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, coroutine).result()
+
+
+def change(file: Path, does: Callable[[EventStore], Awaitable[object]]) -> None:
+    """Open the store of a file, let a function change it, and close it."""
+
+    async def opened() -> None:
+        async with open_store(str(file)) as store:
+            await does(store)
+
+    apart(opened())
+
+
+@dataclass
+class Served:
+    """A running server: its address, and its process."""
+
+    base: str
+    process: subprocess.Popen[str]
+
+    def stop(self) -> None:
+        """End it at once, as a crash would."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def served(file: Path, port: int = 0) -> Iterator[Served]:
+    """Serve the inspector of a database, as `timeline inspect` does."""
+    command = (sys.executable, "-m", "timeline.cli", "inspect", "--db", str(file), "--no-open", "--token", TOKEN)
+    with subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield Served(_address(process), process)
+        finally:
+            process.kill()
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    said = []
+    end = time.monotonic() + _STARTS_IN
+    while time.monotonic() < end and (line := process.stderr.readline()):
+        said.append(line)
+        if "http://" in line:
+            return "http://" + line.partition("http://")[2].partition("?")[0].strip()
+    raise AssertionError("the server did not start:\n" + "".join(said))
+
+
+@dataclass
+class Seen:
+    """A page, what it asked for elsewhere, and the mistakes of its scripts."""
+
+    page: Page
+    base: str
+    outside: list[str] = field(default_factory=list)
+    mistakes: list[str] = field(default_factory=list)
+
+    def go(self, address: str) -> None:
+        """Go to an address of the page: what is behind the ``#``."""
+        self.page.goto(self.base + "#" + address)
+
+    def nodes(self) -> int:
+        """Return how many elements there are."""
+        found: int = self.page.evaluate("document.querySelectorAll('*').length")
+        return found
+
+    def text(self, selector: str) -> str:
+        """Return what is to be read in the first element of a selector, as soon as it is there."""
+        return self.page.locator(selector).first.inner_text()
+
+
+@contextmanager
+def looking(
+    browser: Browser,
+    base: str,
+    *,
+    width: int = 1440,
+    height: int = 900,
+    scheme: Literal["light", "dark"] = "light",
+) -> Iterator[Seen]:
+    """Open the page in a profile of its own; a request to anywhere else is blocked and noted."""
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce")
+    page = context.new_page()
+    seen = Seen(page, base)
+
+    def guard(route: Route) -> None:
+        if route.request.url.startswith((base, "data:")):
+            route.continue_()
+        else:
+            seen.outside.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", guard)
+    page.on("pageerror", lambda error: seen.mistakes.append(str(error)))
+    try:
+        page.goto(f"{base}?token={TOKEN}")
+        yield seen
+    finally:
+        context.close()
+    assert seen.outside == []
+    assert seen.mistakes == []
+
+
+def violations(page: Page) -> list[str]:
+    """Return what the rules of axe-core find, each as its id and the elements."""
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [f"{one['id']}: {[node['target'] for node in one['nodes']][:4]}" for one in found]

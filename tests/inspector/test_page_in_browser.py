@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.inspector.looking import change, looking, served, violations
+from tests.inspector.story import CONSTRAINT, FORGETFUL, HOSTILE, tell_forgetful, tell_hostile
+from timeline import Timeline
+from timeline.blocks import UserPrompt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from tests.inspector.looking import Served
+    from timeline.ports import EventStore
+
+CALL_84 = 424
+"""The version of call 84: the slider stands there in most of what follows."""
+FILE_READ = 323
+"""The version of the result that holds the constraint."""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the conversations to a file, which tests that change it copy."""
+    file = tmp_path_factory.mktemp("told") / "told.db"
+
+    async def tell(store: EventStore) -> None:
+        await tell_forgetful(store)
+        await tell_hostile(store)
+
+    change(file, tell)
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(told: Path) -> Iterator[Served]:
+    """Serve them."""
+    with served(told) as running:
+        yield running
+
+
+@pytest.fixture
+def own(told: Path, tmp_path: Path) -> Path:
+    """Copy them into a file of the test's own."""
+    return shutil.copy(told, tmp_path / "own.db")
+
+
+def test_the_first_screen_answers_at_a_glance(browser: Browser, server: Served) -> None:
+    """How full the context is, what was compacted, what the last call cost, and whether something is wrong."""
+    with looking(browser, server.base) as seen:
+        row = seen.page.locator(".talk", has_text=FORGETFUL)
+        expect(row).to_contain_text("3 compactions")
+        expect(row).to_contain_text("63 %")
+        row.locator("a").first.click()
+        strip = seen.page.locator(".strip")
+        for said in ("63 %", "4.1k of 6.6k tokens", "#3: 6.1k → 2.0k", "Last call 100", "$0.0042", "fine"):
+            expect(strip).to_contain_text(said)
+
+
+def test_the_debugging_story_is_told_with_the_keyboard_alone(browser: Browser, server: Served) -> None:
+    """Open the conversation, go to call 84, see its request, search the constraint, read why it is gone, compare, fork."""
+    with looking(browser, server.base) as seen:
+        page, key = seen.page, seen.page.keyboard
+        page.locator(".talk-title").first.wait_for()
+        for _ in range(12):
+            key.press("Tab")
+            if FORGETFUL in page.evaluate("document.activeElement.textContent"):
+                break
+        key.press("Enter")
+        page.locator(".plot path").first.wait_for()
+        for _ in range(16):
+            key.press("Shift+ArrowLeft")
+        expect(page.locator(".where")).to_contain_text("call 84")
+        key.press("2")
+        expect(page.locator(".proof")).to_contain_text("Byte for byte what was sent.")
+        expect(page.locator(".sent-block", has_text="@313")).to_contain_text("carried")
+        key.press("/")
+        key.type("rename public")
+        found = page.locator(".found-row")
+        expect(found).to_contain_text("Never rename a public function")
+        key.press("Enter")
+        expect(found).to_be_focused()
+        key.press("Enter")
+        because = page.locator(".because")
+        expect(because).to_contain_text("Covered by compaction 2, cut inside turn 9.")
+        expect(because.locator(".lost")).to_contain_text(CONSTRAINT)
+        expect(page.locator(".fork-from code")).to_have_text(f"timeline fork {FORGETFUL} --at {CALL_84}")
+        link = because.get_by_role("link", name="compaction 2")
+        for _ in range(12):
+            key.press("Tab")
+            if link.evaluate("link => link === document.activeElement"):
+                break
+        key.press("Enter")
+        expect(page.locator(".compaction h2")).to_have_text("Compaction 2")
+        beside = page.get_by_role("button", name="Beside the one before it")
+        beside.focus()
+        key.press("Enter")
+        expect(page.locator(".compaction h2")).to_have_text(["Compaction 1", "Compaction 2"])
+        assert "compaction=385" in page.url
+        assert "beside=304" in page.url
+
+
+def test_what_is_dragged_on_the_chart_is_the_version_that_every_view_shows(browser: Browser, server: Served) -> None:
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}")
+        plot = seen.page.locator(".plot")
+        plot.locator("path").first.wait_for()
+        box = plot.bounding_box()
+        assert box is not None
+        middle = box["y"] + 40
+        seen.page.mouse.move(box["x"] + box["width"] - 5, middle)
+        seen.page.mouse.down()
+        for step in range(20):
+            seen.page.mouse.move(box["x"] + box["width"] * (0.95 - step * 0.005), middle)
+        seen.page.mouse.up()
+        where = int(seen.text(".where b").replace(",", ""))
+        assert 420 < where < 440
+        expect(seen.page.locator(".log-row.current")).to_have_attribute("data-version", str(where))
+        expect(seen.page.locator(".strip")).to_contain_text(f"Context at {where}")
+        seen.page.wait_for_url(re.compile(f"at={where}"))
+
+
+def test_an_address_leads_to_what_was_seen(browser: Browser, server: Served) -> None:
+    """View, version, block and query are in the address, so a link shows the same to another reader."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}?at={CALL_84}&block=%40{FILE_READ}&query=rename")
+        expect(seen.page.locator(".panel .content mark").first).to_have_text("rename")
+        expect(seen.page.locator(f'[data-version="{FILE_READ}"]')).to_have_class(re.compile("opened"))
+        seen.page.go_back()
+        seen.page.go_forward()
+        expect(seen.page.locator(".panel .mono").first).to_contain_text(f"@{FILE_READ}")
+
+
+def test_the_request_is_shown_piece_by_piece_and_as_it_was_sent(browser: Browser, server: Served) -> None:
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}/context?call=84&form=request")
+        expect(seen.page.locator(".pieces")).to_contain_text("You are a careful programmer.")
+        seen.page.get_by_role("button", name="JSON", exact=True).click()
+        body = seen.page.locator(".body pre")
+        expect(body).to_contain_text('"max_tokens":4096')
+        assert CONSTRAINT not in body.inner_text()
+
+
+VIEWS = ("", "/context", "/compactions", "/diff", "/family", "/cache", "/what-if", "/live", "/export")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_breaks_a_rule_of_accessibility(
+    browser: Browser, server: Served, scheme: Literal["light", "dark"]
+) -> None:
+    with looking(browser, server.base, scheme=scheme) as seen:
+        seen.page.locator(".talk").first.wait_for()
+        found = {"list": violations(seen.page)}
+        for view in VIEWS:
+            panel = f"&block=%40{FILE_READ}" if view in {"", "/context"} else ""
+            seen.go(f"/c/{FORGETFUL}{view}?at={CALL_84}{panel}")
+            seen.page.locator(".view > *").first.wait_for()
+            expect(seen.page.locator(".loading")).to_have_count(0, timeout=15_000)
+            found[view] = violations(seen.page)
+        seen.go("/search?query=rename")
+        seen.page.locator(".found-row").first.wait_for()
+        found["search"] = violations(seen.page)
+        seen.page.keyboard.press("?")
+        seen.page.locator("dialog").wait_for()
+        found["keys"] = violations(seen.page)
+        assert {view: broken for view, broken in found.items() if broken} == {}
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280, 1920])
+def test_no_view_is_wider_than_the_window(browser: Browser, server: Served, width: int) -> None:
+    with looking(browser, server.base, width=width) as seen:
+        for address in ("/", *(f"/c/{FORGETFUL}{view}?at={CALL_84}" for view in VIEWS), "/search?query=pytest"):
+            seen.go(address)
+            expect(seen.page.locator(".loading")).to_have_count(0, timeout=15_000)
+            wide = seen.page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, address
+            assert seen.nodes() <= 1_500, address
+
+
+def test_html_in_every_field_stays_text(browser: Browser, server: Served) -> None:
+    """Texts, names, titles, ids and Markdown with scripts in them: nothing of it runs, and nothing is asked for."""
+    with looking(browser, server.base) as seen:
+        seen.page.add_init_script("window.stolen = () => { window.wasStolen = true; }")
+        seen.page.reload()
+        seen.page.locator(".talk").first.wait_for()
+        seen.page.locator(".talk-title", has_text="<script>").click()
+        for view in VIEWS:
+            seen.page.locator(f"#tab-{view.removeprefix('/') or 'log'}").click()
+            expect(seen.page.locator(".loading")).to_have_count(0, timeout=15_000)
+            if view == "":
+                rows = seen.page.locator(".log-row.of-block")
+                for place in range(4):
+                    rows.nth(place).click()
+                    expect(seen.page.locator(".panel .content")).to_contain_text("script")
+        seen.page.locator("#find").fill("stolen")
+        seen.page.locator(".found-row").first.wait_for()
+        assert seen.page.evaluate("window.wasStolen") is None
+        assert seen.page.evaluate("document.querySelectorAll('#app img, #app script, #app iframe, #app b tool').length") == 0
+        assert seen.page.evaluate("[...document.links].filter(link => !/^https?:/.test(link.protocol + '//')).length") == 0
+        assert HOSTILE in seen.page.locator(".crumbs").inner_text()
+
+
+def test_a_server_that_dies_leaves_what_was_seen_and_says_so(browser: Browser, own: Path) -> None:
+    """A server that was started again does not know the page; it says how to get in, and what was seen still stays."""
+    with served(own) as first:
+        port = int(first.base.rstrip("/").rpartition(":")[2])
+        with looking(browser, first.base) as seen:
+            seen.go(f"/c/{FORGETFUL}")
+            seen.page.locator('[data-version="504"] .row-event').wait_for()
+            first.stop()
+            seen.page.locator("#tab-compactions").click()
+            expect(seen.page.locator(".connection")).to_contain_text("The server does not answer")
+            expect(seen.page.locator(".strip")).to_contain_text("Last call 100")
+            expect(seen.page.locator(".view")).to_contain_text("The server does not answer")
+            with served(own, port):
+                expect(seen.page.locator(".connection")).to_contain_text("has no access any more", timeout=20_000)
+                expect(seen.page.locator(".strip")).to_contain_text("Last call 100")
+
+
+def test_what_could_not_be_read_is_read_when_the_server_is_back(browser: Browser, server: Served) -> None:
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}")
+        seen.page.locator('[data-version="504"] .row-event').wait_for()
+        seen.page.context.set_offline(True)
+        seen.page.locator("#tab-compactions").click()
+        expect(seen.page.locator(".connection")).to_contain_text("The server does not answer")
+        seen.page.context.set_offline(False)
+        expect(seen.page.locator(".compaction h2")).to_have_text("Compaction 3", timeout=20_000)
+        expect(seen.page.locator(".connection")).to_have_count(0)
+
+
+def test_a_log_that_grows_and_is_compacted_is_followed_without_a_jump(browser: Browser, own: Path) -> None:
+    with served(own) as running, looking(browser, running.base) as seen:
+        seen.go(f"/c/{FORGETFUL}?at={CALL_84}")
+        row = seen.page.locator(f'[data-version="{CALL_84}"] .row-event')
+        row.wait_for()
+        before = row.bounding_box()
+
+        async def grow(store: EventStore) -> None:
+            timeline = await Timeline.open(store, FORGETFUL)
+            await timeline.append(*[UserPrompt(text=f"One more thing, number {number}.") for number in range(20)])
+            await timeline.compact()
+
+        change(own, grow)
+        expect(seen.page.locator(".where")).not_to_contain_text("of 504", timeout=20_000)
+        expect(seen.page.locator("#tab-compactions .count")).to_have_text("4")
+        assert row.bounding_box() == before
+        seen.page.get_by_role("button", name="Newest").click()
+        expect(seen.page.locator(".log")).to_contain_text("Summary of the earlier conversation")
+
+
+def test_a_conversation_that_is_erased_while_it_is_looked_at_is_said_to_be(browser: Browser, own: Path) -> None:
+    with served(own) as running, looking(browser, running.base) as seen:
+        seen.go(f"/c/{FORGETFUL}")
+        seen.page.locator('[data-version="504"] .row-event').wait_for()
+
+        async def erase(store: EventStore) -> None:
+            await store.erase(FORGETFUL, reason="asked for")
+
+        change(own, erase)
+        expect(seen.page.locator(".failed")).to_contain_text("This conversation was erased", timeout=20_000)
+
+
+def test_a_page_whose_token_is_not_known_says_how_to_get_in(browser: Browser, server: Served) -> None:
+    with looking(browser, server.base) as seen:
+        seen.page.context.clear_cookies()
+        seen.go(f"/c/{FORGETFUL}")
+        expect(seen.page.locator(".failed")).to_contain_text("Open the address that timeline inspect prints")
