@@ -32,7 +32,8 @@ for (const event of JSON.parse(readFileSync("events.json", "utf8"))) {
   state = after(state, event);
   const { phase, tokensBefore, tokensAfter, percentSaved, error, overflow, usage, entries } = state;
   const compacting = isCompacting(state, Date.parse(event.at));
-  states.push({ phase, compacting, tokensBefore, tokensAfter, percentSaved, error, overflow, usage, n: entries.length });
+  const tokens = { tokensBefore, tokensAfter, percentSaved };
+  states.push({ phase, compacting, ...tokens, error, overflow, usage, n: entries.length });
 }
 process.stdout.write(JSON.stringify(states));
 """

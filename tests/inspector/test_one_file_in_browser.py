@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 import pytest
@@ -11,8 +12,9 @@ from playwright.sync_api import expect
 
 from tests.inspector.exporting import ID, SECRET, TRAP, apart, write
 from tests.scenes import small_policy
-from timeline import Timeline, open_store
+from timeline import Timeline, open_store, sync
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
+from timeline.inspector.notebook import show
 from timeline.inspector.onefile.collecting import Wish
 from timeline.inspector.onefile.page import one_file
 
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from timeline.blocks import Block
-    from timeline.inspector.onefile.collecting import Carried
+from timeline.inspector.onefile.collecting import Carried
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -152,3 +156,35 @@ def test_five_thousand_blocks_can_be_used_within_two_seconds(tmp_path: Path, bro
     assert page.evaluate("document.querySelectorAll('*').length") < 1_500
     page.close()
     assert took < 4_000, "two seconds on a machine of its own"
+
+
+def test_a_notebook_shows_it_in_a_frame_without_a_server(tmp_path: Path, browser: Browser) -> None:
+    """The newest rows; its links stay in the frame, and its scripts reach nothing around it."""
+
+    def shown() -> str:
+        with sync.open_store("memory://") as store:
+            timeline = sync.Timeline.open(store, ID, policy=small_policy(max_tokens=2_000))
+            for number in range(10):
+                timeline.append(
+                    UserPrompt(text=f"Look at {number}. {TRAP}" + "x " * 700), AssistantCompletion(text="y")
+                )
+                timeline.render()
+            return show(store, ID, newest=12)._repr_html_()
+
+    file = tmp_path / "notebook.html"
+    file.write_text(f"<!doctype html><title>notebook</title>{apart(_called(shown))}", encoding="utf-8")
+    page = browser.new_page()
+    heard: list[str] = []
+    page.on("console", lambda message: heard.append(message.text))
+    page.goto(file.as_uri())
+    frame = page.frame_locator("iframe")
+    expect(frame.get_by_text("Look at 9.").first).to_be_visible()
+    expect(frame.locator(".file-note")).to_contain_text("only the newest 12 are here")
+    frame.get_by_role("tab", name="Compactions").or_(frame.get_by_role("link", name="Compactions")).last.click()
+    expect(frame.get_by_text("Summary, in full").first).to_be_visible()
+    assert (page.title(), heard) == ("notebook", [])
+    page.close()
+
+
+async def _called(function: Callable[[], T]) -> T:
+    return await asyncio.to_thread(function)

@@ -398,6 +398,8 @@ async def test_the_inspector_has_the_stream_of_each_conversation_behind_its_door
         status = await (await site.get(f"{path}/status")).body()
         assert status["usage"] == reader.events[0].data
         assert (await site.get(f"{path}/events", method="POST")).status == 405
+        head = await site.get(f"{path}/events", method="HEAD")
+        assert (head.status, head.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
         for asked in ("events", "status"):
             refused = await site.get(f"{path}/{asked}", host="evil.example")
             assert refused.status == 403

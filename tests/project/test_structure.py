@@ -46,8 +46,8 @@ PICTURE = {
     "integrations": f"{ENGINE} importers agent timeline sync portable re-exports",
     "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",
     "inspector": (
-        f"{ENGINE} audit answers forgetting.credentials timeline portable integrations.http_bounds integrations.loopback "
-        "lab re-exports"
+        f"{ENGINE} audit answers forgetting.credentials timeline sync portable integrations.http_bounds "
+        "integrations.loopback lab re-exports"
     ),
     "cli": (
         f"{ENGINE} retention importers audit answers forgetting timeline portable integrations lab inspector "

@@ -35,10 +35,11 @@ async def export_html(conversation: str | None, db: str, wish: Wish, target: Tar
         version = (await store.info(conversation)).version
         if target.file is None:
             target = replace(target, file=Path(_name(conversation, version)))
-        with sink(target) as write, progress("exporting", version) as advance:
-            text, carried = await one_file(store, conversation, wish, advance)
+        with sink(target) as write:
+            with progress("exporting", version) as advance:
+                text, carried = await one_file(store, conversation, wish, advance)
+            _report(carried)
             write(text)
-    _report(carried)
     if str(target.file) != "-":
         note(f"wrote {target.file}, {len(text.encode()):,} bytes: open it in a browser")
     return Exit.OK

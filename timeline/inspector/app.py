@@ -58,7 +58,6 @@ _SAFE: Final = {
     b"cross-origin-opener-policy": b"same-origin",
 }
 """Headers of every answer; a page has a policy of its own."""
-_CONVERSATIONS: Final = "v1/conversations/"
 _FOREVER: Final = "private, max-age=31536000, immutable"
 _REVALIDATE: Final = "private, no-cache"
 _LOG: Final = logging.getLogger(__name__)
@@ -181,10 +180,6 @@ class _Inspector:
             return _tagged(request, file.body, file.kind, file.tag, kept)
         if path == "v1/openapi.json":
             return _json(request, compact_json(openapi()).encode())
-        if path.startswith(_CONVERSATIONS) and request.method == "GET":
-            live = self._live.at(path.removeprefix(_CONVERSATIONS))
-            if live is not None:
-                return live
         segments = [unquote(segment) for segment in path.split("/")]
         if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] in {"events", "status"}:
             return self._live_of(segments[2], segments[3])

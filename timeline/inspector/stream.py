@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
-from functools import partial
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     Scope: TypeAlias = MutableMapping[str, Any]
     Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
     Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-    Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 __all__ = ["Live"]
 
@@ -94,24 +92,18 @@ class Live:
         """Answer ``{conversation}/events`` and ``{conversation}/status``."""
         if scope["type"] != "http":
             return
-        answer = self.at(_path(scope))
-        if answer is None:
-            await _refuse(send, HTTPStatus.NOT_FOUND, "There are {conversation}/events and {conversation}/status here.")
-        elif scope["method"] != "GET":
-            await _refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "It can only be read, with GET.")
-        else:
-            await answer(scope, receive, send)
-
-    def at(self, path: str) -> Handler | None:
-        """Return what answers a path, its id percent-encoded; None where it is another path."""
-        conversation, _, what = path.rpartition("/")
+        conversation, _, what = _path(scope).rpartition("/")
         if not conversation or "/" in conversation or what not in {"events", "status"}:
-            return None
-        return partial(self.events if what == "events" else self.status, unquote(conversation))
+            await _refuse(send, HTTPStatus.NOT_FOUND, "There are {conversation}/events and {conversation}/status here.")
+        elif scope["method"] not in {"GET", "HEAD"}:
+            await _refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "It can only be read, with GET.")
+        elif what == "events":
+            await self.events(unquote(conversation), scope, receive, send)
+        else:
+            await self.status(unquote(conversation), send)
 
-    async def status(self, conversation: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def status(self, conversation: str, send: Send) -> None:
         """Answer with how a conversation's context is now; its ``version`` is where `events` go on."""
-        del scope, receive
         try:
             now = await present(self._store, conversation)
         except TimelineError as error:
@@ -124,6 +116,10 @@ class Live:
 
         Without either it begins with the next thing that happens.
         """
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.start", "status": HTTPStatus.OK, "headers": _STREAM})
+            await send({"type": "http.response.body", "body": b""})
+            return
         if self._open >= self._most:
             await _refuse(send, HTTPStatus.SERVICE_UNAVAILABLE, f"{self._most} streams are open, which is the limit.")
             return

@@ -23,6 +23,7 @@ CHUNK: Final = 500
 """Rows, texts and parts of contexts in a chunk."""
 MOST_BYTES: Final = 100_000_000
 """A browser takes long to open a larger file."""
+_NONE: Final = "'none'"
 _BOOT: Final = f'import "tl/{ENTRY}";'
 
 
@@ -40,8 +41,12 @@ async def one_file(
     return written(carried), carried
 
 
-def written(carried: Carried) -> str:
+def written(carried: Carried, *, framed: bool = False) -> str:
     """Write the file.
+
+    Args:
+        carried: what it carries.
+        framed: whether it is to be the `srcdoc` of a frame, whose links would lead to the page around it.
 
     Raises:
         InvalidArgument: it would be larger than a browser opens well.
@@ -57,7 +62,7 @@ def written(carried: Carried) -> str:
                 f"makes a file of more than {MOST_BYTES // 1_000_000} MB, which browsers open slowly. Leave contexts "
                 "out (--contexts none), export the chat alone (--mode chat), or look at it with `timeline inspect`",
             )
-    return _page(carried, chunks)
+    return _page(carried, chunks, "about:srcdoc" if framed else None)
 
 
 def _chunks(carried: Carried) -> Iterator[tuple[str, Any]]:
@@ -94,11 +99,11 @@ def _packed(data: Any) -> str:
     return b64encode(gzip.compress(text, 6, mtime=0)).decode()
 
 
-def _page(carried: Carried, chunks: list[str]) -> str:
+def _page(carried: Carried, chunks: list[str], base: str | None) -> str:
     names, style = import_map(), "\n".join((*styles(), _STYLE))
     policy = (
         f"default-src 'none'; script-src {_hashed(names)} {_hashed(_BOOT)} data:; style-src {_hashed(style)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"img-src data:; base-uri {'about:' if base else _NONE}; form-action 'none'"
     )
     left_out = "".join(f"<li>{escape(line)}</li>" for line in [*carried.left_out, *_taken(carried)])
     title = escape(f"{carried.conversation} at version {carried.version}")
@@ -109,6 +114,7 @@ def _page(carried: Carried, chunks: list[str]) -> str:
             "<head>",
             '<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            *([f'<base href="{base}">'] if base else []),
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             '<meta name="referrer" content="no-referrer">',

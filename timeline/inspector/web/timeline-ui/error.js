@@ -28,7 +28,7 @@ export class CompactionError extends LiveElement {
 
   draw() {
     const { problem } = this;
-    const key = problem && keyOf(problem);
+    const key = problem && `${keyOf(problem)} ${this.state.overflow !== null}`;
     if (key === this._drawn) return; // a button that has the focus keeps it
     this._drawn = key;
     this._region.replaceChildren(...(problem ? [this._banner(problem)] : []));
@@ -40,7 +40,7 @@ export class CompactionError extends LiveElement {
       problem.type === "context-overflow"
         ? `The conversation is too long for the model: ${figure(problem.currentTokens)} of ${figure(problem.limit)} tokens.`
         : problem.error;
-    const suggests = problem.suggestNewSession || problem.type === "context-overflow";
+    const suggests = problem.suggestNewSession || this.state.overflow !== null;
     /** @param {string} name */
     const says = (name) => () => this.say(name, problem);
     return make(
