@@ -222,7 +222,7 @@ class _Inspector:
             if what == "events":
                 await self._live.events(conversation, scope, receive, send)
             else:
-                await self._live.status(conversation, scope, receive, send)
+                await self._live.status(conversation, send)
 
         return respond
 
