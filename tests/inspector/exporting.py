@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tests.scenes import small_policy
 from timeline import Timeline, open_store
@@ -25,6 +25,19 @@ SECRET: Final = "ghp_" + "a1B2" * 9
 ID: Final = 'talk <b>1</b> & "more"'
 
 
+def reply(number: int) -> dict[str, Any]:
+    """Return what a model says at a turn, as its provider has it."""
+    return {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5",
+        "content": [{"type": "text", "text": f"Answer {number}."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 900, "output_tokens": 5},
+    }
+
+
 async def converse(store: EventStore, turns: int = 12) -> Timeline:
     """Hold a conversation that is compacted several times, undone once, and hides a block by hand."""
     timeline = await Timeline.open(store, ID, policy=small_policy(max_tokens=2_000), title=TRAP)
@@ -35,16 +48,7 @@ async def converse(store: EventStore, turns: int = 12) -> Timeline:
         await timeline.append(asked, call, output, AssistantCompletion(text=f"Looked at {number}. " + "y " * 80))
         context = await timeline.render(system="You are careful.")
         request = context.request("anthropic", model="claude-opus-5")
-        reply = {
-            "id": f"msg_{number}",
-            "type": "message",
-            "role": "assistant",
-            "model": "claude-opus-5",
-            "content": [{"type": "text", "text": f"Answer {number}."}],
-            "stop_reason": "end_turn",
-            "usage": {"input_tokens": 900, "output_tokens": 5},
-        }
-        await timeline.record(reply, request=request)
+        await timeline.record(reply(number), request=request)
         if number == 7:
             await timeline.hide(output_path := (await timeline.read(f"@{timeline.version - 4}")).path)
             await timeline.reveal(output_path)

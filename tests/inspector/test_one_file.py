@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from tests.inspector.exporting import converse
-from timeline import open_store
+from tests.inspector.exporting import SECRET, converse, reply
+from tests.scenes import small_policy
+from timeline import Timeline, open_store
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import ConversationNotFound, InvalidArgument
 from timeline.inspector.asked import AskedRows, AskedState
 from timeline.inspector.blocks import list_rows
@@ -114,3 +117,33 @@ def test_the_file_has_the_modules_of_the_page_and_no_live_ones() -> None:
         modules
     )
     assert not [module for module in modules if module.startswith("timeline-ui/")]
+
+
+async def test_a_credential_is_taken_out_wherever_its_text_was_cut() -> None:
+    """In the beginning of a row, of a piece of a request, and of a digest, also of texts that are not in the file."""
+    async with open_store("memory://") as store:
+        timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=8_000))
+        call = ToolCall(call_id="call_1", name="bash", arguments={"command": "x" * 185 + f" token={SECRET}"})
+        result = ToolResult(call_id="call_1", text="y" * 185 + f" token={SECRET}")
+        await timeline.append(UserPrompt(text="z" * 180 + f" token={SECRET} done"), call, result)
+        context = await timeline.render(system="s" * 3_950 + f" token={SECRET} and more")
+        await timeline.record(reply(1), request=context.request("anthropic", model="claude-opus-5"))
+        for wish in (Wish(redact=True), Wish(redact=True, mode="chat")):
+            _, carried = await one_file(store, "c", wish)
+            everything = str((carried.rows, carried.texts, carried.answers, carried.contexts, carried.pool))
+            assert "ghp_" not in everything
+        _, carried = await one_file(store, "c", Wish())
+        cut = re.search(rf"s token=({SECRET[:8]}\w*)", str((carried.contexts, carried.pool)))
+        assert cut is not None
+        assert len(cut[1]) < len(SECRET), "no pattern finds what is left of it"
+
+
+async def test_a_call_whose_request_was_not_recorded_is_no_obstacle() -> None:
+    """Its context cannot be shown, and all else can."""
+    async with open_store("memory://") as store:
+        timeline = await Timeline.open(store, "c")
+        await timeline.append(UserPrompt(text="Hello."))
+        await timeline.record(reply(1))
+        _, carried = await one_file(store, "c", Wish(contexts="all"))
+    assert carried.contexts == {}
+    assert len(carried.answers["calls"]["calls"]) == 1

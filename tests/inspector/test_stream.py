@@ -23,6 +23,7 @@ from timeline.store.testing import compaction
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from timeline.blocks import Block
     from timeline.events import NewEvent
@@ -190,6 +191,27 @@ async def _in_two_parts(site: Site, place: int, end: str) -> list[Sent]:
             reader.feed(await rest.chunk())
     await rest.close()
     return reader.events
+
+
+async def test_a_reader_goes_on_where_it_was_when_the_server_comes_back(tmp_path: Path) -> None:
+    """The server died in the middle; what happened meanwhile is sent, and nothing again."""
+    reader = Reader()
+    async with open_store(str(tmp_path / "agent.db")) as store:
+        timeline = await _begun(store, *FULL, policy=small_policy(max_tokens=4_000), summarizer=Scribe())
+        await timeline.render()
+        async with serving(Live(store)) as site:
+            connection = await site.get("/c/events?after=0")
+            await read_until(connection, reader, 3)
+        reader.cut()
+        await timeline.append(*FULL)
+        await timeline.render()
+    async with open_store(str(tmp_path / "agent.db"), readonly=True) as store, serving(Live(store)) as site:
+        end = await _last_id(store)
+        connection = await site.get("/c/events?after=0", last_event_id=reader.last_id)
+        async with asyncio.timeout(10):
+            while reader.last_id != end:
+                reader.feed(await connection.chunk())
+        assert reader.events == await _whole(site, until=end)
 
 
 async def test_many_cuts_while_the_conversation_goes_on_lose_and_repeat_nothing(store: EventStore) -> None:

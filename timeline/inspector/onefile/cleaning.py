@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.forgetting.credentials import credentials_in
+from timeline.forgetting.credentials import Credential, credentials_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +42,11 @@ class Cleaner:
         """What was taken out, by place."""
         return [Removed(*key, times) for key, times in self._taken.items()]
 
+    def learn(self, text: str) -> None:
+        """Look for credentials in a text that is not carried itself: its beginning may be, somewhere."""
+        for found in credentials_in(text):
+            self._secrets.setdefault(text[found.start : found.end], found.kind)
+
     def clean(self, value: Any, place: str) -> Any:
         """Return a JSON value without credentials and home folders."""
         if isinstance(value, str):
@@ -55,7 +60,7 @@ class Cleaner:
     def _text(self, text: str, place: str) -> str:
         parts: list[str] = []
         at = 0
-        for start, end, kind in self._found(text):
+        for kind, start, end in self._found(text):
             if start < at:
                 continue
             self._note(place, kind, text[start:end])
@@ -64,17 +69,15 @@ class Cleaner:
         cleaned = "".join((*parts, text[at:])) if parts else text
         return _HOME.sub(lambda match: self._home(match, place), self._without_end(cleaned, place))
 
-    def _found(self, text: str) -> list[tuple[int, int, str]]:
-        credentials = credentials_in(text)
-        for found in credentials:
-            self._secrets.setdefault(text[found.start : found.end], found.kind)
-        return sorted({*((found.start, found.end, found.kind) for found in credentials), *self._known(text)})
+    def _found(self, text: str) -> list[Credential]:
+        self.learn(text)
+        return sorted({*credentials_in(text), *self._known(text)}, key=lambda found: (found.start, -found.end))
 
-    def _known(self, text: str) -> Iterator[tuple[int, int, str]]:
+    def _known(self, text: str) -> Iterator[Credential]:
         for secret, kind in self._secrets.items():
             start = text.find(secret)
             while start >= 0:
-                yield start, start + len(secret), kind
+                yield Credential(kind, start, start + len(secret))
                 start = text.find(secret, start + len(secret))
 
     def _without_end(self, text: str, place: str) -> str:

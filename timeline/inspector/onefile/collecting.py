@@ -12,7 +12,7 @@ from timeline.events import appended_block
 from timeline.fold.window import tombstone
 from timeline.inspector import asked
 from timeline.inspector.blocks import MOST_TEXT, fields_of, list_rows, redactions
-from timeline.inspector.calls import list_calls, show_call, show_context
+from timeline.inspector.calls import list_calls, show_body, show_call, show_context
 from timeline.inspector.chart import show_chart
 from timeline.inspector.compactions import all_compactions, list_compactions
 from timeline.inspector.conversations import list_conversations, show_conversation
@@ -130,6 +130,8 @@ async def _rows(reader: Reader, carried: Carried, wish: Wish, advance: Callable[
             continue
         if wish.mode == "chat" and block.type not in CHAT:
             silent += 1
+            if carried.cleaner is not None:
+                carried.cleaner.learn(text_of(block))
             by_version[event.version] |= {"text": "", "left_out": len(text_of(block))}
             continue
         if event.version in reasons:
@@ -189,7 +191,7 @@ async def _pages(reader: Reader, conversation: str, asks: Any, read: Any, lists:
 
 
 async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
-    calls = [call["n"] for call in carried.answers["calls"]["calls"]]
+    calls = [call["n"] for call in carried.answers["calls"]["calls"] if call["context"] is not None]
     wanted = {"all": calls, "last": calls[-1:], "none": []}[wish.contexts if wish.mode == "full" else "none"]
     places: dict[str, int] = {}
 
@@ -213,9 +215,22 @@ async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
         context = await show_context(reader, asked.AskedContext(id=carried.conversation, n=n))
         both = {"call": call.model_dump(mode="json"), "context": context.model_dump(mode="json")}
         carried.contexts[n] = {name: once(answer) for name, answer in both.items()}
+        if carried.cleaner is not None and call.body_bytes is not None:
+            carried.cleaner.learn(await _body(reader, carried.conversation, n))
     if left := len(calls) - len(wanted):
         which = "all of the" if not wanted else "the other"
         carried.left_out.append(f"What was sent at {which} {left:,} calls: --contexts all has them.")
+
+
+async def _body(reader: Reader, conversation: str, n: int) -> str:
+    """Return the whole body of a call, of which a file has the beginnings of its pieces."""
+    text, offset = "", 0
+    while True:
+        body = await show_body(reader, asked.AskedBody(id=conversation, n=n, offset=offset))
+        text += body.text
+        if body.next is None:
+            return text
+        offset = body.next
 
 
 def _clean(carried: Carried) -> None:

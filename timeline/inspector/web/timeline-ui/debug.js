@@ -7,7 +7,7 @@ import { KINDS, duration, figure, line, saved } from "./words.js";
 /** @typedef {import("./state.js").Entry} Entry */
 
 const CSS = sheet(`
-h4{margin:0 0 8px;font-size:12.5px;font-weight:500;color:var(--tl-faint)}
+.title{margin:0 0 8px;font-size:12.5px;font-weight:500;color:var(--tl-faint)}
 ol{list-style:none;margin:0;padding:0;display:grid;gap:4px}
 li{font-size:12.5px;padding:6px 8px;border-radius:6px;background:var(--tl-yellow-50);overflow-wrap:anywhere}
 li.good{background:var(--tl-green-50)}li.bad{background:var(--tl-red-50)}
@@ -24,7 +24,7 @@ export class ContextDebug extends LiveElement {
   constructor() {
     super(CSS);
     this._list = make("ol", { part: "list" });
-    this._root.append(make("section", { "aria-label": "Context Management" }, make("h4", {}, "Context Management"), this._list));
+    this._root.append(make("section", { "aria-label": "Context Management" }, make("div", { class: "title", role: "heading", "aria-level": "2" }, "Context Management"), this._list));
     /** @type {Map<number, { row: HTMLElement, entry: Entry }>} */
     this._rows = new Map();
     /** @type {Entry[] | null} */
