@@ -36,6 +36,7 @@ _CORRUPT: Final = (
     StoreCorrupt,
     f"the database is damaged. {RESTORE}, or export what still reads with `timeline export --all`",
 )
+_LOST_TABLE: Final = f"a table of the store is missing. {RESTORE}"
 _IO: Final = (
     StoreError,
     "the disk or its file system failed. What was acknowledged is stored; check the disk, try again",
@@ -86,6 +87,8 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
             f"{file}: SQLite {sqlite3.sqlite_version} was built without FTS5, so there is no search. "
             "Use a Python whose SQLite has it; everything else works."
         )
+    if "no such table" in str(error):
+        return StoreCorrupt(f"{file}: {_LOST_TABLE} (SQLite says: {error}).")
     code = getattr(error, "sqlite_errorcode", None)
     kind, meaning = StoreError, "the database refused. Nothing was written"
     if code is not None:

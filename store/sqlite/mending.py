@@ -94,10 +94,20 @@ def _orphans(connection: sqlite3.Connection) -> list[Finding]:
 
 
 def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
-    """Check what the store says of itself: its migrations, its name, and the highest position given."""
-    from ..migrations import MIGRATIONS, STEPS, indexes  # noqa: PLC0415 - migrations import the modules beside this one
+    """Check what the store says of itself: tables, triggers, migrations, its name, and the highest position given."""
+    from ..migrations import MIGRATIONS, STEPS, indexes, tables  # noqa: PLC0415 - migrations import what is beside this
 
-    found = []
+    found = [
+        Finding("schema", f"the table {name} {how}", derivable=False) for name, how in tables.wrong(connection, STEPS)
+    ]
+    # First: what is mended here is not to be changed by one of them.
+    for name in tables.triggers(connection):
+        found.append(
+            Finding("schema", f"the trigger {name} changes what is written; it is none of ours", derivable=True)
+        )
+        connection.execute(tables.drop(name))
+    if any(not each.derivable for each in found):
+        return found  # what follows reads these tables
     for name in indexes.different(connection, STEPS):
         found.append(Finding("schema", f"the index {name} is missing, or is another one", derivable=True))
         with transaction(connection):

@@ -12,6 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from timeline.errors import StoreCorrupt
+
 from ..codec import decode
 from ..digests import within
 from ..search.columns import columns_of
@@ -286,6 +288,10 @@ class SQLiteQuestions:
             rows = await self.rows(statements.SEARCH_BETWEEN, (expression, wanted.since, wanted.until, MOST))
         else:
             rows = await self.rows(statements.SEARCH, (expression, MOST))
+        if any(score is None for _, score in rows):  # SQLite's way to write that it is no number
+            raise StoreCorrupt(
+                f"{self.where}: the totals of the search index are damaged. `timeline repair` makes it anew."
+            )
         return [Hit(position, -score) for position, score in rows]
 
     async def _redacted_since(self, position: int) -> set[tuple[int, int]]:

@@ -346,3 +346,74 @@ async def test_a_table_that_is_an_index_itself_is_mended_page_by_page(
     assert done.left == ()
     assert await problems(file) == []
     assert await reads(file) == before
+
+
+async def test_a_search_index_whose_totals_are_no_numbers_is_a_corrupt_store_with_the_cure(
+    tmp_path: Path, sound: Path, before: dict[str, str]
+) -> None:
+    """SQLite ranks no hit by them then; the repair makes the index anew."""
+    file = tmp_path / "agent.db"
+    await _edited(sound, file, "UPDATE search_index_data SET block = x'02100fd203030303030378' WHERE id = 1")
+    async with open_store(file, readonly=True) as store:
+        with pytest.raises(StoreCorrupt, match="timeline repair"):
+            [hit async for hit in store.search("make")]
+    assert any("search" in each for each in await problems(file))
+    async with open_store(file) as store:
+        await repair(store, dry_run=False)
+    assert await reads(file) == before
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        'CREATE TRIGGER "it\'s" AFTER INSERT ON events BEGIN DELETE FROM compactions; END',
+        "CREATE TRIGGER it BEFORE UPDATE ON conversations BEGIN SELECT raise(IGNORE); END",
+        "CREATE TRIGGER it BEFORE DELETE ON digest_entries BEGIN SELECT raise(ABORT, 'no'); END",
+    ],
+)
+async def test_a_trigger_that_was_added_is_found_and_removed(
+    tmp_path: Path, sound: Path, before: dict[str, str], trigger: str
+) -> None:
+    """It would change what is appended, and what is repaired."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(
+            "UPDATE digest_entries SET errors = 77 WHERE position = (SELECT max(position) FROM compactions)"
+        )
+        connection.execute(trigger)
+    assert any("the trigger it" in each for each in await problems(file))
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+    assert done.left == ()
+    assert await problems(file) == []
+    assert await reads(file) == before
+
+
+@pytest.mark.parametrize("table", ["compactions", "erased", "facts", "settings", "search_progress"])
+async def test_a_table_that_was_dropped_is_found_by_its_name(tmp_path: Path, sound: Path, table: str) -> None:
+    """One that is empty in a sound store, too: nothing else would say so."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(f"DROP TABLE {table}")
+    assert f"schema: the table {table} is missing" in await problems(file)
+
+
+async def test_a_table_that_was_dropped_is_a_corrupt_store_where_it_is_read(tmp_path: Path, sound: Path) -> None:
+    """The error names it, and the cure."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DROP TABLE events")
+    with pytest.raises(StoreCorrupt, match=r"timeline restore.*no such table: events"):
+        await deep(file)
+
+
+async def test_a_table_with_another_column_is_found(tmp_path: Path, sound: Path) -> None:
+    """What is written to it by place would be refused."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("ALTER TABLE facts ADD COLUMN more TEXT")
+    assert "schema: the table facts has other columns" in await problems(file)

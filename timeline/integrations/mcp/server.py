@@ -76,6 +76,8 @@ LEAST_MAX_TOKENS: Final = 1_000
 """With fewer, one compaction's shortest digest may not fit."""
 DEADLINE: Final = 30.0
 """Seconds that an answer may take unless another number is given; clients wait for a minute or longer."""
+_LEAVING: Final = 2
+"""Seconds that answers under way are waited for when the process is stopped: a client may never read its own."""
 _SHOWN: Final = 100
 """Characters of a client's own text that an error repeats."""
 _REFUSED: Final = 1_000
@@ -289,7 +291,8 @@ async def serve_http(
     server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True)
     bounded = BoundedBodies(OnlyLocal(app, loopback_hosts(listening.getsockname()[1])), deadline)
-    await uvicorn.Server(uvicorn.Config(bounded, log_level="warning")).serve(sockets=[listening])
+    config = uvicorn.Config(bounded, log_level="warning", timeout_graceful_shutdown=_LEAVING)
+    await uvicorn.Server(config).serve(sockets=[listening])
 
 
 def _described(name: str, served: _Served) -> Tool:
