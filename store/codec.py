@@ -60,6 +60,8 @@ _new: Final = tuple.__new__
 _ANEW: Final = "`timeline repair` makes it anew."
 _LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
+_MANY: Final = 400
+"""Blocks from which on a decision about them is encoded off the event loop: it has a replacement or line for each."""
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
 
 
@@ -177,6 +179,19 @@ def encode(  # noqa: PLR0917 - the parts of an append
         seals,
         snapshot is not None or any(type(payload) is BlocksHidden for _, payload in others),
     )
+
+
+def is_long(events: Sequence[NewEvent]) -> bool:
+    """Return whether encoding these events takes some milliseconds: one of them decides about very many blocks."""
+    return any(_decided(event.payload) >= _MANY for event in events)
+
+
+def _decided(payload: Payload) -> int:
+    if isinstance(payload, BlocksHidden):
+        return len(payload.blocks)
+    if isinstance(payload, CompactionCompleted):
+        return sum(last - first + 1 for first, last in payload.covers.ranges)
+    return 0
 
 
 def _opening(payloads: Sequence[tuple[int, Payload]]) -> tuple[str, str | None, ForkPoint | None]:

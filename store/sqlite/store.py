@@ -45,7 +45,7 @@ from timeline.ports import (
 )
 from timeline.queries import FactReach
 
-from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode, encode_snapshot
+from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode, encode_snapshot, is_long
 from ..erasures import check_forks_choice, erasure_report
 from ..failures import (
     DRIVER_ERRORS,
@@ -230,7 +230,12 @@ class SQLiteStore(QueryMixin):
         cancelled while it waits for the writer, or for its turn, writes nothing; cancelled later, it is written whole.
         """
         self._check_open()
-        batch = encode(conversation, events, expected, values, snapshot, seals)
+        work = partial(encode, conversation, events, expected, values, snapshot, seals)
+        if is_long(events):
+            batch = await asyncio.to_thread(work)
+            self._check_open()
+        else:
+            batch = work()
         if self._writer is None:
             raise reading_only(self.file)
         if not batch.drafts:

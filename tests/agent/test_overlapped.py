@@ -124,8 +124,7 @@ def test_the_twin_without_await_overlaps_too() -> None:
     with sync.open_store("memory://") as store:
         timeline = sync.Timeline.open(store, "c")
         timeline.append(prompt())
-        how: Any = {"record": "overlapped"}  # mypy takes the signature of the view's method
-        request = timeline.render(**how).request("openai_chat", model="gpt-4o")
+        request = timeline.render(record="overlapped").request("openai_chat", model="gpt-4o")
         timeline.record(REPLY, request=request)
         assert timeline.call(1).text == request.text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import thread_time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,8 @@ from tests.scenes import AT
 from timeline import open_store
 from timeline.blocks import UserPrompt
 from timeline.errors import DuplicateEvent, PathTaken
-from timeline.events import NewEvent, appended_block, block_appended, event_id
+from timeline.events import BlocksHidden, NewEvent, Replacement, appended_block, block_appended, event_id
+from timeline.events.encoding import encode_payload
 from timeline.ports import Expected
 
 if TYPE_CHECKING:
@@ -66,3 +68,18 @@ async def test_a_large_event_in_the_place_of_another_is_refused(store: EventStor
     await store.append("c", [said("p2")])
     blocks = [appended_block(event.payload) async for event in store.read("c")]
     assert [block.path for block in blocks if block] == ["p1", "p2"]
+
+
+async def test_a_decision_about_very_many_blocks_is_encoded_off_the_loop(tmp_path: Path) -> None:
+    """The loop's own thread spends a fraction of what encoding takes."""
+    shown = tuple(Replacement(version=n, text=f"{n} {'hidden ' * 40}", tokens=40) for n in range(2, 4_002))
+    hidden = NewEvent(id=event_id(AT), at=AT, payload=BlocksHidden(reason="cold", blocks=shown))
+    begun = thread_time()
+    encode_payload(hidden.payload)
+    encoding = thread_time() - begun
+    async with open_store(tmp_path / "agent.db") as store:
+        begun = thread_time()
+        await store.append("c", [hidden])
+        assert thread_time() - begun < encoding / 2
+        [event] = [event async for event in store.read("c")]
+    assert event.payload == hidden.payload

@@ -80,12 +80,16 @@ class FoldedLog:
         del expected, values, snapshot
         first = self._fold.version + 1
         for version, payload in enumerate(payloads, start=self._fold.version + 1):
-            if isinstance(payload, CompactionCompleted):
-                self._facts.cover(payload, self._fold.window.items)
+            self._leaving(payload)
             self._fold.apply(version, at or self._now, payload)
             if (block := appended_block(payload)) is not None:
                 self._paths.add(block.path)
         return first
+
+    def _leaving(self, payload: Payload) -> None:
+        """Keep the facts of what an event is about to take out of the window."""
+        if isinstance(payload, CompactionCompleted):
+            self._facts.cover(payload, self._fold.window.items)
 
     async def decide(
         self, choose: Decision, *, at: datetime | None, least: datetime | None = None, snapshot: bool = False
@@ -103,6 +107,9 @@ class DryRunLog(FoldedLog):
     def __init__(self, store: EventStore, fold: Fold, now: datetime) -> None:
         super().__init__(fold, now)
         self._store = store
+
+    def _leaving(self, payload: Payload) -> None:
+        """Keep nothing: the store has the facts. To take them costs more than the rest of a compaction."""
 
     async def paths_taken(self, stems: Collection[str]) -> set[str]:
         """Return the paths in use that begin with one of the stems."""

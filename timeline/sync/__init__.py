@@ -320,6 +320,10 @@ class TimelineView(Twin):
         return cast("Window", self._portal.call(getattr, self._inner, "window"))
 
 
+# Made outside of the class: there, a type checker gives a new value the type that the base has for its name.
+_recorded_render = blocking(AsyncTimeline.render)
+
+
 class Timeline(TimelineView):
     """One conversation of a store; see `timeline.Timeline`."""
 
@@ -328,7 +332,7 @@ class Timeline(TimelineView):
     extend = blocking(AsyncTimeline.extend)
     decide = blocking(AsyncTimeline.decide)
     count = blocking(AsyncTimeline.count)
-    render = blocking(AsyncTimeline.render)
+    render = _recorded_render
     retry_with_compaction = calling(AsyncTimeline.retry_with_compaction)
     after_refusal = blocking(AsyncTimeline.after_refusal)
     compact = blocking(AsyncTimeline.compact)

@@ -159,7 +159,7 @@ def make_request(
         conversation=conversation,
         context=context,
         by="ours",
-        _arguments=compact_json(_arguments(wire, model, checked, encoded)),
+        _arguments=compact_json(_arguments(wire, model, checked, encoded)) if _differ(wire, checked) else text,
         _parameters=compact_json(checked),
         _late=late,
     )
@@ -186,6 +186,11 @@ def _arguments(wire: str, model: str, parameters: Mapping[str, Any], encoded: di
     if wire == "gemini":
         return gemini_arguments(model, parameters, encoded)
     return {"model": model, **parameters, **encoded}
+
+
+def _differ(wire: str, parameters: Mapping[str, Any]) -> bool:
+    """Return whether the arguments of the SDK's method are others than the body: mostly a long text is written once."""
+    return wire == "gemini" or EXTRA_BODY in parameters
 
 
 def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
