@@ -21,6 +21,7 @@ Parents come before their forks, values before the events that name them, events
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Payload
     from timeline.importers.lines import Record
-    from timeline.ports import ChainedEvent, ConversationInfo
+    from timeline.ports import ChainedEvent, ConversationInfo, WrittenEvent
 
 KEY: Final = "timeline"
 OPENING: Final = '{"timeline":"'
@@ -113,6 +114,24 @@ def event_line(event: Event, erased: Payload | None, chained: ChainedEvent | Non
     if erased is not None:
         fields["redacted"] = True
     return f"{compact_json(fields)[:-1]}{_PAYLOAD}{text}}}"
+
+
+def written_line(conversation: str, event: WrittenEvent) -> str:
+    """Return the line of an event of which nothing is redacted, as `event_line` does, of the text as it is stored."""
+    _, id_, type_, schema_version, at, sum_, salt, c, link, text, payload = event
+    if payload is not None:
+        text = encode_payload(payload)
+    sealed = "" if salt is None else f',"salt":"{salt.hex()}"'
+    chain = "" if c is None or link is None else f'{sealed},"c":"{c.hex()}","link":"{link.hex()}"'
+    return (
+        f'{_EVENT},"conversation":{_quoted(conversation)},"version":{event.version},"id":"{id_}","type":{_quoted(type_)}'
+        f',"schema_version":{schema_version},"at":"{at}","checksum":"{sum_}"{chain}{_PAYLOAD}{text}}}'
+    )
+
+
+@lru_cache(maxsize=64)
+def _quoted(text: str) -> str:
+    return compact_json({KEY: text})[len(f'{{"{KEY}":') : -1]
 
 
 def _payload_text(payload: Payload, at: datetime, written: str) -> str:
