@@ -10,7 +10,6 @@ to the same bytes, and back (`timeline.events.appended`); tests compare them.
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -28,6 +27,7 @@ from timeline.events import (
     CompactionCompleted,
     CompactionReverted,
     ConversationOpened,
+    EncodedEvent,
     Event,
     NewEvent,
     ParentLink,
@@ -38,7 +38,7 @@ from timeline.events import (
 )
 from timeline.events.appended import columns_of, write_appended
 from timeline.events.chain import SALT, commitment, given, random_salts
-from timeline.events.encoding import checksum, decode_payload, encode_payload
+from timeline.events.encoding import checksum, decode_payload, encode_payload, is_written
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot, WrittenEvent
 
@@ -236,7 +236,7 @@ def _appended(event: NewEvent, id_: str, time: str) -> Draft | None:
     payload = event.payload
     if type(payload) is not BlockAppended or payload.tokens > _LARGEST:
         return None
-    text = write_appended(payload, event.at, time)
+    text = event.text if type(event) is EncodedEvent else write_appended(payload, event.at, time)
     if text is None:
         return None
     path, turn_id, tokens = payload.block.path or None, payload.block.turn_id or None, payload.tokens
@@ -319,12 +319,6 @@ def decode(conversation: str, row: Row, where: str) -> Event:
         raise StoreCorrupt(f"{place}: {_first_line(error)}. {RESTORE}; other events still read.") from None
 
 
-_CANONICAL: Final = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12} \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII
-)
-"""An id and a time as they are written. Whatever else a row has is read, and written anew."""
-
-
 def decode_written(conversation: str, row: Row, where: str) -> WrittenEvent:
     """Check an event's row as `decode` does, without a value of each part; its salt, ``c`` and link come last in it.
 
@@ -339,7 +333,7 @@ def decode_written(conversation: str, row: Row, where: str) -> WrittenEvent:
         and schema_version == BlockAppended.schema_version
         and checksum(conversation, version, id_, type_, schema_version, at, text) == stored
         and columns_of(text) == (path, turn_id, tokens)
-        and _CANONICAL.fullmatch(f"{id_} {at}")
+        and is_written(id_, at)
         and stored_instant(at) is not None
     ):
         return WrittenEvent(version, id_, type_, schema_version, at, stored, salt, c, link, text, None)
