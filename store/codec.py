@@ -18,7 +18,7 @@ from uuid import UUID
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
-from timeline.blocks import stored_instant, utc
+from timeline.blocks import instant_text, stored_instant, utc
 from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
 from timeline.events import (
     BlockAppended,
@@ -27,6 +27,7 @@ from timeline.events import (
     CompactionCompleted,
     CompactionReverted,
     ConversationOpened,
+    EncodedEvent,
     Event,
     NewEvent,
     ParentLink,
@@ -35,11 +36,11 @@ from timeline.events import (
     appended_block,
     stored_event,
 )
-from timeline.events.appended import write_appended
-from timeline.events.chain import SALT, commitment, random_salts
-from timeline.events.encoding import checksum, decode_payload, encode_payload
+from timeline.events.appended import columns_of, write_appended
+from timeline.events.chain import SALT, commitment, given, random_salts
+from timeline.events.encoding import checksum, decode_payload, encode_payload, is_written
 from timeline.frozen import canonical_json, sha256_hex
-from timeline.ports import ConversationInfo, Expected, Snapshot
+from timeline.ports import ConversationInfo, Expected, Snapshot, WrittenEvent
 
 from .failures import RESTORE
 
@@ -62,6 +63,7 @@ _LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
 _MANY: Final = 400
 """Blocks from which on a decision about them is encoded off the event loop: it has a replacement or line for each."""
+_APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
 
 
@@ -226,8 +228,8 @@ def seal_of(batch: Batch, number: int, hashed: str) -> tuple[bytes | None, bytes
     if not batch.seals:
         salt = batch.salts[number * SALT : (number + 1) * SALT]
         return salt, commitment(salt, hashed)
-    given, c = batch.seals[number]
-    return given, c if given is None else commitment(given, hashed)
+    salt_, c = batch.seals[number]
+    return salt_, c if salt_ is None else commitment(salt_, hashed)
 
 
 def _repeated(items: Iterable[str]) -> str:
@@ -249,7 +251,7 @@ def _appended(event: NewEvent, id_: str, time: str) -> Draft | None:
     payload = event.payload
     if type(payload) is not BlockAppended or payload.tokens > _LARGEST:
         return None
-    text = write_appended(payload, event.at, time)
+    text = event.text if type(event) is EncodedEvent else write_appended(payload, event.at, time)
     if text is None:
         return None
     path, turn_id, tokens = payload.block.path or None, payload.block.turn_id or None, payload.tokens
@@ -330,6 +332,29 @@ def decode(conversation: str, row: Row, where: str) -> Event:
         return stored_event(UUID(event_id), moment, decoded, conversation, version, position, stored)
     except (StoreCorrupt, ValueError) as error:
         raise StoreCorrupt(f"{place}: {_first_line(error)}. {RESTORE}; other events still read.") from None
+
+
+def decode_written(conversation: str, row: Row, where: str) -> WrittenEvent:
+    """Check an event's row as `decode` does, without a value of each part; its salt, ``c`` and link come last in it.
+
+    Raises:
+        StoreCorrupt: as `decode`.
+    """
+    *own, salt, c, link = row
+    _, version, id_, type_, schema_version, at, text, stored, path, turn_id, tokens = own
+    c = given(salt, stored, c)
+    if (
+        type_ == _APPENDED
+        and schema_version == BlockAppended.schema_version
+        and checksum(conversation, version, id_, type_, schema_version, at, text) == stored
+        and columns_of(text) == (path, turn_id, tokens)
+        and is_written(id_, at)
+        and stored_instant(at) is not None
+    ):
+        return WrittenEvent(version, id_, type_, schema_version, at, stored, salt, c, link, text, None)
+    event = decode(conversation, tuple(own), where)
+    place = (str(event.id), event.type, event.schema_version, instant_text(event.at), event.checksum)
+    return WrittenEvent(version, *place, salt, c, link, text, event.payload)
 
 
 def _check_columns(payload: Payload, columns: Sequence[object]) -> None:

@@ -41,11 +41,22 @@ from timeline.ports import (
     Removal,
     Snapshot,
     StoredWindow,
+    WrittenEvent,
 )
 from timeline.queries import FactReach
 
 from . import append_rules
-from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode, encode_snapshot, seal_of, tokens_of
+from .codec import (
+    NO_VALUES,
+    decode,
+    decode_info,
+    decode_snapshot,
+    decode_written,
+    encode,
+    encode_snapshot,
+    seal_of,
+    tokens_of,
+)
 from .digests import Reversion, rows_of
 from .erasures import Erasing, check_forks_choice, erasure_report
 from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
@@ -183,6 +194,13 @@ class _Log:
         """Return the rows of ``after < version <= until`` that were not scavenged, each with its conversation."""
         for log, last in reversed(list(self.lineage())):
             yield from ((log.id, row) for row in log.own(after, min(until, last)) if row[7])
+
+    def written(self, after: int, until: int) -> Iterator[tuple[str, Row]]:
+        """Return the rows as `read` does, each with its salt, commitment and link behind it."""
+        for log, last in reversed(list(self.lineage())):
+            for row in log.own(after, min(until, last)):
+                if row[7]:
+                    yield log.id, (*row, *log.links[row[1] - log.base - 1])
 
     def at_path(self, path: str) -> tuple[str, Row] | None:
         for log, last in self.lineage():
@@ -595,6 +613,15 @@ class MemoryStore(QueryMixin):
         own = (part.chained(log.version if part is log else last) for part, last in reversed(list(log.lineage())))
         for event in self._paged((event for event in chain.from_iterable(own) if event.version > after), page):
             yield event
+
+    async def read_written(
+        self, conversation: str, *, after: int = 0, until: int | None = None, page: int = 500
+    ) -> AsyncIterator[WrittenEvent]:
+        """Iterate over a conversation's events as they are kept; see `Proofs.read_written`."""
+        log = self._log(conversation)
+        last = log.version if until is None else min(until, log.version)
+        for owner, row in self._paged(log.written(after, last), page):
+            yield decode_written(owner, row, _WHERE)
 
     async def examine(self) -> list[Finding]:
         """Return nothing: all that is derived is made from the log when it is asked for."""

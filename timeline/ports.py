@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -391,6 +391,36 @@ class ChainedEvent:
     link: bytes | None
 
 
+class WrittenEvent(NamedTuple):
+    """An event as it is written, checked like a read one; see `Event` and `ChainedEvent` for what is not said here.
+
+    Attributes:
+        version: see `Event`, as for the next five.
+        id: as text.
+        type: see ``version``.
+        schema_version: see ``version``.
+        at: the time as text.
+        checksum: see ``version``.
+        salt: see `ChainedEvent`, as for the next two.
+        c: see ``salt``.
+        link: see ``salt``.
+        text: the payload as it is stored.
+        payload: the payload; None for a block that fits its type, which nobody needs in order to write it.
+    """
+
+    version: int
+    id: str
+    type: str
+    schema_version: int
+    at: str
+    checksum: str
+    salt: bytes | None
+    c: bytes | None
+    link: bytes | None
+    text: str
+    payload: Payload | None
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What an examination found: the kind of data, what is wrong, and whether `Proofs.mend` makes it anew."""
@@ -418,6 +448,19 @@ class Proofs(Protocol):
 
         Raises:
             ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    def read_written(
+        self, conversation: str, *, after: int = 0, until: int | None = None, page: int = 500
+    ) -> AsyncIterator[WrittenEvent]:
+        """Iterate over the events of ``after < version <= until`` as they are written, for an export.
+
+        Each is checked as `EventStore.read` checks it; what was scavenged is left out, as there.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            StoreCorrupt: an event is damaged; those before it were yielded.
         """
         ...
 

@@ -167,6 +167,10 @@ PAGE: Final = (
     f"SELECT {EVENT} FROM events AS e WHERE e.conversation = ?"
     f" AND e.version > ? AND e.version <= ?{_THERE} ORDER BY e.version LIMIT ?"
 )
+PAGE_AS_WRITTEN: Final = (
+    f"SELECT {EVENT}, e.salt, e.c, e.link FROM events AS e WHERE e.conversation = ?"
+    f" AND e.version > ? AND e.version <= ?{_THERE} ORDER BY e.version LIMIT ?"
+)
 PAGE_OF_TYPES: Final = (
     f"SELECT {EVENT} FROM events AS e WHERE e.conversation = ?"
     f" AND e.version > ? AND e.version <= ? AND e.type IN {_LISTED}{_THERE} ORDER BY e.version LIMIT ?"

@@ -42,10 +42,21 @@ from timeline.ports import (
     Removal,
     Snapshot,
     StoredWindow,
+    WrittenEvent,
 )
 from timeline.queries import FactReach
 
-from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode, encode_snapshot, is_long
+from ..codec import (
+    NO_VALUES,
+    decode,
+    decode_info,
+    decode_snapshot,
+    decode_value,
+    decode_written,
+    encode,
+    encode_snapshot,
+    is_long,
+)
 from ..erasures import check_forks_choice, erasure_report
 from ..failures import (
     DRIVER_ERRORS,
@@ -517,6 +528,21 @@ class SQLiteStore(QueryMixin):
                     event = (*row[:-2], given(salt, checksum, c), link)
                     yield ChainedEvent(part.conversation, *event)
                 version = rows[-1][0]
+
+    async def read_written(
+        self, conversation: str, *, after: int = 0, until: int | None = None, page: int = 500
+    ) -> AsyncIterator[WrittenEvent]:
+        """Iterate over a conversation's events as they are written; see `Proofs.read_written`."""
+        parts = await self._lineage(conversation)
+        where, version = str(self.file), max(after, 0)
+        async for owner, rows in self._pages(parts, after, until, checked_page(page), statements.PAGE_AS_WRITTEN):
+            for row in rows:
+                if row[1] != version + 1:
+                    await self._check_all_between(parts, version, row[1])
+                version = row[1]
+                yield decode_written(owner, row, where)
+        last = parts[-1].last if until is None else min(until, parts[-1].last)
+        await self._check_all_between(parts, version, max(version, last) + 1)
 
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with the log, on a private copy; see `Proofs.examine`."""

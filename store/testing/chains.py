@@ -10,6 +10,7 @@ import pytest
 
 from timeline.errors import ConversationNotFound, InvalidBlock, VersionConflict
 from timeline.events.chain import START, Seal, commitment, link, remains
+from timeline.events.encoding import checksum
 from timeline.ports import Expected, Snapshot
 
 from .base import ContractBase
@@ -45,6 +46,24 @@ class ChainContract(ContractBase):
             before = event.link or b""
         assert await store.chain_head("a") == before
         assert [event.path for event in await _chained(store, "a")][2] == "p"
+
+    async def test_events_are_written_as_they_are_read_and_chained(self, store: EventStore) -> None:
+        """With the text that their checksums cover; a fork's shared past too, and between two versions."""
+        await store.append("a", [*events(3), block_event("p")])
+        await store.append("b", [fork("a", 3), *events(2)], expected=Expected.NO_STREAM)
+        for conversation in ("a", "b"):
+            read = [event async for event in store.read(conversation)]
+            chained = await _chained(store, conversation)
+            written = [event async for event in store.read_written(conversation, page=2)]
+            assert [(w.version, w.id, w.type, w.schema_version, w.checksum) for w in written] == [
+                (e.version, str(e.id), e.type, e.schema_version, e.checksum) for e in read
+            ]
+            assert [(w.at, w.salt, w.c, w.link) for w in written] == [(c.at, c.salt, c.c, c.link) for c in chained]
+            for event, whole in zip(written, read, strict=True):
+                place = (whole.conversation, event.version, event.id, event.type, event.schema_version, event.at)
+                assert checksum(*place, event.text) == event.checksum
+                assert event.payload is None or event.payload == whole.payload
+            assert [w async for w in store.read_written(conversation, after=1, until=3, page=1)] == written[1:3]
 
     async def test_a_fork_begins_with_the_link_at_its_base(self, store: EventStore) -> None:
         """Read whole, it is one chain; behind a version, the rest of it."""
@@ -117,6 +136,8 @@ class ChainContract(ContractBase):
             await store.chain_head("nowhere")
         with pytest.raises(ConversationNotFound):
             await _chained(store, "nowhere")
+        with pytest.raises(ConversationNotFound):
+            await anext(store.read_written("nowhere"))
 
     async def test_a_sound_store_has_nothing_to_mend(self, store: EventStore) -> None:
         """Neither is what is derived different from the log, nor is anything changed."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from timeline.blocks import KNOWN_TYPES, Note, parse_instant
 from timeline.errors import StoreCorrupt
 from timeline.events import BlockAppended
-from timeline.events.appended import read_appended
+from timeline.events.appended import columns_of, read_appended
 from timeline.events.encoding import decode_payload, encode_payload
 
 NAMES = sorted({name for cls in KNOWN_TYPES.values() for name in cls.model_fields} | {"unknown"})
@@ -45,9 +45,11 @@ def test_a_block_that_is_read_at_once_is_the_one_that_pydantic_reads(
 ) -> None:
     """Its fields, their order and the names of those that were given are the same; every error is pydantic's."""
     text = json.dumps({"block": block, "counter": name, "tokens": tokens})
-    read = read_appended(text)
+    read, columns = read_appended(text), columns_of(text)
     if read is None:
+        assert columns is None
         return
+    assert columns == (read.block.path or None, read.block.turn_id or None, read.tokens)
     slow = BlockAppended.model_validate(json.loads(text))
     assert read == slow
     assert list(read.block.__dict__.items()) == list(slow.block.__dict__.items())

@@ -15,10 +15,12 @@ from tests.invariants.watched import Watched
 from tests.scenes import after, answer, call, exchange, prompt, result, small_policy
 from timeline import Timeline
 from timeline.audit.verify import verify
-from timeline.errors import ImportFailed
+from timeline.errors import ImportFailed, StoreCorrupt
 from timeline.events import BlockRedacted, NewEvent, event_id
+from timeline.events.encoding import checksum
 from timeline.frozen import sha256_hex
 from timeline.portable import Exported, LogCopy, export_log, import_copy, read_copies
+from timeline.portable.lines import event_line
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -34,6 +36,15 @@ async def export(store: EventStore, *ids: str) -> list[str]:
     """Return the lines of conversations; all of them unless some are named."""
     wanted = ids or [info.id async for info in store.conversations()]
     return [line async for line in export_log(store, wanted, library="1.0")]
+
+
+async def read_lines(store: EventStore) -> list[str]:
+    """Return the lines of a store's own events, written from what is read of each."""
+    lines = []
+    async for info in store.conversations():
+        chained = {event.version: event async for event in store.chained(info.id)}
+        lines += [event_line(e, None, chained[e.version]) async for e in store.read(info.id, after=info.base)]
+    return lines
 
 
 def copies(lines: Sequence[str | bytes]) -> list[LogCopy]:
@@ -95,6 +106,7 @@ def test_any_log_comes_back_event_for_event(steps: list[Step], at: int) -> None:
                 await watched.outcome()
         await watched.timeline.fork(conversation="fork", at=1 + at % watched.timeline.version)
         lines = await export(store)
+        assert [line for line in lines if line.startswith('{"timeline":"event"')] == await read_lines(store)
         done = await take(other, lines)
         assert not counts(done)
         assert await export(other) == lines
@@ -334,6 +346,30 @@ async def test_damaged_events_are_left_out_of_an_export_and_named() -> None:
     lines = [line async for line in export_log(store, ["c"], library="1.0", result=done)]
     assert done.damaged == [("c", 3)]
     assert done.events == sum('"timeline":"event"' in line for line in lines) == log.version - 1
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(2, "0" * 36), (2, '"},{"'), (5, "2026-01-01T00:00:00Z"), (5, "today"), (4, 2), (8, "other"), (9, "t9"), (10, 7)],
+)
+async def test_no_row_is_exported_that_cannot_be_read(place: int, value: Any) -> None:
+    """What no hash covers is compared with the payload, and what is hashed anew still has to be an event."""
+    store = MemoryStore()
+    await talk(store, turns=1)
+    log = store._logs["c"]
+    row = [*log.rows[2]]
+    row[place] = value
+    row[7] = checksum("c", row[1], row[2], row[3], row[4], row[5], row[6])
+    log.rows[2] = tuple(row)
+    try:
+        read = [event.version async for event in store.read("c", after=2, until=3)]
+    except StoreCorrupt:
+        read = []
+    done = Exported()
+    lines = [line async for line in export_log(store, ["c"], library="1.0", result=done)]
+    assert done.damaged == ([] if read else [("c", 3)])
+    assert all(json.loads(line) for line in lines)
+    assert sum('"version":3,' in line for line in lines) == len(read)
 
 
 async def secretive(store: EventStore) -> Timeline:

@@ -55,8 +55,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "load_base": lambda store: store.load_base("a"),
     "chain_head": lambda store: store.chain_head("a"),
     "chained": lambda store: _all(store.chained("a")),
+    "read_written": lambda store: _all(store.read_written("a")),
     "examine": lambda store: store.examine(),
     "mend": lambda store: store.mend(),
+    "load_waypoint": lambda store: store.load_waypoint("a", 1),
+    "waypoints": lambda store: store.waypoints("a"),
+    "replace_waypoints": lambda store: store.replace_waypoints("a", []),
     "replace_snapshot": lambda store: store.replace_snapshot("a", None),
     "aclose": lambda store: store.aclose(),
 }

@@ -7,6 +7,7 @@ type. Whatever is not certainly what pydantic would make of it is left to pydant
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from sys import intern
 from typing import Any, Final, NamedTuple
@@ -18,6 +19,9 @@ from timeline.events import BlockAppended, block_appended
 from timeline.frozen import PLAIN, blank, is_flat, same_names, unchecked
 
 _PARTS: Final = frozenset({"block", "tokens", "counter"})
+_ORDER: Final = ("block", "counter", "tokens")
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(?!000000)\d{6})?Z", re.ASCII)
+"""A block's moment as it is written: without microseconds where there are none."""
 _TEXTS: Final = frozenset(
     {"type", "author", "path", "turn_id", "mime", "text", "call_id", "response_id", "name", "at", "arguments"}
 )
@@ -41,6 +45,7 @@ class _Shape(NamedTuple):
         repeated: the texts that are likely to be those of other blocks.
         empty: the fields that are missing and have an empty object, one of its own for each block.
         timed: whether a moment is there.
+        ordered: whether the fields come in the order in which they are written.
     """
 
     cls: type[Block]
@@ -51,6 +56,7 @@ class _Shape(NamedTuple):
     repeated: tuple[str, ...]
     empty: tuple[str, ...]
     timed: bool
+    ordered: bool
 
     def holds(self, data: dict[str, Any]) -> bool:
         """Return whether the values of a block of this shape are such that nothing is left for pydantic."""
@@ -66,22 +72,74 @@ class _Shape(NamedTuple):
 _SHAPES: Final[dict[tuple[Any, ...], _Shape]] = {}
 
 
+class Columns(NamedTuple):
+    """What a row repeats of its payload: the block's path and turn, None where it has none, and its tokens."""
+
+    path: str | None
+    turn_id: str | None
+    tokens: int
+
+
 def read_appended(text: str) -> BlockAppended | None:
     """Read the payload of a `block.appended` event; None where pydantic has to look at it."""
+    data = _parts(text)
+    shape = None if data is None else _shape_of(data["block"])
+    if data is None or shape is None:
+        return None
+    block = _made(shape, data["block"])
+    return None if block is None else block_appended(block, data["tokens"], intern(data["counter"]))
+
+
+def columns_of(text: str) -> Columns | None:
+    """Check the payload of a `block.appended` event as `read_appended` does, and return what its row repeats.
+
+    An export writes the text as it is: to make a block of it takes as long as all the rest.
+    """
+    data = _parts(text)
+    shape = None if data is None else _shape_of(data["block"])
+    if data is None or shape is None:
+        return None
+    block = data["block"]
+    if shape.timed and stored_instant(block["at"]) is None:
+        return None
+    return Columns(block.get("path") or None, block.get("turn_id") or None, data["tokens"])
+
+
+def is_as_written(text: str) -> bool:
+    """Return whether a text is certainly what `write_appended` makes of the payload that `read_appended` finds in it.
+
+    Where it is not, somebody has to read it and to write it anew in order to know.
+    """
+    data = _parts(text)
+    shape = None if data is None else _shape_of(data["block"])
+    if data is None or shape is None or not shape.ordered or tuple(data) != _ORDER:
+        return False
+    block, defaults = data["block"], shape.defaults
+    if shape.timed and not (_MOMENT.fullmatch(block["at"]) and stored_instant(block["at"])):
+        return False
+    for name, value in block.items():
+        if name != "type" and value == defaults[name]:
+            return False
+    for name in shape.nested:
+        if not is_flat(block[name]):
+            return False
+    try:
+        return to_json(data) == text.encode()
+    except ValueError:
+        return False
+
+
+def _parts(text: str) -> dict[str, Any] | None:
     try:
         data = from_json(text.encode(), allow_inf_nan=False)
     except ValueError:
         return None
     if type(data) is not dict or data.keys() != _PARTS or type(data["block"]) is not dict:
         return None
-    tokens, counter = data["tokens"], data["counter"]
-    if type(tokens) is not int or type(counter) is not str:
-        return None
-    block = _block(data["block"])
-    return None if block is None else block_appended(block, tokens, intern(counter))
+    return data if type(data["tokens"]) is int and type(data["counter"]) is str else None
 
 
-def _block(data: dict[str, Any]) -> Block | None:
+def _shape_of(data: dict[str, Any]) -> _Shape | None:
     signature = (data.get("type"), *data, *map(type, data.values()))
     shape = _SHAPES.get(signature) if type(signature[0]) is str else None
     if shape is None:
@@ -90,7 +148,7 @@ def _block(data: dict[str, Any]) -> Block | None:
             return None
         if len(_SHAPES) < _MOST_SHAPES:
             _SHAPES[signature] = shape
-    return _made(shape, data) if shape.holds(data) else None
+    return shape if shape.holds(data) else None
 
 
 def _made(shape: _Shape, data: dict[str, Any]) -> Block | None:
@@ -129,6 +187,7 @@ def _shape(data: dict[str, Any]) -> _Shape | None:
         tuple(name for name in _REPEATED if name in data),
         tuple(name for name, field in known.items() if name not in data and field.default == {}),
         "at" in data,
+        list(data) == sorted(data),
     )
 
 

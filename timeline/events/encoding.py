@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
@@ -121,6 +122,16 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
         raise StoreCorrupt(
             f"an event of type {type_!r} does not hold its fields: {invalid_block(error).problem}"
         ) from None
+
+
+_WRITTEN: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12} \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII
+)
+
+
+def is_written(id_: object, at: object) -> bool:
+    """Return whether an event's id and time have the form in which they are written. The time may still be none."""
+    return type(id_) is type(at) is str and _WRITTEN.fullmatch(f"{id_} {at}") is not None
 
 
 _HASHED: Final = 1_000_000

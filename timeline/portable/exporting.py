@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline.audit.redacting import Erasures
 from timeline.errors import StoreCorrupt
-from timeline.portable.lines import event_line, log_line, value_line, values_of
+from timeline.events import Event
+from timeline.portable.lines import event_line, log_line, value_line, values_of, written_line
+from timeline.ports import WrittenEvent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from timeline.audit.redacting import Eraser
-    from timeline.events import Event
+    from timeline.events import Payload
     from timeline.ports import ChainedEvent, ConversationInfo, EventStore
+
+T = TypeVar("T", Event, WrittenEvent)
 
 _MOST_DAMAGED: Final = 1_000
 
@@ -66,18 +71,37 @@ async def export_log(
             done.scavenged.append((info.id, info.first_version))
         yield log_line(info, until, eraser.title(info.title), library)
         if info.base and eraser.is_busy:  # the parent's lines are written; the eraser still needs to see their events
-            async for event in _undamaged(store, info, 0, info.base, Exported()):
+            async for event in _undamaged(partial(store.read, info.id), info, 0, info.base, Exported()):
                 eraser.erase(event.version, event.payload)
-        links = store.chained(info.id, after=info.base)
-        chained: ChainedEvent | None = None
-        async for event in _undamaged(store, info, info.base, until, done):
-            while chained is None or chained.version < event.version:
-                chained = await anext(links)
-            if new := values_of(event.payload) - given:
-                async for line in _values(store, new, done):
-                    yield line
+        lines = _erased(store, info, until, eraser, done) if eraser.is_busy else _as_written(store, info, until, done)
+        async for line, payload in lines:
+            if payload is not None and (new := values_of(payload) - given):
+                async for value in _values(store, new, done):
+                    yield value
                 given |= new
-            yield _line(event, eraser, chained, done)
+            yield line
+
+
+async def _as_written(
+    store: EventStore, info: ConversationInfo, until: int, done: Exported
+) -> AsyncIterator[tuple[str, Payload | None]]:
+    """Yield the lines of events of which nothing is to be erased, each with its payload if that may name values."""
+    read = partial(store.read_written, info.id)
+    async for event in _undamaged(read, info, info.base, until, done):
+        done.events += 1
+        yield written_line(info.id, event), event.payload
+
+
+async def _erased(
+    store: EventStore, info: ConversationInfo, until: int, eraser: Eraser, done: Exported
+) -> AsyncIterator[tuple[str, Payload]]:
+    """Yield the lines of events without what is to be erased, each with the payload that it has in the store."""
+    links = store.chained(info.id, after=info.base)
+    chained: ChainedEvent | None = None
+    async for event in _undamaged(partial(store.read, info.id), info, info.base, until, done):
+        while chained is None or chained.version < event.version:
+            chained = await anext(links)
+        yield _line(event, eraser, chained, done), event.payload
 
 
 def _line(event: Event, eraser: Eraser, chained: ChainedEvent, done: Exported) -> str:
@@ -112,13 +136,13 @@ async def _values(store: EventStore, hashes: set[str], done: Exported) -> AsyncI
 
 
 async def _undamaged(
-    store: EventStore, info: ConversationInfo, after: int, until: int, done: Exported
-) -> AsyncIterator[Event]:
+    read: Callable[..., AsyncIterator[T]], info: ConversationInfo, after: int, until: int, done: Exported
+) -> AsyncIterator[T]:
     """Yield the events that can be read; note the versions of the others."""
     version = after
     while version < until:
         try:
-            async for event in store.read(info.id, after=version, until=until):
+            async for event in read(after=version, until=until):
                 yield event
                 version = event.version
         except StoreCorrupt:

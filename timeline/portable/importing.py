@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from timeline.portable.lines import CopiedEvent, LogCopy
     from timeline.ports import EventStore
 
+_OPENED: Final[str] = ConversationOpened.model_fields["type"].default
+_REVERTED: Final[str] = CompactionReverted.model_fields["type"].default
 _BATCH: Final = 500
 """Events in one append."""
 
@@ -66,7 +68,7 @@ async def import_copy(
 
 
 def _opening(copy: LogCopy) -> ConversationOpened | None:
-    payloads = (found.event.payload for found in copy.events.values())
+    payloads = (found.event().payload for found in copy.events.values() if found.type == _OPENED)
     return next((payload for payload in payloads if isinstance(payload, ConversationOpened)), None)
 
 
@@ -106,7 +108,7 @@ async def _compare(store: EventStore, copy: LogCopy, base: int, version: int) ->
 
 def _same(found: CopiedEvent, event: Event) -> bool:
     """Return whether an event equals the one in the file; if one of the two is redacted, the contents may differ."""
-    if found.event.id != event.id:
+    if found.id != str(event.id):
         return False
     return found.checksum == event.checksum or found.redacted or _is_erased(event.payload)
 
@@ -148,14 +150,16 @@ async def _append(
     seals = _seals(events)
     for start in range(0, len(events), _BATCH):
         batch = events[start : start + _BATCH]
-        for found in batch:
-            fold.apply(found.version, found.event.at, found.event.payload)
-        hashes = {hash_ for found in batch for hash_ in values_of(found.event.payload)}
-        opens = isinstance(batch[0].event.payload, ConversationOpened)
+        own = [found.event() for found in batch]
+        hashes: set[str] = set()
+        for found, event in zip(batch, own, strict=True):
+            fold.apply(found.version, event.at, event.payload)
+            hashes |= values_of(event.payload)
+        opens = isinstance(own[0].payload, ConversationOpened)
         is_last = start + len(batch) == len(events)
         await store.append(
             copy.conversation,
-            [found.event for found in batch],
+            own,
             expected=Expected.NO_STREAM if opens else batch[0].version - 1,
             values={hash_: copy.values[hash_] for hash_ in sorted(hashes & copy.values.keys())},
             snapshot=take_snapshot(fold) if is_last and fold.window.window_start > 1 else None,
@@ -188,7 +192,7 @@ async def _fold(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent],
         events: the new events.
         base: the last version that a fork which is not stored yet shares with its parent.
     """
-    payloads = (found.event.payload for found in events)
+    payloads = [found.event().payload for found in events if found.type == _REVERTED]
     reverted = {v for payload in payloads if isinstance(payload, CompactionReverted) for v in payload.versions}
     opened = _opening(copy)
     if base and opened is not None and opened.parent is not None:

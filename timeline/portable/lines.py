@@ -21,26 +21,27 @@ Parents come before their forks, values before the events that name them, events
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from pydantic_core import from_json
 
-from timeline.blocks import instant_text, parse_instant
+from timeline.blocks import instant_text, parse_instant, stored_instant
 from timeline.databases import read_file
 from timeline.errors import ImportFailed, StoreCorrupt
 from timeline.events import (
     BlockAppended,
     ContextRendered,
     ConversationOpened,
+    EncodedEvent,
     Event,
-    NewEvent,
     PolicyChanged,
-    new_event,
+    encoded_event,
 )
-from timeline.events.appended import write_appended
+from timeline.events.appended import is_as_written, write_appended
 from timeline.events.chain import Seal, commitment
-from timeline.events.encoding import checksum, decode_payload, encode_payload
+from timeline.events.encoding import checksum, decode_payload, encode_payload, is_written
 from timeline.events.other_payloads import PolicyOverridden
 from timeline.frozen import compact_json, sha256_hex
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
@@ -53,8 +54,9 @@ if TYPE_CHECKING:
 
     from timeline.events import Payload
     from timeline.importers.lines import Record
-    from timeline.ports import ChainedEvent, ConversationInfo
+    from timeline.ports import ChainedEvent, ConversationInfo, WrittenEvent
 
+_APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 KEY: Final = "timeline"
 OPENING: Final = '{"timeline":"'
 _EVENT: Final = f'{OPENING}event"'
@@ -115,6 +117,24 @@ def event_line(event: Event, erased: Payload | None, chained: ChainedEvent | Non
     return f"{compact_json(fields)[:-1]}{_PAYLOAD}{text}}}"
 
 
+def written_line(conversation: str, event: WrittenEvent) -> str:
+    """Return the line of an event of which nothing is redacted, as `event_line` does, of the text as it is stored."""
+    _, id_, type_, schema_version, at, sum_, salt, c, link, text, payload = event
+    if payload is not None:
+        text = encode_payload(payload)
+    sealed = "" if salt is None else f',"salt":"{salt.hex()}"'
+    chain = "" if c is None or link is None else f'{sealed},"c":"{c.hex()}","link":"{link.hex()}"'
+    return (
+        f'{_EVENT},"conversation":{_quoted(conversation)},"version":{event.version},"id":"{id_}","type":{_quoted(type_)}'
+        f',"schema_version":{schema_version},"at":"{at}","checksum":"{sum_}"{chain}{_PAYLOAD}{text}}}'
+    )
+
+
+@lru_cache(maxsize=64)
+def _quoted(text: str) -> str:
+    return compact_json({KEY: text})[len(f'{{"{KEY}":') : -1]
+
+
 def _payload_text(payload: Payload, at: datetime, written: str) -> str:
     time = written.replace(".000000Z", "Z")
     fast = write_appended(payload, at, time) if type(payload) is BlockAppended else None
@@ -137,17 +157,36 @@ def values_of(payload: Payload) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class CopiedEvent:
-    """An event of a file, with its line checked and its payload read; ``redacted`` if content was taken out.
+    """An event of a file, with its line checked. Its payload is kept as text, which takes less room than its values.
 
-    ``seal`` and ``link`` are those of the chain that it had; None where no chain covered it.
+    Attributes:
+        version: its version.
+        id: its id.
+        type: its type.
+        schema_version: that of its payload.
+        at: its time, as it is written.
+        text: its payload, as it is stored.
+        checksum: its checksum.
+        redacted: whether content was taken out.
+        seal: that of the chain that it had; None where no chain covered it.
+        link: as ``seal``.
     """
 
     version: int
-    event: NewEvent
+    id: str
+    type: str
+    schema_version: int
+    at: str
+    text: str
     checksum: str
     redacted: bool
     seal: Seal | None = None
     link: bytes | None = None
+
+    def event(self) -> EncodedEvent:
+        """Read the event. It is read each time: a file may hold more than there is room for."""
+        payload = decode_payload(self.type, self.schema_version, self.text)
+        return encoded_event(UUID(self.id), parse_instant(self.at), payload, self.text)
 
 
 @dataclass(slots=True)
@@ -330,17 +369,30 @@ def _event(value: dict[str, Any]) -> CopiedEvent:
         text = compact_json(value["payload"])
         if checksum(*told, text) != value["checksum"]:
             raise ValueError("it does not match its checksum")
-    payload = decode_payload(value["type"], value["schema_version"], text)
-    at = parse_instant(value["at"])
-    written = instant_text(at)
-    if _payload_text(payload, at, written) != text or written != value["at"] or value["version"] < 1:
-        raise ValueError("this version of timeline would write it otherwise")
-    event = new_event(UUID(value["id"]), at, payload)
+    id_, type_, schema_version, at = value["id"], value["type"], value["schema_version"], value["at"]
+    if value["version"] < 1 or not (_is_plain(id_, type_, schema_version, at) and is_as_written(text)):
+        payload = decode_payload(type_, schema_version, text)
+        moment = parse_instant(at)
+        written = instant_text(moment)
+        if _payload_text(payload, moment, written) != text or written != at or value["version"] < 1:
+            raise ValueError("this version of timeline would write it otherwise")
+        id_ = str(UUID(id_))
     salt, c, link = (bytes.fromhex(value[name]) if name in value else None for name in ("salt", "c", "link"))
     if salt is not None and (c is None or commitment(salt, value["checksum"]) != c):
         raise ValueError("it does not match its commitment")
     seal = None if c is None else Seal(salt, c)
-    return CopiedEvent(value["version"], event, value["checksum"], value.get("redacted") is True, seal, link)
+    own = (value["version"], id_, type_, schema_version, at, text, value["checksum"])
+    return CopiedEvent(*own, value.get("redacted") is True, seal, link)
+
+
+def _is_plain(id_: Any, type_: Any, schema_version: Any, at: Any) -> bool:
+    """Return whether an event is of a block, with an id and a time as they are written."""
+    return (
+        type_ == _APPENDED
+        and schema_version == BlockAppended.schema_version
+        and is_written(id_, at)
+        and stored_instant(at) is not None
+    )
 
 
 def _problem(error: Exception) -> str:

@@ -21,6 +21,7 @@ from timeline.events import (
     ConversationOpened,
     Event,
     ModelCalled,
+    stored_event,
 )
 from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
 
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from timeline.events import ParentLink, Payload
-    from timeline.portable.lines import LogCopy
+    from timeline.portable.lines import CopiedEvent, LogCopy
     from timeline.ports import EventStore
 
+_OPENED: Final[str] = ConversationOpened.model_fields["type"].default
 FORMAT: Final = "timeline"
 """Name of the format in the report of such a recording."""
 _NEAR: Final = 2
@@ -166,7 +168,7 @@ def _exported(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> StoredCon
 
 def _parent(copy: LogCopy) -> ParentLink | None:
     """Return the link of a fork to the conversation that it shares its past with; None of what is no fork."""
-    payloads = (found.event.payload for found in copy.events.values())
+    payloads = (found.event().payload for found in copy.events.values() if found.type == _OPENED)
     return next((p.parent for p in payloads if isinstance(p, ConversationOpened)), None) if copy.base else None
 
 
@@ -180,15 +182,9 @@ def _events(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> list[Event]
             raise ImportFailed(str(path), f"the parent of {copy.conversation!r} is not in it. Export both together.")
         shared = [event for event in _events(path, parent, by_id) if event.version <= copy.base]
     own = (copy.events[version] for version in sorted(copy.events))
-    return shared + [
-        Event(
-            id=found.event.id,
-            at=found.event.at,
-            payload=found.event.payload,
-            conversation=copy.conversation,
-            version=found.version,
-            position=found.version,
-            checksum=found.checksum,
-        )
-        for found in own
-    ]
+    return shared + [_read(copy.conversation, found) for found in own]
+
+
+def _read(conversation: str, found: CopiedEvent) -> Event:
+    event = found.event()
+    return stored_event(event.id, event.at, event.payload, conversation, found.version, found.version, found.checksum)

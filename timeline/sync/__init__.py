@@ -154,6 +154,7 @@ class Store(Twin):
     erase = blocking(EventStore.erase)
     chain_head = blocking(EventStore.chain_head)
     chained = iterating(EventStore.chained)
+    read_written = iterating(EventStore.read_written)
     examine = blocking(EventStore.examine)
     mend = blocking(EventStore.mend)
     waypoints = blocking(EventStore.waypoints)
