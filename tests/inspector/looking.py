@@ -61,7 +61,9 @@ class Served:
 def served(file: Path, port: int = 0) -> Iterator[Served]:
     """Serve the inspector of a database, as `timeline inspect` does."""
     command = (sys.executable, "-m", "timeline.cli", "inspect", "--db", str(file), "--no-open", "--token", TOKEN)
-    with subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        [*command, "--port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             yield Served(_address(process), process)
         finally:
@@ -112,7 +114,9 @@ def looking(
     scheme: Literal["light", "dark"] = "light",
 ) -> Iterator[Seen]:
     """Open the page in a profile of its own; a request to anywhere else is blocked and noted."""
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce")
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
     page = context.new_page()
     seen = Seen(page, base)
 

@@ -96,7 +96,10 @@ def test_no_frame_of_a_scroll_is_blank(browser: Browser, server: Served) -> None
         )
         assert frames == {"count": 75, "blank": []}
         for share in (0.5, 0.9, 0.25):
-            seen.page.evaluate("share => { const box = document.querySelector('.log-box'); box.scrollTop = share * box.scrollHeight; }", share)
+            seen.page.evaluate(
+                "share => { const box = document.querySelector('.log-box'); box.scrollTop = share * box.scrollHeight; }",
+                share,
+            )
             settled(seen)
             rows = rows_seen(seen)
             assert abs(rows[0] / BLOCKS - share) < 0.05
@@ -147,7 +150,10 @@ def test_a_reader_who_scrolls_everywhere_keeps_a_small_heap(browser: Browser, se
         seen.go(f"/c/{LONG}?at=1")
         seen.page.locator('[data-version="2"] .kind').wait_for()
         for place in range(60):
-            seen.page.evaluate("share => { const box = document.querySelector('.log-box'); box.scrollTop = share * box.scrollHeight; }", (place * 37 % 60) / 60)
+            seen.page.evaluate(
+                "share => { const box = document.querySelector('.log-box'); box.scrollTop = share * box.scrollHeight; }",
+                (place * 37 % 60) / 60,
+            )
             seen.page.wait_for_timeout(60)
         settled(seen)
         session = seen.page.context.new_cdp_session(seen.page)

@@ -203,8 +203,13 @@ def test_html_in_every_field_stays_text(browser: Browser, server: Served) -> Non
         seen.page.locator("#find").fill("stolen")
         seen.page.locator(".found-row").first.wait_for()
         assert seen.page.evaluate("window.wasStolen") is None
-        assert seen.page.evaluate("document.querySelectorAll('#app img, #app script, #app iframe, #app b tool').length") == 0
-        assert seen.page.evaluate("[...document.links].filter(link => !/^https?:/.test(link.protocol + '//')).length") == 0
+        assert (
+            seen.page.evaluate("document.querySelectorAll('#app img, #app script, #app iframe, #app b tool').length")
+            == 0
+        )
+        assert (
+            seen.page.evaluate("[...document.links].filter(link => !/^https?:/.test(link.protocol + '//')).length") == 0
+        )
         assert HOSTILE in seen.page.locator(".crumbs").inner_text()
 
 

@@ -52,7 +52,12 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fetch the compiler from the npm registry, and hold it to its hash."""
     folder = tmp_path_factory.mktemp("typescript")
     packed = subprocess.run(
-        [*npm(), "pack", f"typescript@{TYPESCRIPT}"], cwd=folder, capture_output=True, text=True, check=False, timeout=100
+        [*npm(), "pack", f"typescript@{TYPESCRIPT}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
     )
     archive = folder / f"typescript-{TYPESCRIPT}.tgz"
     if not archive.exists() and not os.environ.get("CI"):
@@ -73,7 +78,10 @@ def test_the_pure_modules_do_what_their_tests_say() -> None:
 
 def test_the_types_of_all_scripts_hold(compiler: Path) -> None:
     checked = subprocess.run(
-        [node(), str(compiler), "--project", str(SCRIPTS / "tsconfig.json")], capture_output=True, text=True, check=False
+        [node(), str(compiler), "--project", str(SCRIPTS / "tsconfig.json")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert checked.returncode == 0, checked.stdout
 
@@ -85,14 +93,20 @@ def scripts() -> list[Path]:
 
 def test_no_script_makes_elements_of_text() -> None:
     """Log text reaches the page as text nodes alone: nothing that parses HTML or runs a text is called."""
-    forbidden = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|document\.write|eval\(|new Function)")
-    found = [f"{file.relative_to(WEB)}: {hit[0]}" for file in scripts() if (hit := forbidden.search(file.read_text("utf-8")))]
+    forbidden = re.compile(
+        r"\b(innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|document\.write|eval\(|new Function)"
+    )
+    found = [
+        f"{file.relative_to(WEB)}: {hit[0]}" for file in scripts() if (hit := forbidden.search(file.read_text("utf-8")))
+    ]
     assert found == []
 
 
 def test_every_import_of_a_script_is_a_file_of_ours() -> None:
     """There is no build and no import map, so a module is named by its place, and each place exists."""
-    named = re.compile(r"""(?:^|\n)(?:import|export) [^"]*?from "([^"]+)";|\bimport\("([^"]+)"\)|(?:^|\n)import "([^"]+)";""")
+    named = re.compile(
+        r"""(?:^|\n)(?:import|export) [^"]*?from "([^"]+)";|\bimport\("([^"]+)"\)|(?:^|\n)import "([^"]+)";"""
+    )
     found = [(file, "".join(hit)) for file in scripts() for hit in named.findall(file.read_text(encoding="utf-8"))]
     assert len(found) > 100
     places = [(file, target, (file.parent / target).resolve()) for file, target in found]
