@@ -1,4 +1,4 @@
-"""Conversations that the page is looked at with: one in which an agent forgets a constraint, one that is long, one that is hostile."""
+"""Conversations to look at: one whose agent forgets a constraint, a long one, a hostile one."""
 
 from __future__ import annotations
 

@@ -70,6 +70,7 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_pure_modules_do_what_their_tests_say() -> None:
+    """Node's own runner plays them."""
     tests = sorted(str(file) for file in SCRIPTS.glob("*.test.js"))
     assert tests
     ran = subprocess.run([node(), "--test", *tests], capture_output=True, text=True, check=False)
@@ -77,6 +78,7 @@ def test_the_pure_modules_do_what_their_tests_say() -> None:
 
 
 def test_the_types_of_all_scripts_hold(compiler: Path) -> None:
+    """JSDoc types are checked as strictly as TypeScript can."""
     checked = subprocess.run(
         [node(), str(compiler), "--project", str(SCRIPTS / "tsconfig.json")],
         capture_output=True,
