@@ -50,7 +50,8 @@ def server(told: Path) -> Iterator[Served]:
 @pytest.fixture
 def own(told: Path, tmp_path: Path) -> Path:
     """Copy them into a file of the test's own."""
-    return shutil.copy(told, tmp_path / "own.db")
+    shutil.copy(told, tmp_path / "own.db")
+    return tmp_path / "own.db"
 
 
 def test_the_first_screen_answers_at_a_glance(browser: Browser, server: Served) -> None:
