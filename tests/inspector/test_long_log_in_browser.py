@@ -53,7 +53,8 @@ def rows_seen(seen: Seen) -> list[int]:
             reached = Math.max(reached, at.bottom);
           }
           if (reached < box.bottom - 2) throw new Error(`blank from ${reached} to ${box.bottom}`);
-          return inside.filter(([row]) => !row.classList.contains("waiting")).map(([row]) => Number(row.dataset.version));
+          const drawn = inside.filter(([row]) => !row.classList.contains("waiting"));
+          return drawn.map(([row]) => Number(row.dataset.version));
         }"""
     )
     return found
