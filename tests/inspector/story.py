@@ -1,4 +1,4 @@
-"""Conversations for the page: one in which an agent forgets a constraint, one that is long, one that is hostile."""
+"""Conversations to look at: one whose agent forgets a constraint, a long one, a hostile one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ FORGETFUL: Final = "flashcards"
 """The conversation whose agent forgets what a file said."""
 CONSTRAINT: Final = "Never rename a public function"
 LIMIT: Final = 6_600
-TOOLS: Final = [{"name": "bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}]
+TOOLS: Final[list[Any]] = [
+    {"name": "bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
+]
 _START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _TURNS: Final = (
     "Build a flashcard app with spaced repetition. Keep the scheduler free of any database.",
@@ -70,7 +72,13 @@ async def _call(timeline: Timeline, clock: _Clock, number: int, turn: int, step:
     cached = 0 if context.decisions else clock.sent
     clock.sent = sent
     usage = {"input_tokens": sent - cached, "cache_read_input_tokens": cached, "output_tokens": 30}
-    reply = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "claude-opus-4-5", "usage": usage}
+    reply: dict[str, Any] = {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-4-5",
+        "usage": usage,
+    }
     reply |= {"stop_reason": "end_turn" if last else "tool_use", "content": said}
     clock.pass_by(3)
     await timeline.record(reply, request=request, now=clock.now)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 BLOCKS = 20_000 if DEPTH is Depth.QUICK else 100_000
 MOST_NODES = 1_500
 MOST_HEAP = 150_000_000
+TO_SHARE = """share => {
+  const box = document.querySelector('.log-box');
+  box.scrollTop = share * box.scrollHeight;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +53,8 @@ def rows_seen(seen: Seen) -> list[int]:
             reached = Math.max(reached, at.bottom);
           }
           if (reached < box.bottom - 2) throw new Error(`blank from ${reached} to ${box.bottom}`);
-          return inside.filter(([row]) => !row.classList.contains("waiting")).map(([row]) => Number(row.dataset.version));
+          const drawn = inside.filter(([row]) => !row.classList.contains("waiting"));
+          return drawn.map(([row]) => Number(row.dataset.version));
         }"""
     )
     return found
@@ -97,7 +102,7 @@ def test_no_frame_of_a_scroll_is_blank(browser: Browser, server: Served) -> None
         assert frames == {"count": 75, "blank": []}
         for share in (0.5, 0.9, 0.25):
             seen.page.evaluate(
-                "share => { const box = document.querySelector('.log-box'); box.scrollTop = share * box.scrollHeight; }",
+                TO_SHARE,
                 share,
             )
             settled(seen)
@@ -129,6 +134,7 @@ def test_what_is_seen_stays_in_place_while_heights_become_known(browser: Browser
 
 
 def test_the_log_is_walked_with_keys_from_end_to_end(browser: Browser, server: Served) -> None:
+    """Arrows, j and k, Home and End, turns: the row with the focus is always in view."""
     with looking(browser, server.base) as seen:
         seen.go(f"/c/{LONG}?at=5")
         seen.page.locator('[data-version="5"] .kind').wait_for()
@@ -146,12 +152,13 @@ def test_the_log_is_walked_with_keys_from_end_to_end(browser: Browser, server: S
 
 
 def test_a_reader_who_scrolls_everywhere_keeps_a_small_heap(browser: Browser, server: Served) -> None:
+    """Pages that were not looked at for long are forgotten."""
     with looking(browser, server.base) as seen:
         seen.go(f"/c/{LONG}?at=1")
         seen.page.locator('[data-version="2"] .kind').wait_for()
         for place in range(60):
             seen.page.evaluate(
-                "share => { const box = document.querySelector('.log-box'); box.scrollTop = share * box.scrollHeight; }",
+                TO_SHARE,
                 (place * 37 % 60) / 60,
             )
             seen.page.wait_for_timeout(60)
@@ -164,6 +171,7 @@ def test_a_reader_who_scrolls_everywhere_keeps_a_small_heap(browser: Browser, se
 
 
 def test_only_prompts_and_answers_are_shown_on_request(browser: Browser, server: Served) -> None:
+    """Rows of other kinds have no height, and the list is still filled."""
     with looking(browser, server.base) as seen:
         seen.go(f"/c/{LONG}?at=10&only=talk")
         expect(seen.page.locator(".kind-user").nth(3)).to_be_visible(timeout=15_000)

@@ -50,7 +50,8 @@ def server(told: Path) -> Iterator[Served]:
 @pytest.fixture
 def own(told: Path, tmp_path: Path) -> Path:
     """Copy them into a file of the test's own."""
-    return shutil.copy(told, tmp_path / "own.db")
+    shutil.copy(told, tmp_path / "own.db")
+    return tmp_path / "own.db"
 
 
 def test_the_first_screen_answers_at_a_glance(browser: Browser, server: Served) -> None:
@@ -66,7 +67,7 @@ def test_the_first_screen_answers_at_a_glance(browser: Browser, server: Served) 
 
 
 def test_the_debugging_story_is_told_with_the_keyboard_alone(browser: Browser, server: Served) -> None:
-    """Open the conversation, go to call 84, see its request, search the constraint, read why it is gone, compare, fork."""
+    """Open it, go to call 84, see its request, search the constraint, read why it is gone, compare, fork."""
     with looking(browser, server.base) as seen:
         page, key = seen.page, seen.page.keyboard
         page.locator(".talk-title").first.wait_for()
@@ -109,6 +110,7 @@ def test_the_debugging_story_is_told_with_the_keyboard_alone(browser: Browser, s
 
 
 def test_what_is_dragged_on_the_chart_is_the_version_that_every_view_shows(browser: Browser, server: Served) -> None:
+    """Chart, log, figures and address agree on the version."""
     with looking(browser, server.base) as seen:
         seen.go(f"/c/{FORGETFUL}")
         plot = seen.page.locator(".plot")
@@ -140,6 +142,7 @@ def test_an_address_leads_to_what_was_seen(browser: Browser, server: Served) -> 
 
 
 def test_the_request_is_shown_piece_by_piece_and_as_it_was_sent(browser: Browser, server: Served) -> None:
+    """System prompt and messages are laid out; the JSON is the body itself."""
     with looking(browser, server.base) as seen:
         seen.go(f"/c/{FORGETFUL}/context?call=84&form=request")
         expect(seen.page.locator(".pieces")).to_contain_text("You are a careful programmer.")
@@ -156,6 +159,7 @@ VIEWS = ("", "/context", "/compactions", "/diff", "/family", "/cache", "/what-if
 def test_no_view_breaks_a_rule_of_accessibility(
     browser: Browser, server: Served, scheme: Literal["light", "dark"]
 ) -> None:
+    """The rules of axe-core find nothing, in light and in dark."""
     with looking(browser, server.base, scheme=scheme) as seen:
         seen.page.locator(".talk").first.wait_for()
         found = {"list": violations(seen.page)}
@@ -176,6 +180,7 @@ def test_no_view_breaks_a_rule_of_accessibility(
 
 @pytest.mark.parametrize("width", [390, 768, 1280, 1920])
 def test_no_view_is_wider_than_the_window(browser: Browser, server: Served, width: int) -> None:
+    """Nothing is cut on a phone, and no view has more than 1,500 elements."""
     with looking(browser, server.base, width=width) as seen:
         for address in ("/", *(f"/c/{FORGETFUL}{view}?at={CALL_84}" for view in VIEWS), "/search?query=pytest"):
             seen.go(address)
@@ -231,6 +236,7 @@ def test_a_server_that_dies_leaves_what_was_seen_and_says_so(browser: Browser, o
 
 
 def test_what_could_not_be_read_is_read_when_the_server_is_back(browser: Browser, server: Served) -> None:
+    """Nobody has to reload the page."""
     with looking(browser, server.base) as seen:
         seen.go(f"/c/{FORGETFUL}")
         seen.page.locator('[data-version="504"] .row-event').wait_for()
@@ -243,6 +249,7 @@ def test_what_could_not_be_read_is_read_when_the_server_is_back(browser: Browser
 
 
 def test_a_log_that_grows_and_is_compacted_is_followed_without_a_jump(browser: Browser, own: Path) -> None:
+    """The row that is looked at keeps its place while others come."""
     with served(own) as running, looking(browser, running.base) as seen:
         seen.go(f"/c/{FORGETFUL}?at={CALL_84}")
         row = seen.page.locator(f'[data-version="{CALL_84}"] .row-event')
@@ -263,6 +270,7 @@ def test_a_log_that_grows_and_is_compacted_is_followed_without_a_jump(browser: B
 
 
 def test_a_conversation_that_is_erased_while_it_is_looked_at_is_said_to_be(browser: Browser, own: Path) -> None:
+    """What was shown of it goes."""
     with served(own) as running, looking(browser, running.base) as seen:
         seen.go(f"/c/{FORGETFUL}")
         seen.page.locator('[data-version="504"] .row-event').wait_for()
@@ -275,6 +283,7 @@ def test_a_conversation_that_is_erased_while_it_is_looked_at_is_said_to_be(brows
 
 
 def test_a_page_whose_token_is_not_known_says_how_to_get_in(browser: Browser, server: Served) -> None:
+    """It names the command that prints the address."""
     with looking(browser, server.base) as seen:
         seen.page.context.clear_cookies()
         seen.go(f"/c/{FORGETFUL}")

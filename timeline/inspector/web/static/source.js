@@ -68,7 +68,7 @@ export class StaticSource {
     for await (const row of this._from(Number(given.after ?? 0) + 1)) {
       if (row.version > until) break;
       if (rows.length === limit) {
-        next = rows.at(-1).version;
+        next = rows[rows.length - 1].version;
         break;
       }
       rows.push(this._at(row, at));

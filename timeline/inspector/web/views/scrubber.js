@@ -82,7 +82,7 @@ function useDrag(moved) {
 /** @param {any} props */
 function Areas({ points, first, last, width, across, failed, loading }) {
   const drawn = useMemo(() => {
-    const kept = thinned(points, first, last, Math.max(40, Math.floor(width / 3)));
+    const kept = thinned(/** @type {any[]} */ (points), first, last, Math.max(40, Math.floor(width / 3)));
     const most = Math.max(1, kept.reduce((high, point) => Math.max(high, point.total, point.limit ?? 0), 0)) * 1.17;
     const up = (/** @type {number} */ tokens) => HEIGHT - (tokens / most) * (HEIGHT - 6);
     const names = sharesIn(kept.map((point) => point.fill)).map((share) => share.name);
