@@ -98,6 +98,8 @@ def batches(mended: Mended) -> Generator[Batch, int]:
         yield _schema
     if "conversations" in wrong:
         yield from _rows_of_conversations()
+    if "waypoints" in wrong:
+        yield _stray_waypoints
     for what, tables in _TABLES.items():
         if what in wrong:
             yield from _carried(mended, tables)
@@ -134,6 +136,12 @@ def _conversations(connection: sqlite3.Connection, after: int) -> int:
     with transaction(connection):
         _, reached = conversation_rows.mend_some(connection, after)
     return reached
+
+
+def _stray_waypoints(connection: sqlite3.Connection) -> int:
+    """Drop the snapshots of the past that are of no conversation: no fold comes by to put others in their places."""
+    connection.execute(statements.DROP_STRAY_WAYPOINTS)
+    return 0
 
 
 def _drop_index(connection: sqlite3.Connection) -> int:

@@ -349,6 +349,9 @@ PULL_FACTS_PROGRESS: Final = (
 DROP_FACTS: Final = "DELETE FROM facts WHERE conversation = ?"
 DROP_SNAPSHOT: Final = "DELETE FROM snapshots WHERE conversation = ?"
 DROP_ALL_BASES: Final = "DELETE FROM bases WHERE conversation = ?"
+DROP_STRAY_WAYPOINTS: Final = (
+    "DELETE FROM waypoints WHERE NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.key = waypoints.conversation)"
+)
 DROP_ALL_WAYPOINTS: Final = "DELETE FROM waypoints WHERE conversation = ?"
 DROP_CONVERSATION: Final = "DELETE FROM conversations WHERE key = ?"
 _COPIED = "version, event_id, type, schema_version, at, path, turn_id, tokens"

@@ -417,3 +417,16 @@ async def test_a_table_with_another_column_is_found(tmp_path: Path, sound: Path)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("ALTER TABLE facts ADD COLUMN more TEXT")
     assert "schema: the table facts has other columns" in await problems(file)
+
+
+async def test_a_snapshot_of_the_past_that_is_of_no_conversation_is_removed(
+    tmp_path: Path, sound: Path, before: dict[str, str]
+) -> None:
+    """The conversation that lost it is folded without it, or gets another one."""
+    file = tmp_path / "agent.db"
+    await _edited(sound, file, "UPDATE waypoints SET conversation = 0 WHERE rowid = (SELECT min(rowid) FROM waypoints)")
+    assert any("waypoints" in each for each in await problems(file))
+    async with open_store(file) as store:
+        await repair(store, dry_run=False)
+    assert await problems(file) == []
+    assert await reads(file) == before
