@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from timeline.blocks import KNOWN_TYPES, Note, parse_instant
 from timeline.errors import StoreCorrupt
 from timeline.events import BlockAppended
-from timeline.events.appended import columns_of, read_appended
+from timeline.events.appended import columns_of, read_appended, read_as_written
 from timeline.events.encoding import decode_payload, encode_payload
 
 NAMES = sorted({name for cls in KNOWN_TYPES.values() for name in cls.model_fields} | {"unknown"})
@@ -57,6 +57,19 @@ def test_a_block_that_is_read_at_once_is_the_one_that_pydantic_reads(
     assert encode_payload(read) == encode_payload(slow)
 
 
+@given(BLOCKS, st.integers(-1, 9), st.text(max_size=3))
+def test_a_text_is_as_written_only_if_its_payload_is_written_so(block: dict[str, Any], tokens: int, name: str) -> None:
+    """Neither its spaces, the order of its fields, a default that is there, nor a form of a moment is passed over."""
+    ordered = dict(sorted(block.items()))
+    for spaces in ((",", ":"), (", ", ": ")):
+        for ascii_ in (True, False):
+            for fields in (block, ordered):
+                value = {"block": fields, "counter": name, "tokens": tokens}
+                text = json.dumps(value, ensure_ascii=ascii_, separators=spaces)
+                read = read_as_written(text)
+                assert read is None or (read == read_appended(text) and encode_payload(read) == text)
+
+
 @pytest.mark.parametrize("type_", KNOWN_TYPES)
 def test_every_block_as_it_is_stored_is_read_at_once(type_: str) -> None:
     """A row of a known type needs no second look, whatever plain values it has."""
@@ -73,6 +86,9 @@ def test_every_block_as_it_is_stored_is_read_at_once(type_: str) -> None:
     read = read_appended(encode_payload(BlockAppended(block=block, tokens=3, counter="o200k_base")))
     assert read is not None
     assert read.block == block
+    flat = block.model_copy(update={"arguments": {"a": 1}} if "arguments" in cls.model_fields else {})
+    flat = flat.model_copy(update={"data": "x"}) if "data" in cls.model_fields else flat
+    assert read_as_written(encode_payload(BlockAppended(block=flat, tokens=3, counter="o200k_base"))) is not None
 
 
 def test_blocks_do_not_share_what_can_be_changed() -> None:

@@ -18,7 +18,9 @@ from timeline.audit.verify import verify
 from timeline.errors import ImportFailed, StoreCorrupt
 from timeline.events import BlockRedacted, NewEvent, event_id
 from timeline.events.encoding import checksum
+from timeline.fold.snapshot import take_snapshot
 from timeline.frozen import sha256_hex
+from timeline.log.history import fold_history
 from timeline.portable import Exported, LogCopy, export_log, import_copy, read_copies
 from timeline.portable.lines import event_line
 from timeline.store.memory import MemoryStore
@@ -230,6 +232,23 @@ async def test_an_imported_conversation_goes_on_and_opens_from_a_snapshot() -> N
     await timeline.append(prompt(5))
     await timeline.render()
     assert (await timeline.verify()).ok
+
+
+async def test_a_long_log_that_is_imported_is_never_far_from_a_snapshot_of_its_past() -> None:
+    """Each is the fold of the log as it was then; a log that was never compacted has none."""
+    store, other = MemoryStore(), MemoryStore()
+    timeline = await talk(store, turns=40)
+    for number in range(25):
+        await timeline.append(*(prompt(10) for _ in range(100)), now=after(1_000 + number))
+        await timeline.render(now=after(1_000 + number))
+    plain = await Timeline.open(store, "plain", now=after(0))
+    await plain.append(*(prompt(10) for _ in range(2_000)), now=after(1))
+    await take(other, await export(store))
+    versions = await other.waypoints("c")
+    assert len(versions) > 1
+    for version in versions:
+        assert await other.load_waypoint("c", version) == take_snapshot(await fold_history(other, "c", until=version))
+    assert await other.waypoints("plain") == []
 
 
 async def test_a_fork_brings_what_it_shares_and_no_more() -> None:

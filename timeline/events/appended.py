@@ -105,28 +105,31 @@ def columns_of(text: str) -> Columns | None:
     return Columns(block.get("path") or None, block.get("turn_id") or None, data["tokens"])
 
 
-def is_as_written(text: str) -> bool:
-    """Return whether a text is certainly what `write_appended` makes of the payload that `read_appended` finds in it.
+def read_as_written(text: str) -> BlockAppended | None:
+    """Read a payload as `read_appended` does if the text is certainly what `write_appended` makes of it; else None.
 
-    Where it is not, somebody has to read it and to write it anew in order to know.
+    None is no error: the payload has to be read and written anew in order to know.
     """
     data = _parts(text)
     shape = None if data is None else _shape_of(data["block"])
     if data is None or shape is None or not shape.ordered or tuple(data) != _ORDER:
-        return False
+        return None
     block, defaults = data["block"], shape.defaults
-    if shape.timed and not (_MOMENT.fullmatch(block["at"]) and stored_instant(block["at"])):
-        return False
+    if shape.timed and not _MOMENT.fullmatch(block["at"]):
+        return None
     for name, value in block.items():
         if name != "type" and value == defaults[name]:
-            return False
+            return None
     for name in shape.nested:
         if not is_flat(block[name]):
-            return False
+            return None
     try:
-        return to_json(data) == text.encode()
-    except ValueError:
-        return False
+        if to_json(data) != text.encode():
+            return None
+    except ValueError:  # a lone surrogate, which the other way refuses
+        return None
+    made = _made(shape, block)
+    return None if made is None else block_appended(made, data["tokens"], intern(data["counter"]))
 
 
 def _parts(text: str) -> dict[str, Any] | None:

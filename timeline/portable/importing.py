@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import ConversationNotFound, ImportFailed
 from timeline.events import BlockAppended, CompactionCompleted, CompactionReverted, ConversationOpened
 from timeline.fold.fold import Fold
-from timeline.fold.snapshot import take_snapshot
+from timeline.fold.snapshot import is_due, take_snapshot
 from timeline.fold.window import TOMBSTONE
 from timeline.log.history import fold_history
 from timeline.portable.lines import values_of
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from timeline.portable.lines import CopiedEvent, LogCopy
     from timeline.ports import EventStore
 
-_OPENED: Final[str] = ConversationOpened.model_fields["type"].default
-_REVERTED: Final[str] = CompactionReverted.model_fields["type"].default
 _BATCH: Final = 500
 """Events in one append."""
 
@@ -68,7 +66,7 @@ async def import_copy(
 
 
 def _opening(copy: LogCopy) -> ConversationOpened | None:
-    payloads = (found.event().payload for found in copy.events.values() if found.type == _OPENED)
+    payloads = (found.payload for found in copy.events.values())
     return next((payload for payload in payloads if isinstance(payload, ConversationOpened)), None)
 
 
@@ -146,8 +144,15 @@ async def _check_parent(store: EventStore, copy: LogCopy, opened: ConversationOp
 async def _append(
     store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent], fold: Fold, on_progress: Callable[[int], None]
 ) -> None:
-    """Append in batches, the last one with a snapshot, so that the next opening reads the window alone."""
+    """Append in batches, the last one with a snapshot, so that the next opening reads the window alone.
+
+    A new log that was never compacted is all window, and needs none. On the way come those that a log which grows would
+    have, but not where compactions are taken back later: the fold passes over them, and a snapshot between a compaction
+    and its undo goes through it.
+    """
     seals = _seals(events)
+    is_straight = not any(isinstance(found.payload, CompactionReverted) for found in events)
+    continued, kept = fold.version > 0, fold.version
     for start in range(0, len(events), _BATCH):
         batch = events[start : start + _BATCH]
         own = [found.event() for found in batch]
@@ -156,13 +161,16 @@ async def _append(
             fold.apply(found.version, event.at, event.payload)
             hashes |= values_of(event.payload)
         opens = isinstance(own[0].payload, ConversationOpened)
-        is_last = start + len(batch) == len(events)
+        takes = is_straight and is_due(fold, kept)
+        if start + len(batch) == len(events):
+            takes = takes or bool(fold.window.rounds) or (continued and fold.window.window_start > 1)
+        kept = fold.version if takes else kept
         await store.append(
             copy.conversation,
             own,
             expected=Expected.NO_STREAM if opens else batch[0].version - 1,
             values={hash_: copy.values[hash_] for hash_ in sorted(hashes & copy.values.keys())},
-            snapshot=take_snapshot(fold) if is_last and fold.window.window_start > 1 else None,
+            snapshot=take_snapshot(fold) if takes else None,
             seals=seals[start : start + _BATCH],
         )
         on_progress(start + len(batch))
@@ -192,7 +200,7 @@ async def _fold(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent],
         events: the new events.
         base: the last version that a fork which is not stored yet shares with its parent.
     """
-    payloads = [found.event().payload for found in events if found.type == _REVERTED]
+    payloads = (found.payload for found in events)
     reverted = {v for payload in payloads if isinstance(payload, CompactionReverted) for v in payload.versions}
     opened = _opening(copy)
     if base and opened is not None and opened.parent is not None:

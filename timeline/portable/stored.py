@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from timeline.portable.lines import CopiedEvent, LogCopy
     from timeline.ports import EventStore
 
-_OPENED: Final[str] = ConversationOpened.model_fields["type"].default
 FORMAT: Final = "timeline"
 """Name of the format in the report of such a recording."""
 _NEAR: Final = 2
@@ -168,7 +167,7 @@ def _exported(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> StoredCon
 
 def _parent(copy: LogCopy) -> ParentLink | None:
     """Return the link of a fork to the conversation that it shares its past with; None of what is no fork."""
-    payloads = (found.event().payload for found in copy.events.values() if found.type == _OPENED)
+    payloads = (found.payload for found in copy.events.values())
     return next((p.parent for p in payloads if isinstance(p, ConversationOpened)), None) if copy.base else None
 
 
