@@ -25,21 +25,21 @@ BAR: Final = 0.8
 
 
 class Answering:
-    """A process that times appends in a checkout."""
+    """A process that times work in a checkout: a script of this folder, which answers each line with seconds."""
 
-    def __init__(self, checkout: Path, databases: Path) -> None:
+    def __init__(self, script: str, checkout: Path, databases: Path) -> None:
         databases.mkdir()
-        command = [sys.executable, str(ROOT / "tests" / "bench" / "kinds.py"), str(databases)]
+        command = [sys.executable, str(ROOT / "tests" / "bench" / script), str(databases)]
         environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=checkout
         )
 
-    def seconds(self, kind: str) -> float:
-        """Return the CPU time of some appends of a kind."""
+    def seconds(self, asked: str = "") -> float:
+        """Return the CPU time of the work that a line asks for."""
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(f"{kind}\n")
+        self._process.stdin.write(f"{asked}\n")
         self._process.stdin.flush()
         return float(self._process.stdout.readline())
 
@@ -50,18 +50,24 @@ class Answering:
         self._process.communicate()
 
 
+def checkout(revision: str, folder: Path) -> Path:
+    """Write the packages of a revision into a folder; return it."""
+    archive = subprocess.run(
+        ["git", "archive", revision, "timeline", "store", "summarizers"], cwd=ROOT, check=True, capture_output=True
+    ).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(folder, filter="data")
+    return folder
+
+
 def measured(revision: str, kinds: list[str], pairs: int) -> dict[str, list[float]]:
     """Return the speed here as a share of the revision's, of each pair, in order; two pairs more warm up."""
     speeds: dict[str, list[float]] = {kind: [] for kind in kinds}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        archive = subprocess.run(
-            ["git", "archive", revision, "timeline", "store", "summarizers"], cwd=ROOT, check=True, capture_output=True
-        ).stdout
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder / "earlier", filter="data")
-        ours = stack.enter_context(Answering(ROOT, folder / "ours"))
-        theirs = stack.enter_context(Answering(folder / "earlier", folder / "theirs"))
+        earlier = checkout(revision, folder / "earlier")
+        ours = stack.enter_context(Answering("kinds.py", ROOT, folder / "ours"))
+        theirs = stack.enter_context(Answering("kinds.py", earlier, folder / "theirs"))
         for number in range(pairs + 2):
             for kind in kinds:
                 first, second = (ours, theirs) if number % 2 else (theirs, ours)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ import pytest
 from tests.scenes import AT, COUNTER
 from timeline import policies
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.log.collector import collector_at_rest
 from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
@@ -140,3 +143,62 @@ async def test_dry_runs_under_pressure_write_each_replacement_once() -> None:
     again = await timeline.render(now=COLD, record=False)
     assert len(counter.threads) - counted < 20 < counted
     assert shown(first) == shown(again) == shown(await timeline.render(now=COLD))
+
+
+async def test_the_collector_rests_while_a_long_window_is_worked_on() -> None:
+    """It would walk all objects of the process in the midst of it, while the loop waits."""
+    thresholds = gc.get_threshold()
+    seen: set[int] = set()
+
+    class Looking(WatchedCounter):
+        def count(self, text: str) -> int:
+            if threading.current_thread() is not threading.main_thread():
+                seen.add(gc.get_threshold()[0])
+            return super().count(text)
+
+    timeline = await long_log(Looking())
+    seen.clear()
+    await timeline.compact(now=AT)
+    assert 0 in seen  # the summarizer has a thread of its own, in which nothing is changed
+    assert gc.get_threshold() == thresholds
+
+
+def test_what_an_application_sets_while_the_collector_rests_stays() -> None:
+    """Its thresholds are its own; one that switched the collector off finds it so."""
+    thresholds = gc.get_threshold()
+    try:
+        with collector_at_rest():
+            gc.set_threshold(5_000, 20, 20)
+        assert gc.get_threshold() == (5_000, 20, 20)
+        gc.disable()
+        with collector_at_rest():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+        gc.set_threshold(*thresholds)
+
+
+def test_the_collector_rests_for_one_piece_of_work_at_a_time() -> None:
+    """Pieces that overlap would keep it from working for ever."""
+    thresholds = gc.get_threshold()
+    first, second = collector_at_rest(), collector_at_rest()
+    with first:
+        second.__enter__()
+        assert gc.get_threshold()[0] == 0
+    assert gc.get_threshold() == thresholds
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == thresholds
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_process_that_is_forked_meanwhile_collects() -> None:
+    """It has no thread that would end the rest."""
+    thresholds = gc.get_threshold()
+    with collector_at_rest():
+        child = os.fork()
+        if not child:
+            os._exit(0 if gc.get_threshold() == thresholds else 1)
+        _, status = os.waitpid(child, 0)
+    assert status == 0

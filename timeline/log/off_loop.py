@@ -6,10 +6,13 @@ loop. So a render that is cancelled meanwhile leaves nothing half done, and noth
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio.to_thread
 from anyio.lowlevel import RunVar
+
+from timeline.log.collector import collector_at_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +39,12 @@ async def off_loop(items: int, work: Callable[[], T]) -> T:
 
 async def in_thread(work: Callable[[], T]) -> T:
     """Return what ``work`` returns, run in the event loop's thread for such work."""
-    return await anyio.to_thread.run_sync(work, limiter=_limiter())
+    return await anyio.to_thread.run_sync(partial(_undisturbed, work), limiter=_limiter())
+
+
+def _undisturbed(work: Callable[[], T]) -> T:
+    with collector_at_rest():
+        return work()
 
 
 def _limiter() -> anyio.CapacityLimiter:
