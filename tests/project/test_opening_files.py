@@ -34,6 +34,7 @@ ALLOWED = {
     ("store.sqlite.store", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
     ("store.migrations.indexes", "sqlite3.connect"): NO_FILE,
+    ("store.migrations.tables", "sqlite3.connect"): NO_FILE,
     ("timeline.databases", "sqlite3.connect"): THROUGH_SQLITE,
     ("timeline.databases", "Path(path).open"): GUARDED,
     ("timeline.databases", "Path(path).read_text"): GUARDED,
