@@ -41,7 +41,7 @@ class TokenDoor:
     def __init__(self, port: int, token: str | None = None, *, secure: bool = False) -> None:
         if token is not None and (len(token) < _LEAST or not token.isascii() or not token.isprintable()):
             raise InvalidArgument(
-                "token", f"it needs {_LEAST} printable ASCII characters or more, so that nobody guesses it"
+                "token", f"a token needs {_LEAST} printable ASCII characters or more, so that nobody guesses it"
             )
         self.token = token or token_urlsafe(32)
         self._cookie = f"timeline-inspector-{port}"
