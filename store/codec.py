@@ -330,7 +330,7 @@ def decode(conversation: str, row: Row, where: str) -> Event:
         _check_columns(decoded, columns)
         moment = stored_instant(at) or utc(datetime.fromisoformat(at))
         return stored_event(UUID(event_id), moment, decoded, conversation, version, position, stored)
-    except (StoreCorrupt, ValueError) as error:
+    except (StoreCorrupt, ValueError, TypeError) as error:
         raise StoreCorrupt(f"{place}: {_first_line(error)}. {RESTORE}; other events still read.") from None
 
 
@@ -398,7 +398,7 @@ def decode_info(row: Row, where: str) -> ConversationInfo:
             compactions=compactions,
             last_compaction_at=None if last_compaction_at is None else datetime.fromisoformat(last_compaction_at),
         )
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise StoreCorrupt(f"{where}: the row of conversation {id_!r} is damaged: {_first_line(error)}.") from None
 
 

@@ -245,7 +245,7 @@ def _moment(at: str) -> datetime:
     """
     try:
         return datetime.fromisoformat(at)
-    except ValueError:
+    except (ValueError, TypeError):
         cure = f"`timeline verify --deep` lists all damage. {RESTORE}."
         raise StoreCorrupt(f"the time {at!r} of an event is damaged. {cure}") from None
 
