@@ -386,7 +386,8 @@ class ForksRemain(StoreError):
         listed = ", ".join(map(repr, self.forks[:5])) + (" and more" if len(self.forks) > 5 else "")
         super().__init__(
             f"Conversation {conversation!r} has forks that share its past: {listed}. "
-            'Erase them with it (forks="erase"), or let them keep a copy of what they share (forks="copy").'
+            'Erase them with it (forks="erase"), or let them keep a copy of what they share (forks="copy"); on the '
+            "command line that is `timeline erase --forks erase` or `--forks copy`."
         )
 
 

@@ -57,6 +57,25 @@ def test_the_native_format_comes_back_event_for_event(
     assert [row["events"] for row in run("import", file, "--db", other, "--json").json] == [0, 0]
 
 
+def test_one_conversation_is_imported_under_another_id(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
+) -> None:
+    """Beside the first, which can be erased then; a file of several is refused with the reason."""
+    file, fork = tmp_path / "log.jsonl", tmp_path / "fork.jsonl"
+    assert run("export", simulated["id"], "-o", file).code == 0
+    (done,) = run("import", file, "--as", "other", "--json").json
+    assert done["id"] == "other"
+    assert run("verify", "other").code == Exit.OK
+    assert run("erase", simulated["id"], "--yes").code == 0
+    assert [row["id"] for row in run("ls", "--json").json] == ["other"]
+    run("fork", "other", "--at", 9)
+    assert run("export", "--all", "-o", fork).code == 0
+    refused = run("import", fork, "--as", "third")
+    assert refused.code == Exit.USAGE
+    assert "--as names one conversation" in refused.err
+    assert "third" not in run("ls").out
+
+
 def test_a_log_is_exported_line_by_line(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """A line that opens it, then texts and events, gapless; --json says the same."""
     opening, *lines = _native(run("export", simulated["id"]))

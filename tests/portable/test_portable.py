@@ -211,6 +211,24 @@ async def test_a_log_whose_links_are_missing_gets_a_chain_of_its_own_and_says_so
     assert (report.chain, report.proved) == (1, report.events)
 
 
+async def test_under_another_id_a_log_begins_a_chain_of_its_own_beside_the_first_and_says_so() -> None:
+    """The same events and contexts, in the same database too; importing it again adds nothing."""
+    store = MemoryStore()
+    await talk(store)
+    (copy,) = copies(await export(store))
+    done = await import_copy(store, copy.under("d"))
+    assert (done.id, done.events) == ("d", (await store.info("c")).version)
+    (finding,) = done.report["findings"]
+    assert finding["detail"] == "d: it was exported as c; here it has a chain of its own, with another head"
+    first = [(e.id, e.at, e.payload) async for e in store.read("c")]
+    assert [(e.id, e.at, e.payload) async for e in store.read("d")] == first
+    report = await verify(store, "d")
+    assert (report.ok, report.proved) == (True, report.events)
+    assert report.renders == (await verify(store, "c")).renders > 0
+    again = await import_copy(store, copy.under("d"))
+    assert (again.events, again.known) == (0, done.events)
+
+
 async def test_a_line_with_another_salt_is_put_aside() -> None:
     """It proves nothing."""
     store, other = MemoryStore(), MemoryStore()

@@ -112,6 +112,12 @@ def import_(
     mask: Annotated[
         bool, typer.Option("--mask", help="Mask common credentials, such as API keys, before they are stored.")
     ] = False,
+    new_id: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="NEW_ID", help="Import the one conversation of an exported file under another id."
+        ),
+    ] = None,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> int:
@@ -122,7 +128,7 @@ def import_(
     """
     from timeline.cli import intake
 
-    return _run(intake.import_files(files, db, mask=mask, as_json=as_json))
+    return _run(intake.import_files(files, db, mask=mask, new_id=new_id, as_json=as_json))
 
 
 @app.command()

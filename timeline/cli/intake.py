@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 
-async def import_files(files: Sequence[Path], db: str, *, mask: bool, as_json: bool) -> int:
+async def import_files(files: Sequence[Path], db: str, *, mask: bool, new_id: str | None, as_json: bool) -> int:
     """Import files, with common credentials masked if that is asked for; report a bad one and go on with the others.
 
+    With a new id there is one file of `timeline export`, whose one conversation is imported under it.
     An error of the database ends the import. The conversations imported until then are reported, and stay.
     """
     worst = Exit.OK
@@ -37,7 +38,7 @@ async def import_files(files: Sequence[Path], db: str, *, mask: bool, as_json: b
         store: EventStore | None = None
         for file in files:
             try:
-                found = read_copies(file) or read_recording(file)
+                found = _renamed(files, new_id) if new_id else read_copies(file) or read_recording(file)
                 if store is None:  # opened only now, so that a wrong file makes no empty database
                     store = await stack.enter_async_context(adding(db))
                 for one in found:
@@ -57,6 +58,19 @@ async def import_files(files: Sequence[Path], db: str, *, mask: bool, as_json: b
     elif done:
         _print_imports(done, db)
     return worst
+
+
+def _renamed(files: Sequence[Path], new_id: str) -> list[LogCopy]:
+    """Return the one conversation of the one file, under another id.
+
+    Raises:
+        ImportFailed: there are several, or the file is no export.
+    """
+    copies = read_copies(files[0]) or []
+    if len(files) == 1 and len(copies) == 1:
+        return [copies[0].under(new_id)]
+    why = "--as names one conversation: give one file of `timeline export` that holds one"
+    raise ImportFailed(str(files[0]), f"{why}. A fork's file holds its parent too; import that one without --as.")
 
 
 async def _import(store: EventStore, found: Recording | LogCopy, file: Path, *, mask: bool) -> Imported:

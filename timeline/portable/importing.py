@@ -187,6 +187,7 @@ async def _check_chain(store: EventStore, copy: LogCopy, events: Sequence[Copied
     head, newest = await store.chain_head(copy.conversation), events[-1].link
     if head != newest:
         told = "the file has no links" if newest is None else "its links do not go on from those of the database"
+        told = f"it was exported as {copy.exported_as}" if copy.exported_as else told
         told = "content was taken out of it" if any(found.redacted for found in events) else told
         copy.report.note("chain", 0, f"{copy.conversation}: {told}; here it has a chain of its own, with another head")
 

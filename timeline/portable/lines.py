@@ -21,7 +21,7 @@ Parents come before their forks, values before the events that name them, events
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -186,6 +186,12 @@ class CopiedEvent:
         """Return the event as it is appended, with the text of its payload."""
         return encoded_event(UUID(self.id), parse_instant(self.at), self.payload, self.text)
 
+    def under(self, conversation: str) -> CopiedEvent:
+        """Return the event as it is in a conversation of another id, where no chain covers it yet."""
+        event = self.event()
+        parts = (conversation, self.version, event.id, event.type, event.schema_version, self.at, self.text)
+        return replace(self, checksum=checksum(*parts), seal=None, link=None)
+
 
 @dataclass(slots=True)
 class LogCopy:
@@ -199,6 +205,7 @@ class LogCopy:
         first_version: all events from this version on were there when it was exported, 1 if none was scavenged.
         events: the sound events by version.
         values: the texts that events refer to, of the whole file.
+        exported_as: the id that it had in the file, where it is imported under another one.
     """
 
     conversation: str
@@ -208,6 +215,15 @@ class LogCopy:
     first_version: int = 1
     events: dict[int, CopiedEvent] = field(default_factory=dict, repr=False)
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    exported_as: str = ""
+
+    def under(self, conversation: str) -> LogCopy:
+        """Return this conversation under another id: the same events, which begin a chain of their own.
+
+        For a second copy in one database, or for an id that has to go: import under another one, then erase the first.
+        """
+        events = {version: event.under(conversation) for version, event in self.events.items()}
+        return replace(self, conversation=conversation, events=events, exported_as=self.conversation)
 
 
 def read_copies(path: Path) -> list[LogCopy] | None:
