@@ -323,7 +323,8 @@ class _Plan:
             left["paths"] = f"a path names its block for ever: {', '.join(paths)}; {cure}"
         if ids:
             cure = " and ".join(map(_ERASE.format, ids))
-            left["conversations"] = f"an id names its conversation for ever: {', '.join(ids)}; {cure}"
+            kept = "`timeline export` and `timeline import --as` keep a copy under another id"
+            left["conversations"] = f"an id names its conversation for ever: {', '.join(ids)}; {cure}; {kept}"
         return left
 
     async def left(self, report: ErasureReport) -> ErasureReport:
