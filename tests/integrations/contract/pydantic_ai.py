@@ -49,10 +49,13 @@ class PydanticAI(OnTheWire):
 
     def agent(self, store: EventStore | Store, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
         """Return an agent on the conversation."""
-        return _Agent(self, _agent(self.provider.openai_url, store, policy, tool))
+        return _Agent(self, agent_with_capability(self.provider.openai_url, store, policy, tool))
 
 
-def _agent(url: str, store: EventStore | Store, policy: Policy, tool: Callable[[str], Any]) -> Agent[None, str]:
+def agent_with_capability(
+    url: str, store: EventStore | Store, policy: Policy, tool: Callable[[str], Any]
+) -> Agent[None, str]:
+    """Return an agent of one tool whose model sees what the timeline shows."""
     client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
     chat = OpenAIChatModel("gpt-6", provider=OpenAIProvider(openai_client=client))
     capability = TimelineCapability[None](store, policy=policy)
@@ -61,7 +64,7 @@ def _agent(url: str, store: EventStore | Store, policy: Policy, tool: Callable[[
 
 def of_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
     """Return an agent whose messages are stored after each step of a run."""
-    return _StoredBySteps(folder / "history.json", _agent(url, store, policy, tool))
+    return _StoredBySteps(folder / "history.json", agent_with_capability(url, store, policy, tool))
 
 
 class _StoredBySteps(DrivenAgent):

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from pydantic_ai.exceptions import ModelAPIError
 
 from tests.integrations.contract.claude_agent_sdk import ClaudeAgentSDK
 from tests.integrations.contract.langchain import LangChain
 from tests.integrations.contract.openai_agents import OpenAIAgents
 from tests.integrations.contract.pydantic_ai import PydanticAI
+from tests.integrations.contract.pydantic_ai_store import PydanticAIWithStore
 from timeline import open_store
+from timeline.integrations.pydantic_ai_store import TimelineConversationStore
 from timeline.integrations.testing import AdapterContract, BlockingClauses, GuardrailClauses, SummaryClauses
-from timeline.integrations.testing.base import ContractBase, blocks_in, check, opened, policy, work, working
+from timeline.integrations.testing.base import (
+    ContractBase,
+    blocks_in,
+    check,
+    failing_once,
+    opened,
+    policy,
+    times_said,
+    work,
+    working,
+)
 from timeline.integrations.testing.histories import HistoryClauses
 from timeline.integrations.testing.runs import RunClauses
 
@@ -35,6 +51,84 @@ class TestPydanticAI(AdapterContract, BlockingClauses, SummaryClauses):
     def make_driver(self, model: ScriptedModel) -> Driver:
         """Return an application of Pydantic AI's."""
         return PydanticAI(model)
+
+
+NOT_OF_A_CONVERSATION_STORE: Final = {
+    "test_an_agent_runs_with_and_without_an_event_loop": "the framework's stores are awaited: an application that "
+    "loads and saves has an event loop",
+    "test_an_answer_that_was_rejected_is_seen_by_people_only": "the framework has validators, which have an answer "
+    "written again in the same run, and no guardrail that ends a run behind its answer",
+}
+"""The clauses for some frameworks that an application of Pydantic AI with a store cannot keep, each with the reason."""
+
+
+class TestPydanticAIWithStore(AdapterContract, SummaryClauses):
+    """`TimelineConversationStore` keeps the contract, with the capability over the same store."""
+
+    def make_driver(self, model: ScriptedModel) -> Driver:
+        """Return an application of Pydantic AI's that keeps its conversations in the store."""
+        return PydanticAIWithStore(model)
+
+    def test_each_other_clause_has_a_reason(self) -> None:
+        """None is left out in silence, of those for some frameworks neither."""
+        every = (AdapterContract, BlockingClauses, SummaryClauses, GuardrailClauses)
+        clauses = {name for clauses in every for name in dir(clauses) if name.startswith("test_")}
+        assert clauses - {*dir(self)} == NOT_OF_A_CONVERSATION_STORE.keys()
+
+    async def test_a_run_that_was_cancelled_is_gone_on_from_twice(self, driver: Driver, model: ScriptedModel) -> None:
+        """What the framework puts in the place of the missing result is no other history."""
+        begun = asyncio.Event()
+
+        async def hang(step: str) -> str:
+            """Do a step of the work."""
+            begun.set()
+            await asyncio.Event().wait()
+            return step
+
+        hang.__name__ = work.__name__
+        model.script = working(range(1))
+        async with open_store("memory://") as store:
+            run = asyncio.create_task(driver.agent(store, policy(), hang).run("Do it."))
+            await begun.wait()
+            run.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await run
+            await driver.agent(store, policy(), work).run("And now?")
+            await driver.agent(store, policy(), work).run("And then?")
+            await check(store, model)
+            assert {item.state for item in (await opened(store)).window.items} == {"visible"}
+        assert model.saw(2)[: len(model.saw(1))] == model.saw(1)
+        assert model.saw(2)[len(model.saw(1)) :] == ["answer 1", "And then?"]
+
+    async def test_a_conversation_that_is_loaded_for_each_prompt_loses_and_repeats_nothing(
+        self, driver: Driver, model: ScriptedModel, tmp_path: Path
+    ) -> None:
+        """In a new process each time, past five compactions, with one run that broke off and was resumed."""
+        model.script = failing_once(working(*(range(start, start + 3) for start in range(0, 80, 4))), at=37)
+        broken_off = []
+        for number in range(20):
+            try:
+                async with open_store(tmp_path / "agent.db") as store:
+                    answer = await driver.agent(store, policy(), work).run(f"Step {number}.")
+            except ModelAPIError:
+                broken_off.append(number)
+                async with open_store(tmp_path / "agent.db") as store:
+                    answer = await driver.agent(store, policy(), work).resume()
+            assert answer == f"answer {4 * number + 3}"
+        assert broken_off == [9]
+        async with open_store(tmp_path / "agent.db") as store:
+            await check(store, model)
+            timeline = await opened(store)
+            assert timeline.compaction_state().count > 5
+            assert not [item for item in timeline.window.items if item.state == "omitted"]
+            assert set((await times_said(store)).values()) == {1}
+            loaded = await TimelineConversationStore(store).load(timeline.id)
+            blocks = [block for block in await blocks_in(store) if block.type != "conv.range.summary"]
+        assert len(model.requests) == 80
+        assert loaded is not None
+        answers = [part.content for message in loaded.messages for part in message.parts if part.part_kind == "text"]
+        assert answers == [block.text for block in blocks if block.text.startswith(("answer", "Round"))]
+        assert max(sum(map(len, model.saw(n))) for n in range(80)) < sum(len(block.text) for block in blocks) / 3
 
 
 class TestOpenAIAgents(AdapterContract, GuardrailClauses):
