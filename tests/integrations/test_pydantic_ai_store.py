@@ -14,10 +14,12 @@ from pydantic_ai.messages import BinaryImage, ModelRequest, ModelResponse, TextP
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage
 
+import timeline.sync
 from tests.integrations.test_pydantic_ai import agent_of, timeline_of
 from tests.integrations.working import all_fine, bash, small, working
 from tests.providers import Answer, Call, FakeProvider
 from timeline import Timeline, open_store
+from timeline.errors import InvalidArgument
 from timeline.integrations.pydantic_ai import TimelineCapability
 from timeline.integrations.pydantic_ai_store import TimelineConversationStore
 from timeline.retention import Budget, scavenge
@@ -204,6 +206,12 @@ async def test_an_entry_that_is_not_there_is_a_lookup_error(conversations: Conve
     record.head_id = "none"
     with pytest.raises(ConversationConflict):
         await conversations.write_record(record, expected_revision=conversation.revision)
+
+
+def test_a_store_without_an_event_loop_is_refused_before_anything_is_written() -> None:
+    """A capability takes one; the framework awaits its stores of conversations."""
+    with timeline.sync.open_store("memory://") as store, pytest.raises(InvalidArgument, match=r"timeline\.open_store"):
+        TimelineConversationStore(store)  # type: ignore[arg-type]
 
 
 async def test_another_process_loads_it(tmp_path: Path) -> None:

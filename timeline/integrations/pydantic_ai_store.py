@@ -22,7 +22,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.errors import ConversationNotFound, VersionConflict, needs
+import timeline.sync
+from timeline.errors import ConversationNotFound, InvalidArgument, VersionConflict, needs
 from timeline.events import ConversationOpened, NewEvent, event_ids
 from timeline.events.other_payloads import FrameworkEntry, FrameworkRecord
 from timeline.log.wakeups import notify
@@ -70,9 +71,17 @@ class TimelineConversationStore(ConversationStore):
 
     Args:
         store: open, from `timeline.open_store`; its conversations are loaded and saved in its event loop.
+
+    Raises:
+        InvalidArgument: the store is one of `timeline.sync`, which cannot be awaited.
     """
 
     def __init__(self, store: EventStore) -> None:
+        if isinstance(store, timeline.sync.Store):  # a save would write, and fail behind it
+            raise InvalidArgument(
+                "store",
+                "is one of timeline.sync, and Pydantic AI awaits its stores; open the file with timeline.open_store",
+            )
         self._store = store
         self._homes: dict[str, str] = {}
         """By the id of a history's last entry: the conversation that was read or written with it."""
@@ -220,8 +229,8 @@ class TimelineConversationStore(ConversationStore):
             if isinstance(event.payload, FrameworkEntry) and event.payload.key == record.forked_at:
                 at = event.version
         if at is not None:
-            timeline = await Timeline.open(self._store, parent, create=False)
-            await timeline.fork(at=at, conversation=record.conversation_id)
+            forked = await Timeline.open(self._store, parent, create=False)
+            await forked.fork(at=at, conversation=record.conversation_id)
 
     async def _appended(self, conversation: str, payloads: Sequence[Payload], version: int) -> bool:
         """Append payloads to a log at a version, 0 to begin it; return False where another writer was first."""
