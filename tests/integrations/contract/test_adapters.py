@@ -104,9 +104,9 @@ class TestPydanticAIWithStore(AdapterContract, SummaryClauses):
         self, driver: Driver, model: ScriptedModel, tmp_path: Path
     ) -> None:
         """In a new process each time, past five compactions, with one run that broke off and was resumed."""
-        model.script = failing_once(working(*(range(start, start + 3) for start in range(0, 80, 4))), at=37)
+        model.script = failing_once(working(*(range(start, start + 3) for start in range(0, 56, 4))), at=37)
         broken_off = []
-        for number in range(20):
+        for number in range(14):
             try:
                 async with open_store(tmp_path / "agent.db") as store:
                     answer = await driver.agent(store, policy(), work).run(f"Step {number}.")
@@ -124,11 +124,11 @@ class TestPydanticAIWithStore(AdapterContract, SummaryClauses):
             assert set((await times_said(store)).values()) == {1}
             loaded = await TimelineConversationStore(store).load(timeline.id)
             blocks = [block for block in await blocks_in(store) if block.type != "conv.range.summary"]
-        assert len(model.requests) == 80
+        assert len(model.requests) == 56
         assert loaded is not None
         answers = [part.content for message in loaded.messages for part in message.parts if part.part_kind == "text"]
         assert answers == [block.text for block in blocks if block.text.startswith(("answer", "Round"))]
-        assert max(sum(map(len, model.saw(n))) for n in range(80)) < sum(len(block.text) for block in blocks) / 3
+        assert max(sum(map(len, model.saw(n))) for n in range(56)) < sum(len(block.text) for block in blocks) / 3
 
 
 class TestOpenAIAgents(AdapterContract, GuardrailClauses):
