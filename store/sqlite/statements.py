@@ -49,7 +49,7 @@ def _lineage(start: str) -> str:
     return (
         f"WITH RECURSIVE lineage (key, id, base, last, parent_key, parent) AS ({start} UNION ALL"
         " SELECT c.key, c.id, c.base, min(l.base, l.last), c.parent_key, c.parent FROM lineage AS l"
-        " CROSS JOIN conversations AS c ON c.key = l.parent_key AND c.key < l.key AND c.id ="
+        " CROSS JOIN conversations AS c ON c.key = l.parent_key AND c.key < l.key AND +c.id ="
         " CASE WHEN json_valid(l.parent) THEN json_extract(l.parent, '$.conversation') END) "
     )
 

@@ -24,7 +24,7 @@ async def nothing(context: Any) -> None:
 
 
 METHODS: list[tuple[str, str, Callable[[Any], Awaitable[Any]]]] = [
-    ("record", "'full', 'hash', True or False, not 'maybe'", lambda t: t.render(record="maybe")),
+    ("record", "'full', 'hash', 'overlapped', True or False, not 'maybe'", lambda t: t.render(record="maybe")),
     ("record", "not None", lambda t: t.render(record=None)),
     ("record", "not False", lambda t: t.retry_with_compaction(nothing, record=False)),
     ("system", "a list, not an object of type int", lambda t: t.render(system=5)),
