@@ -56,7 +56,7 @@ STORED = (
 )
 TABLES = (*STORED, "e", "c", "s", "v", "d", "x")
 OF_A_REPAIR = {"REWRITTEN_SINCE"}
-"""Read the rows of conversations, a number each, once for a thousand rows that a repair writes; nothing else uses it."""
+"""Read a number of each conversation, once for a thousand rows that a repair writes; nothing else uses it."""
 
 
 @pytest.fixture(scope="module", params=["plain", "analysed"])
