@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from timeline import checks
 from timeline.errors import ConversationNotFound, StoreReadOnly, VersionConflict, needs
@@ -20,6 +20,7 @@ from timeline.ports import Expected
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from timeline.events import Event
     from timeline.integrations.claude_agent_sdk.rows import Row
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
@@ -31,6 +32,13 @@ _MOST_OPEN: Final = 16
 _LAYERS: Final = "subagents"
 _NEAR: Final = (64, 1_024)
 """How many events behind the newest line are looked at first, to find it."""
+
+
+class _Written(NamedTuple):
+    """When a line was written: in milliseconds, and its position in the store, which tells those of one apart."""
+
+    mtime: int
+    position: int
 
 
 class TimelineSessionStore:
@@ -118,13 +126,17 @@ class TimelineSessionStore:
                 return list(handed)
 
     async def list_sessions(self, project_key: str) -> list[Any]:
-        """Return the id of each session of a project, and when a line of it was last written here."""
+        """Return the id of each session of a project, and when a line of it was last written here, the newest first.
+
+        The SDK sorts by the time alone, and keeps this order within a millisecond.
+        """
         found = await self._live(project_key)
-        return [
-            {"session_id": key.session, "mtime": await self._written_at(conversation)}
+        written = [
+            (await self._written_at(conversation), key.session)
             for conversation, (key, _) in found.items()
             if not key.subpath
         ]
+        return [{"session_id": session, "mtime": at.mtime} for at, session in sorted(written, reverse=True)]
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
         """Return the SDK's summary of each session of a project.
@@ -136,11 +148,9 @@ class TimelineSessionStore:
             StoreError: the store cannot be read.
         """
         found = await self._live(project_key)
-        return [
-            await self._summary(conversation, key, data)
-            for conversation, (key, data) in found.items()
-            if not key.subpath
-        ]
+        written = {id_: await self._written_at(id_) for id_, (key, _) in found.items() if not key.subpath}
+        newest_first = sorted(written, key=lambda id_: written[id_], reverse=True)
+        return [await self._summary(id_, *found[id_]) for id_ in newest_first]
 
     async def delete(self, key: Mapping[str, Any]) -> None:
         """Take a session with its subagents, or one subagent, out of what loads and lists; the log keeps it.
@@ -232,7 +242,7 @@ class TimelineSessionStore:
             )
             if (row := row_of(event.payload))
         ]
-        known, mtime = data.get("summary"), await self._written_at(conversation)
+        known, mtime = data.get("summary"), (await self._written_at(conversation)).mtime
         before = None if known is None else {"session_id": key.session, "mtime": mtime, "data": known}
         folded: Any = fold_session_summary(before, {"project_key": key.project, "session_id": key.session}, rows)
         if rows:
@@ -242,19 +252,19 @@ class TimelineSessionStore:
                 await self._write_record(conversation, told, expected=info.version)
         return {"session_id": key.session, "mtime": mtime, "data": folded["data"]}
 
-    async def _written_at(self, conversation: str) -> int:
-        """Return when a conversation's newest line was written, in milliseconds.
+    async def _written_at(self, conversation: str) -> _Written:
+        """Return when a conversation's newest line was written.
 
         The times of its blocks are those of the client's clock, and what is decided about it later is no line.
         """
         version = (await self._store.info(conversation)).version
-        newest: datetime | None = None
+        newest: Event | None = None
         for back in (*_NEAR, version):
             async for event in self._store.read(conversation, after=max(0, version - back), types=[ENTRY]):
-                newest = event.at
+                newest = event
             if newest is not None:
-                return int(newest.timestamp() * 1_000)
-        return 0
+                return _Written(int(newest.at.timestamp() * 1_000), newest.position)
+        return _Written(0, 0)
 
     async def _write_record(self, conversation: str, data: Any, *, expected: int | Expected = Expected.ANY) -> None:
         at = max(datetime.now(UTC), (await self._store.info(conversation)).updated_at)
