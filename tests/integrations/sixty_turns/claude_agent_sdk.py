@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+import anyio
 from claude_agent_sdk import (
     ClaudeAgentOptions,
     ResultMessage,
@@ -17,30 +19,54 @@ from claude_agent_sdk import (
     tool,
 )
 
-from tests.integrations.sixty_turns.model import GOING_ON
+from tests.integrations.sixty_turns.model import GOING_ON, PLOTS, prompt
 from timeline.integrations.claude_agent_sdk import TimelineSessionStore
 from timeline.integrations.testing import DrivenAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
 
 CLIENT: Final = Path(__file__).with_name("client.py")
+DYING: Final = tuple(str(plot.dies_in_the_tool) for plot in PLOTS.values())
+"""Turns in which a tool kills the process."""
 
 
 def of_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
     """Return an agent that keeps the id of its session in the folder."""
-    return _Agent(folder, url, store, policy, tool)
+    return _Agent(folder, url, TimelineSessionStore(store, resume="compacted", policy=policy), store, tool)
+
+
+def of_late_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
+    """Return the same agent, for whose process the store is too slow in the turn in which its tool kills it."""
+    sessions = _Late(store, resume="compacted", policy=policy)
+    sessions.is_late = lambda: not (folder / "died").exists()
+    return _Agent(folder, url, sessions, store, tool)
+
+
+class _Late(TimelineSessionStore):
+    """Keeps no line of one prompt for as long as it is late: the SDK hands lines over behind its client's back."""
+
+    is_late: Callable[[], bool]
+
+    async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
+        """Keep a batch of lines."""
+        if any(prompt(turn) in json.dumps(entries) for turn in DYING) and self.is_late():
+            await anyio.sleep_forever()
+        await super().append(key, entries)
 
 
 class _Agent(DrivenAgent):
-    def __init__(self, folder: Path, url: str, store: EventStore, policy: Policy, work: Callable[[str], Any]) -> None:
+    def __init__(
+        self, folder: Path, url: str, sessions: TimelineSessionStore, store: EventStore, work: Callable[[str], Any]
+    ) -> None:
         self._folder = folder
         self._lines = TimelineSessionStore(store)
-        self._sessions = TimelineSessionStore(store, resume="compacted", policy=policy)
+        self._sessions = sessions
         self._file = folder / "session"
+        self._asked = folder / "asked"
         client = folder / "claude"
         client.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{CLIENT}" "$@"\n')
         client.chmod(0o755)
@@ -66,6 +92,7 @@ class _Agent(DrivenAgent):
                 self._lines, self._id, directory=str(self._folder), up_to_message_id=place
             )
             self._file.write_text(forked.session_id)
+        self._asked.write_text(prompt)
         return await self._ask(prompt)
 
     async def place(self) -> Any:
@@ -80,8 +107,11 @@ class _Agent(DrivenAgent):
         return await self._ask(asked[-1]["message"]["content"], resume_session_at=asked[-1]["parentUuid"])
 
     async def resume(self) -> str:
-        """Go on: the SDK does so by a prompt."""
-        return await self._ask(GOING_ON)
+        """Go on, by a prompt; by the same one where the process ended before the SDK had handed it over."""
+        rows = await self._lines.load(self._key) or []
+        asked = self._asked.read_text()
+        is_kept = any(row.get("message", {}).get("content") == asked for row in rows)
+        return await self._ask(GOING_ON if is_kept else asked)
 
     async def trim(self, keep: int) -> None:
         """Not of the SDK's: the client's history is the client's."""

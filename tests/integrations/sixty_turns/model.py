@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tests.integrations.contract.wire import sent_in
 from tests.providers import Answer, Call, Trouble
@@ -18,16 +18,33 @@ if TYPE_CHECKING:
 
     from tests.providers import Asked, Step
 
-TURNS: Final = 60
-BACK_TO: Final = 30
-"""Turns that are kept when the application goes back to the middle."""
-ANEW: Final = 12
-"""Turns from there."""
-REJECTED_IN: Final = (12, 44)
-"""Turns that begin with a prompt whose answer a guardrail rejects."""
-DIES_AT_THE_MODEL: Final = 21
-DIES_IN_THE_TOOL: Final = 47
-REFUSED_IN: Final = 26
+
+class Plot(NamedTuple):
+    """How long a scene is, and in which turn what happens.
+
+    Attributes:
+        turns: prompts before the application goes back.
+        back_to: turns that are kept when it goes back to the middle.
+        anew: turns from there.
+        rejected_in: turns that begin with a prompt whose answer a guardrail rejects.
+        refused_in: the turn whose first request is too large.
+        dies_at_the_model: the turn in which the process is killed while it waits for the model.
+        dies_in_the_tool: the turn in which it is killed in its tool.
+    """
+
+    turns: int
+    back_to: int
+    anew: int
+    rejected_in: tuple[int, int]
+    refused_in: int
+    dies_at_the_model: int
+    dies_in_the_tool: int
+
+
+PLOTS: Final = {
+    "sixty": Plot(60, 30, 12, rejected_in=(12, 44), refused_in=26, dies_at_the_model=21, dies_in_the_tool=47),
+    "twenty": Plot(20, 10, 4, rejected_in=(4, 15), refused_in=8, dies_at_the_model=6, dies_in_the_tool=14),
+}
 
 GOING_ON: Final = "Continue from where you left off."
 """The prompt by which an application goes on with a run that broke off, where its framework has no other way."""
@@ -55,12 +72,6 @@ def answered(turn: str) -> str:
     return f"cedar{turn}x"
 
 
-def rounds(turn: str) -> int:
-    """Return how often a turn calls its tool: the last turn only talks, so that its answer can be written again."""
-    number = int(re.sub(r"\D", "", turn))
-    return 0 if turn.startswith("rejected") or turn == anew(ANEW) else 1 + number % 3
-
-
 def anew(number: int) -> str:
     """Return the name of a turn after the application went back."""
     return f"anew{number}"
@@ -76,12 +87,14 @@ class Worker:
     """Answers the requests of all processes of a scene.
 
     Attributes:
+        plot: of the scene.
         die: kills the process that asks, where the scene wants it to die while it waits for the model.
         sent: the text of each request, system prompt included.
         done: replies of each turn.
         refused: how many requests were too large.
     """
 
+    plot: Plot
     die: Callable[[], None]
     sent: list[str] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
@@ -94,18 +107,23 @@ class Worker:
         self.sent.append("\n".join(message.text for message in messages))
         named = [turn for message in messages if message.role == "user" for turn in _TURN.findall(message.text)]
         turn = named[-1]
-        if turn == str(REFUSED_IN) and not self.refused:
+        if turn == str(self.plot.refused_in) and not self.refused:
             self.refused += 1
             return Trouble("context_limit", limit=request.tokens - 1)
-        if turn == str(DIES_AT_THE_MODEL) and self.done[turn] == 1 and not self._died:
+        if turn == str(self.plot.dies_at_the_model) and self.done[turn] == 1 and not self._died:
             self._died = True
             self.die()
             return Trouble("server")
         reply = self.done[turn]
         self.done[turn] += 1
-        if reply >= rounds(turn):
-            again = reply - rounds(turn)
+        if reply >= (rounds := self._rounds(turn)):
+            again = reply - rounds
             return Answer(f"{answered(turn)}{again or ''} is the answer.")
         steps = [f"{turn}.{reply}.{part}" for part in range(1 + reply % 2)]
         calls = tuple(Call("work", {"step": step}, f"call_{step.replace('.', '_')}") for step in steps)
         return Answer(f"Round {reply}." if reply % 2 else "", calls)
+
+    def _rounds(self, turn: str) -> int:
+        """Return how often a turn calls its tool: the last turn only talks, so that its answer can be written again."""
+        number = int(re.sub(r"\D", "", turn))
+        return 0 if turn.startswith("rejected") or turn == anew(self.plot.anew) else 1 + number % 3

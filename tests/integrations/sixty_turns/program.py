@@ -1,6 +1,6 @@
 """One process of the application: it goes on where the last one ended, with what is in its folder and nothing else.
 
-python -m tests.integrations.sixty_turns.program MODULE:FUNCTION FOLDER URL work|back
+python -m tests.integrations.sixty_turns.program MODULE:FUNCTION FOLDER URL work|back sixty|twenty
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tests.integrations.sixty_turns.model import (
-    ANEW,
-    BACK_TO,
-    DIES_IN_THE_TOOL,
-    REJECTED_IN,
-    TURNS,
+    PLOTS,
+    Plot,
     anew,
     prompt,
     result,
@@ -60,8 +57,9 @@ class MakesAgents(Protocol):
 class Application:
     """What the application does in one process."""
 
-    def __init__(self, agent: DrivenAgent, folder: Path) -> None:
+    def __init__(self, agent: DrivenAgent, plot: Plot, folder: Path) -> None:
         self._agent = agent
+        self._plot = plot
         self._file = folder / PLACES
         self._places: list[Any] = json.loads(self._file.read_text()) if self._file.exists() else []
 
@@ -71,8 +69,8 @@ class Application:
             await self._agent.resume()
             self._places.pop()
             await self._end()
-        for number in range(len(self._places) + 1, TURNS + 1):
-            if number in REJECTED_IN and type(self._agent).run_rejected is not DrivenAgent.run_rejected:
+        for number in range(len(self._places) + 1, self._plot.turns + 1):
+            if number in self._plot.rejected_in and type(self._agent).run_rejected is not DrivenAgent.run_rejected:
                 await self._agent.run_rejected(prompt(f"rejected{number}"))
             self._keep(None)
             await self._agent.run(prompt(str(number)))
@@ -81,8 +79,8 @@ class Application:
 
     async def back(self) -> None:
         """Go on from the middle, otherwise, and have the newest answer written again."""
-        await self._agent.run(prompt(anew(1)), place=self._places[BACK_TO - 1])
-        for number in range(2, ANEW + 1):
+        await self._agent.run(prompt(anew(1)), place=self._places[self._plot.back_to - 1])
+        for number in range(2, self._plot.anew + 1):
             await self._agent.run(prompt(anew(number)))
         await self._agent.regenerate()
         await self._agent.run(prompt("last1"))
@@ -95,13 +93,13 @@ class Application:
         self._file.write_text(json.dumps(self._places))
 
 
-async def main(named: str, folder: Path, url: str, act: str) -> None:
+async def main(named: str, folder: Path, url: str, act: str, plot: Plot) -> None:
     """Play one process."""
     died = folder / "died"
 
     def work(step: str) -> str:
         """Do a step of the work."""
-        if step.startswith(f"{DIES_IN_THE_TOOL}.") and not died.exists():
+        if step.startswith(f"{plot.dies_in_the_tool}.") and not died.exists():
             died.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return result(step)
@@ -110,9 +108,9 @@ async def main(named: str, folder: Path, url: str, act: str) -> None:
     makes: MakesAgents = getattr(import_module(module), function)
     async with open_store(folder / DATABASE) as store:
         agent = makes(folder, url, store, cut_point(max_tokens=MAX_TOKENS), work)
-        application = Application(agent, folder)
+        application = Application(agent, plot, folder)
         await (application.back() if act == "back" else application.work())
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]))
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4], PLOTS[sys.argv[5]]))

@@ -20,11 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from tests.integrations.sixty_turns.model import (
-    ANEW,
-    BACK_TO,
-    GOING_ON,
-    REJECTED_IN,
-    TURNS,
+    PLOTS,
+    Plot,
     Worker,
     anew,
     answered,
@@ -71,6 +68,7 @@ class Played:
     """What came of a scene.
 
     Attributes:
+        plot: of the scene.
         sent: the text of each request that was in order.
         before: how many of them came before the application went back.
         invalid: what was wrong with the others.
@@ -80,6 +78,7 @@ class Played:
         forks: the logs of further conversations that the application went on in.
     """
 
+    plot: Plot
     sent: tuple[str, ...]
     before: int
     invalid: tuple[str, ...]
@@ -99,18 +98,20 @@ class Played:
         self._check_the_runs()
         (fork,) = self.forks
         assert fork.verifies
-        assert (leaked := _seen(self.sent[self.before :], _abandoned())) == [], leaked
-        assert (leaked := _seen(fork.said, _abandoned())) == [], leaked
-        first = f"{answered(anew(ANEW))} is"
+        assert (leaked := _seen(self.sent[self.before :], self._abandoned())) == [], f"leaked: {leaked}"
+        assert (leaked := _seen(fork.said, self._abandoned())) == [], f"leaked: {leaked}"
+        first = f"{answered(anew(self.plot.anew))} is"
         assert first not in self.sent[-1]
-        assert f"{answered(anew(ANEW))}1 is" in self.sent[-1]
+        assert f"{answered(anew(self.plot.anew))}1 is" in self.sent[-1]
         assert first in fork.omitted["abandoned"]
-        said = (*self.log.said, *(text for text in fork.said if any(anew(n) in text for n in range(1, ANEW + 1))))
-        # The framework has no other answer to the same prompt, and resumes by one: they are said more than once.
-        again = {prompt(anew(ANEW)): 2, GOING_ON: 2}
-        assert {text: said.count(text) for text in again} == again
-        once = [text for text in said if text not in again]
-        self._check_that_nothing_was_lost(replace(self.log, said=(*once, *again)))
+        said = (
+            *self.log.said,
+            *(text for text in fork.said if any(anew(n) in text for n in range(1, self.plot.anew + 1))),
+        )
+        again = prompt(anew(self.plot.anew))  # the framework has no other way to another answer
+        assert said.count(again) == 2
+        once = [text for text in said if text != again]
+        self._check_that_nothing_was_lost(replace(self.log, said=(*once, again)))
 
     def _check_the_runs(self) -> None:
         assert self.ends == (KILLED, KILLED, 0, 0), self.ends
@@ -120,33 +121,33 @@ class Played:
         assert self.log.verifies
 
     def _check_that_no_model_saw(self, *, has_guardrails: bool) -> None:
-        abandoned = _abandoned()
-        rejected = [answered(f"rejected{number}") for number in REJECTED_IN] if has_guardrails else []
-        assert (leaked := _seen(self.sent, rejected)) == [], leaked
-        assert (leaked := _seen(self.sent[self.before :], abandoned)) == [], leaked
-        assert f"{answered(anew(ANEW))} is" not in self.sent[-1]
-        assert f"{answered(anew(ANEW))}1 is" in self.sent[-1]
+        abandoned = self._abandoned()
+        rejected = [answered(f"rejected{number}") for number in self.plot.rejected_in] if has_guardrails else []
+        assert (leaked := _seen(self.sent, rejected)) == [], f"leaked: {leaked}"
+        assert (leaked := _seen(self.sent[self.before :], abandoned)) == [], f"leaked: {leaked}"
+        assert f"{answered(anew(self.plot.anew))} is" not in self.sent[-1]
+        assert f"{answered(anew(self.plot.anew))}1 is" in self.sent[-1]
         assert _seen([self.log.omitted.get("abandoned", "")], abandoned) == abandoned
         assert _seen([self.log.omitted.get("rejected", "")], rejected) == rejected
 
-    @staticmethod
-    def _check_that_nothing_was_lost(log: Log) -> None:
-        turns = [*map(str, range(1, TURNS + 1)), *map(anew, range(1, ANEW + 1))]
+    def _check_that_nothing_was_lost(self, log: Log) -> None:
+        turns = [*map(str, range(1, self.plot.turns + 1)), *map(anew, range(1, self.plot.anew + 1))]
         said = "\n".join(log.said)
         lost = [word(turn) for turn in turns for word in (asked, answered) if word(turn) not in said]
-        assert lost == [], lost
+        assert lost == [], f"lost: {lost}"
         often = Counter(text for text in log.said if text and not text.startswith("Round "))
         twice = [text for text, times in often.items() if times > 1]
-        assert twice == [], twice
+        assert twice == [], f"twice: {twice}"
+
+    def _abandoned(self) -> list[str]:
+        """Return the words of the turns that are left when the application goes back to the middle."""
+        left = [str(number) for number in range(self.plot.back_to + 1, self.plot.turns + 1)]
+        return [word(turn) for turn in left for word in (asked, worked, answered)]
 
 
-def _abandoned() -> list[str]:
-    """Return the words of the turns that are left when the application goes back to the middle."""
-    left = [str(number) for number in range(BACK_TO + 1, TURNS + 1)]
-    return [word(turn) for turn in left for word in (asked, worked, answered)]
-
-
-def play(agent: str, folder: Path, *, wire: Literal["openai", "anthropic"] = "openai", source: str = "") -> Played:
+def play(
+    agent: str, folder: Path, *, wire: Literal["openai", "anthropic"] = "openai", source: str = "", plot: str = "sixty"
+) -> Played:
     """Play a scene: two processes that are killed, one that takes the last turns, and one that goes back.
 
     Args:
@@ -154,13 +155,14 @@ def play(agent: str, folder: Path, *, wire: Literal["openai", "anthropic"] = "op
         folder: empty; the application's.
         wire: whose base URL the agent is given.
         source: a folder that the processes import from as well.
+        plot: which of `PLOTS`.
     """
     running: list[subprocess.Popen[bytes]] = []
 
     def die() -> None:
         running[-1].kill()
 
-    worker = Worker(die)
+    worker = Worker(PLOTS[plot], die)
     ends: list[int] = []
     before = 0
     path = {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), source)))}
@@ -168,12 +170,13 @@ def play(agent: str, folder: Path, *, wire: Literal["openai", "anthropic"] = "op
         url = provider.openai_url if wire == "openai" else provider.url
         for act in ("work", "work", "work", "back"):
             before = len(worker.sent)
-            command = [sys.executable, "-m", PROGRAM, agent, str(folder), url, act]
+            command = [sys.executable, "-m", PROGRAM, agent, str(folder), url, act, plot]
             running.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **path}, stderr=subprocess.PIPE))
             _, told = running[-1].communicate()
             ends.append(running[-1].returncode)
             assert running[-1].returncode in {0, KILLED}, told.decode()
     return Played(
+        PLOTS[plot],
         tuple(worker.sent),
         before,
         tuple(provider.refused),
