@@ -12,7 +12,7 @@ import pytest
 
 from tests.depth import Depth, full_depth
 from tests.integrations.frameworks.theirs import OURS, check, fetched, listed, newest, run
-from tests.integrations.sixty_turns.scene import play
+from tests.integrations.sixty_turns.scene import Played, play
 
 HERE: Final = Path(__file__).parent / "claude_agent_sdk"
 
@@ -55,12 +55,24 @@ def test_no_test_of_the_sdk_differs(source: Path) -> None:
     assert (outcome.tests, outcome.on_ours) == (told["tests"], told["on_ours"])
 
 
-@pytest.mark.from_depth(Depth.NIGHT)  # one run in five sends abandoned words: the cause is being looked for
-@pytest.mark.timeout(600)
-def test_sixty_turns_of_the_sdk(source: Path, tmp_path: Path) -> None:
+@full_depth
+@pytest.mark.timeout(300)
+def test_turns_of_the_sdk_that_is_killed_before_its_store_has_the_prompt(source: Path, tmp_path: Path) -> None:
     """The SDK is the real one; its client, which decides inside a run, is played by `sixty_turns.client`.
 
     It goes back to the middle in a fork: the client finds no row in front of its newest boundary.
     """
-    scene = "tests.integrations.sixty_turns.claude_agent_sdk:of_scene"
-    play(scene, tmp_path, wire="anthropic", source=str(source / "src")).check_of_a_fork()
+    _play("of_late_scene", source, tmp_path, plot="short").check_of_a_fork()
+
+
+@pytest.mark.from_depth(Depth.NIGHT)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("scene", ["of_scene", "of_late_scene"])
+def test_sixty_turns_of_the_sdk(source: Path, tmp_path: Path, scene: str) -> None:
+    """The same at its whole length, and with a store that is quick."""
+    _play(scene, source, tmp_path, plot="sixty").check_of_a_fork()
+
+
+def _play(scene: str, source: Path, folder: Path, *, plot: str) -> Played:
+    agent = f"tests.integrations.sixty_turns.claude_agent_sdk:{scene}"
+    return play(agent, folder, wire="anthropic", source=str(source / "src"), plot=plot)

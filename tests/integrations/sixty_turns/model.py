@@ -43,7 +43,7 @@ class Plot(NamedTuple):
 
 PLOTS: Final = {
     "sixty": Plot(60, 30, 12, rejected_in=(12, 44), refused_in=26, dies_at_the_model=21, dies_in_the_tool=47),
-    "twenty": Plot(20, 10, 4, rejected_in=(4, 15), refused_in=8, dies_at_the_model=6, dies_in_the_tool=14),
+    "short": Plot(24, 12, 4, rejected_in=(4, 15), refused_in=8, dies_at_the_model=6, dies_in_the_tool=17),
 }
 
 GOING_ON: Final = "Continue from where you left off."

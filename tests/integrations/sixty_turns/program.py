@@ -1,6 +1,6 @@
 """One process of the application: it goes on where the last one ended, with what is in its folder and nothing else.
 
-python -m tests.integrations.sixty_turns.program MODULE:FUNCTION FOLDER URL work|back sixty|twenty
+python -m tests.integrations.sixty_turns.program MODULE:FUNCTION FOLDER URL work|back sixty|short
 """
 
 from __future__ import annotations
