@@ -94,12 +94,9 @@ def batches(mended: Mended) -> Generator[Batch, int]:
     if "file" in wrong:
         for (name,) in mended.copy.execute(statements.INDEXES).fetchall():
             yield partial(_reindex, name=name)
-    if "schema" in wrong:
-        yield _schema
+    yield from (batch for what, batch in _AT_ONCE.items() if what in wrong)
     if "conversations" in wrong:
         yield from _rows_of_conversations()
-    if "waypoints" in wrong:
-        yield _stray_waypoints
     for what, tables in _TABLES.items():
         if what in wrong:
             yield from _carried(mended, tables)
@@ -132,6 +129,11 @@ def _schema(connection: sqlite3.Connection) -> int:
     return 0
 
 
+def _settings(connection: sqlite3.Connection) -> int:
+    mending.mend_settings(connection)
+    return 0
+
+
 def _conversations(connection: sqlite3.Connection, after: int) -> int:
     with transaction(connection):
         _, reached = conversation_rows.mend_some(connection, after)
@@ -147,6 +149,10 @@ def _stray_waypoints(connection: sqlite3.Connection) -> int:
 def _drop_index(connection: sqlite3.Connection) -> int:
     mending.drop_index(connection)
     return 0
+
+
+_AT_ONCE: Final[dict[str, Batch]] = {"schema": _schema, "settings": _settings, "waypoints": _stray_waypoints}
+"""What is mended in one transaction, in this order: the tables first."""
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------

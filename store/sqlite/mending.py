@@ -23,7 +23,7 @@ from timeline.ports import Finding
 from ..digests import rows_of
 from . import conversation_rows, digest_rows, statements, waypoints
 from .facts import proof_of, reach
-from .removing import PROOF, RETENTION
+from .removing import PROOF, RETENTION, RETENTIONS, mark_of, set_retention
 from .search import FORM as SEARCH_FORM
 from .search import index_up_to
 from .transactions import set_pragma, transaction
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 _NAMING: Final = ("policy", "system", "tools", "ephemeral")
 """Fields of events that hold the hash of a text."""
+DERIVED: Final = frozenset(
+    {"compactions", "digest_entries", "facts", "facts_progress", "search_progress", "snapshots", "waypoints"}
+)
+"""Tables whose rows follow from the log, but for the facts of what was scavenged."""
 _MOST: Final = 20
 """Differences of one kind that are reported one by one."""
 _INDEX_MESSAGES: Final = ("missing from index", "wrong # of entries in index", "non-unique entry in index", "index ")
@@ -97,9 +101,8 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
     """Check what the store says of itself: tables, triggers, migrations, its name, and the highest position given."""
     from ..migrations import MIGRATIONS, STEPS, indexes, tables  # noqa: PLC0415 - migrations import what is beside this
 
-    found = [
-        Finding("schema", f"the table {name} {how}", derivable=False) for name, how in tables.wrong(connection, STEPS)
-    ]
+    wrong = [(name, how, how == tables.MISSING and name in DERIVED) for name, how in tables.wrong(connection, STEPS)]
+    found = [Finding("schema", f"the table {name} {how}", derivable) for name, how, derivable in wrong]
     # First: what is mended here is not to be changed by one of them.
     for name in tables.triggers(connection):
         found.append(
@@ -108,6 +111,9 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
         connection.execute(tables.drop(name))
     if any(not each.derivable for each in found):
         return found  # what follows reads these tables
+    with transaction(connection):
+        for name, _, _ in wrong:
+            tables.make(connection, STEPS, name)
     for name in indexes.different(connection, STEPS):
         found.append(Finding("schema", f"the index {name} is missing, or is another one", derivable=True))
         with transaction(connection):
@@ -133,25 +139,44 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
     return found
 
 
-def _settings(connection: sqlite3.Connection) -> list[Finding]:
-    """Check the settings of the store. Their values are their only record, so that none can be made anew."""
+def mend_settings(connection: sqlite3.Connection) -> list[Finding]:
+    """Check the settings of the store; the retention is known to its value, its proof and the mark in the header.
+
+    What two of them say is made anew. A store whose retention was set by an earlier release has no mark.
+    """
     stored = dict(connection.execute("SELECT name, value FROM settings"))
-    problems = [
+    kept, proof = stored.get(RETENTION), stored.get(f"{RETENTION}{PROOF}")
+    (mark,) = connection.execute(statements.MARK).fetchone()
+    marked = next((value for value in RETENTIONS if mark_of(value) == mark), None)
+    agreed = kept if kept is not None and proof == sha256_hex(kept) else None
+    others = [
         f"the setting {name!r} has the value {value!r}" for name, value in stored.items() if not _valid(name, value)
     ]
-    kept = stored.get(RETENTION)
-    proof = stored.get(f"{RETENTION}{PROOF}")
-    if proof is not None and (kept is None or proof != sha256_hex(kept)):
-        problems.append(f"the retention {kept!r} is not the one that was set")
-    return [Finding("settings", problem, derivable=False) for problem in problems]
+    found = [Finding("settings", problem, derivable=False) for problem in others]
+    if mark and mark != (None if agreed is None else mark_of(agreed)):
+        return [*_with_its_mark(connection, agreed, marked), *([] if marked or agreed else found)]
+    if proof is not None and agreed is None:
+        found.append(Finding("settings", f"the retention {kept!r} is not the one that was set", derivable=False))
+    return found
+
+
+def _with_its_mark(connection: sqlite3.Connection, agreed: str | None, marked: str | None) -> list[Finding]:
+    """Set the retention, or its mark, to what the others say."""
+    value = agreed or marked
+    if value is None:
+        connection.execute(statements.SET_MARK.format(0))
+        return [Finding("settings", "the mark of the retention is that of none", derivable=True)]
+    set_retention(connection, value)
+    what = "its mark is another one's" if agreed else "its row, or the proof of it, is gone or was changed"
+    return [Finding("settings", f"the retention was set to {value!r}: {what}", derivable=True)]
 
 
 def _valid(name: str, value: str) -> bool:
     match name:
         case "retention":
-            return value in {"keep", "window"}
+            return value in RETENTIONS
         case "retention.proof":
-            return value in {sha256_hex("keep"), sha256_hex("window")}
+            return value in {sha256_hex(each) for each in RETENTIONS}
         case "shrink":
             return value.isdigit()
         case "turn" | "chained":
@@ -473,7 +498,7 @@ def drop_index(connection: sqlite3.Connection) -> None:
 _PARTS: Final[dict[str, Callable[[sqlite3.Connection], list[Finding]]]] = {
     "file": _file,
     "schema": mend_schema,
-    "settings": _settings,
+    "settings": mend_settings,
     "conversations": conversation_rows.mend,
     "snapshots": _snapshots,
     "waypoints": waypoints.mend,

@@ -38,6 +38,7 @@ PROOF: Final = ".proof"
 _DUE: Final = "shrink"
 _TURN: Final = "turn"
 RETENTION: Final = "retention"
+RETENTIONS: Final = ("keep", "window")
 _EVENTS_AT_ONCE: Final = 5_000
 """Events of a step of a rehearsal; nobody waits for its transactions."""
 
@@ -229,15 +230,21 @@ def _all(copy: sqlite3.Connection, conversation: str, where: str) -> Removal:
     return Removal(events, size, done.reached, done.last, done.first, done.fork)
 
 
-def setting(connection: sqlite3.Connection, name: str, value: str) -> None:
-    """Write a setting of the store.
+def set_retention(connection: sqlite3.Connection, value: str) -> None:
+    """Write the retention of the store, its proof, and its mark.
 
     Raises:
         sqlite3.Error: the database failed; the setting is as it was.
     """
     with transaction(connection):
-        connection.execute(statements.SET, (name, value))
-        connection.execute(statements.SET, (f"{name}{PROOF}", sha256_hex(value)))
+        connection.execute(statements.SET, (RETENTION, value))
+        connection.execute(statements.SET, (f"{RETENTION}{PROOF}", sha256_hex(value)))
+        connection.execute(statements.SET_MARK.format(mark_of(value)))
+
+
+def mark_of(value: str) -> int:
+    """Return the number in the file's header that says what the retention was set to: rows may be deleted."""
+    return int(sha256_hex(value)[:7], 16)
 
 
 def take_lease(connection: sqlite3.Connection, runner: str, now: datetime, until: datetime) -> datetime | None:

@@ -298,6 +298,8 @@ DROP_VALUE: Final = "DELETE FROM stored_values WHERE hash = ?"
 SETTING: Final = "SELECT value FROM settings WHERE name = ?"
 SET: Final = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
 SET_ONCE: Final = "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)"
+MARK: Final = "PRAGMA user_version"
+SET_MARK: Final = "PRAGMA user_version = {:d}"
 UNSET: Final = "DELETE FROM settings WHERE name = ?"
 
 # --- forgetting ---------------------------------------------------------------------------------------------------

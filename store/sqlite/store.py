@@ -84,7 +84,7 @@ from .holding import log
 from .identity import Place
 from .mending import mend
 from .reading import open_alone, open_beside
-from .removing import RETENTION, rehearse, remove, remove_values, replace_snapshot, setting, shrink, take_lease
+from .removing import RETENTION, rehearse, remove, remove_values, replace_snapshot, set_retention, shrink, take_lease
 from .rewriting import rewrite
 from .search import SLICE, SQLiteQuestions, catch_up, cut_slice, enter_slice
 from .writer import Writer
@@ -628,7 +628,7 @@ class SQLiteStore(QueryMixin):
 
     async def set_retention(self, retention: Retention) -> None:
         """Set what holds for conversations that have no setting of their own."""
-        await self._do(partial(setting, name=RETENTION, value=retention))
+        await self._do(partial(set_retention, value=retention))
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""

@@ -17,6 +17,7 @@ from timeline.audit.deep import repair, verify_deep
 from timeline.blocks import UserPrompt
 from timeline.errors import StoreCorrupt, TimelineError
 from timeline.store.migrations import STEPS, indexes
+from timeline.store.sqlite.mending import DERIVED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +34,14 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("sound") / "agent.db"
     asyncio.run(make(file))
     return file
+
+
+@pytest.fixture(scope="module")
+def unscavenged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """Make a store of which all that is derived can be made anew; return it with everything that it reads."""
+    file = tmp_path_factory.mktemp("unscavenged") / "agent.db"
+    asyncio.run(make(file, scavenged=False))
+    return file, asyncio.run(reads(file))
 
 
 @pytest.fixture(scope="module")
@@ -390,14 +399,114 @@ async def test_a_trigger_that_was_added_is_found_and_removed(
     assert await reads(file) == before
 
 
-@pytest.mark.parametrize("table", ["compactions", "erased", "facts", "settings", "search_progress"])
+@pytest.mark.parametrize("table", ["bases", "erased", "settings", "stored_values"])
 async def test_a_table_that_was_dropped_is_found_by_its_name(tmp_path: Path, sound: Path, table: str) -> None:
     """One that is empty in a sound store, too: nothing else would say so."""
     file = tmp_path / "agent.db"
     shutil.copy(sound, file)
+    _drop(file, table)
+    assert f"schema: the table {table} is missing" in await problems(file)
+
+
+@pytest.mark.parametrize("table", [*sorted(DERIVED), "search_index"])
+async def test_a_derived_table_that_was_dropped_is_found_and_made_anew(
+    tmp_path: Path, unscavenged: tuple[Path, dict[str, str]], table: str
+) -> None:
+    """With its rows and its indexes; opening the store does not ask for it. A new snapshot is one of the newest end."""
+    file = tmp_path / "agent.db"
+    whole, before = unscavenged
+    shutil.copy(whole, file)
+    _drop(file, table)
+    assert await problems(file) != []
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+    assert done.left == ()
+    assert await problems(file) == []
+    seen = await reads(file)
+    assert [asked for asked in before if seen[asked] != before[asked] and not asked.endswith(" window")] == []
+    with closing(sqlite3.connect(file)) as connection:
+        snapshots = "SELECT (SELECT count(*) FROM snapshots), (SELECT count(*) FROM conversations)"
+        ((kept, conversations),) = connection.execute(snapshots).fetchall()
+    assert kept == conversations
+
+
+async def test_facts_that_were_dropped_with_their_table_and_whose_events_are_gone_come_from_a_backup(
+    tmp_path: Path, sound: Path
+) -> None:
+    """All others are made anew, and what is left is named."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    _drop(file, "facts")
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+        assert len([fact async for fact in store.facts(conversation="c")]) > 0
+    assert {each.what for each in done.left} == {"facts"}
+    assert all("scavenged" in problem for problem in await problems(file))
+
+
+def _drop(file: Path, table: str) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(f"DROP TABLE {table}")
-    assert f"schema: the table {table} is missing" in await problems(file)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM settings",
+        "DELETE FROM settings WHERE name = 'retention'",
+        "DELETE FROM settings WHERE name = 'retention.proof'",
+        "UPDATE settings SET value = 'keep' WHERE name = 'retention'",
+        "PRAGMA user_version = 0",
+        "PRAGMA user_version = 7",
+    ],
+)
+async def test_a_retention_that_was_deleted_or_changed_is_found_and_set_again(
+    tmp_path: Path, sound: Path, before: dict[str, str], statement: str
+) -> None:
+    """Its value, its proof and the mark in the file's header each say what it was set to."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute(statement)
+    if statement != "PRAGMA user_version = 0":  # a file of an earlier release
+        assert any(each.startswith("settings: ") for each in await problems(file))
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+        assert await store.retention() == "window"
+    assert done.left == ()
+    assert await problems(file) == []
+    assert await reads(file) == before
+
+
+@pytest.mark.parametrize("column", ["events.at", "conversations.created_at", "conversations.updated_at"])
+async def test_a_time_that_a_flipped_byte_made_null_is_found_and_named(
+    tmp_path: Path, sound: Path, before: dict[str, str], column: str
+) -> None:
+    """SQLite reads it from the row's header, whatever the table forbids: each read is right, or an error of ours."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    _make_null(file, *column.split("."))
+    await check_noticed(file, before, column)
+    seen = await reads(file)
+    assert not [text for text in seen.values() if "TypeError" in text]
+    assert await problems(file) != []
+
+
+def _make_null(file: Path, table: str, column: str) -> None:
+    """Set a column of the newest row of a table to NULL, which its constraint forbids."""
+    of_table = f"UPDATE sqlite_schema SET sql = replace(sql, ?, ?) WHERE name = '{table}'"  # noqa: S608
+    free, strict = f"{column} TEXT", f"{column} TEXT NOT NULL"
+    for before, after, change in (
+        (strict, free, ""),
+        ("", "", f"UPDATE {table} SET {column} = NULL WHERE rowid = (SELECT max(rowid) FROM {table})"),  # noqa: S608
+        (free, strict, ""),
+    ):
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            if change:
+                assert connection.execute(change).rowcount == 1
+            else:
+                connection.execute("PRAGMA writable_schema = ON")
+                assert connection.execute(of_table, (before, after)).rowcount == 1
 
 
 async def test_a_table_that_was_dropped_is_a_corrupt_store_where_it_is_read(tmp_path: Path, sound: Path) -> None:

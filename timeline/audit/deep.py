@@ -118,7 +118,7 @@ async def _with_its_past(
         if not replace:
             return found
         try:
-            if past.made is not None and _of_snapshot(found, id_):
+            if past.made is not None and (past.is_lost or _of_snapshot(found, id_)):
                 await store.replace_snapshot(id_, past.made, expected=version)
             if past.anew or past.beyond:
                 await store.replace_waypoints(id_, past.anew, dropped=past.beyond, expected=version)
@@ -153,11 +153,15 @@ def _of_past(id_: str, past: Past) -> list[Difference]:
 
 
 def _lacking(id_: str, past: Past) -> list[Difference]:
-    """Return what only a repair makes: nothing is wrong without it, but the past is far from where folding begins."""
-    if not past.lacking:
-        return []
-    problem = f"{id_!r} lacks {past.lacking} snapshots of its past, from which it is folded"
-    return [Difference(what="waypoints", problem=problem, derivable=True)]
+    """Return what only a repair makes: nothing is wrong without it, but folding begins far from where it is to end."""
+    found = []
+    if past.is_lost:
+        problem = f"{id_!r} lacks the snapshot from which it is opened"
+        found.append(Difference(what="snapshots", problem=problem, derivable=True))
+    if past.lacking:
+        problem = f"{id_!r} lacks {past.lacking} snapshots of its past, from which it is folded"
+        found.append(Difference(what="waypoints", problem=problem, derivable=True))
+    return found
 
 
 def _of_snapshot(differences: Iterable[Difference], id_: str) -> list[Difference]:

@@ -28,6 +28,7 @@ class Past:
     Attributes:
         made: the one that the log gives in the place of the stored one; None where nothing can be said.
         problem: how the stored one differs; empty where it does not.
+        is_lost: whether there is none, though the conversation was compacted; ``made`` is then of its end.
         wrong: versions of snapshots of the past that differ.
         beyond: versions of those that the log does not reach.
         lacking: how many more are to be made.
@@ -36,6 +37,7 @@ class Past:
 
     made: Snapshot | None = None
     problem: str = ""
+    is_lost: bool = False
     wrong: list[int] = field(default_factory=list)
     beyond: list[int] = field(default_factory=list)
     lacking: int = 0
@@ -65,6 +67,7 @@ async def past_of(store: EventStore, id_: str) -> Past:
 async def _compare(store: EventStore, id_: str, past: Past, stored: Snapshot | None) -> None:
     left = set(await store.waypoints(id_))
     since = 0
+    fold: Fold | None = None
     async for fold in _each_fold(store, id_):
         version = fold.version
         if stored is not None and version == stored.version:
@@ -81,6 +84,8 @@ async def _compare(store: EventStore, id_: str, past: Past, stored: Snapshot | N
             since, past.lacking = version, past.lacking + 1
             past.anew.append(take_snapshot(fold))
     past.beyond += sorted(left)
+    if stored is None and fold is not None and (await store.info(id_)).compactions:
+        past.made, past.is_lost = take_snapshot(fold), True
 
 
 async def _each_fold(store: EventStore, id_: str) -> AsyncIterator[Fold]:
