@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ..digests import EARLIEST, LATEST, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
     from datetime import datetime
 
     from .words import Query
@@ -124,12 +124,13 @@ class Scan:
     """The texts seen so far: the hits, and the count of each phrase in all texts.
 
     ``conversation`` is any key that identifies a conversation in the source of the texts; None accepts all
-    conversations.
+    conversations. ``between`` is called before each piece of a text, and may raise to give the scan up.
     """
 
     query: Query
     conversation: Hashable | None
     filter: SearchFilter
+    between: Callable[[], None] = lambda: None
     texts: int = 0
     size: int = 0
     with_phrase: list[int] = field(default_factory=list)
@@ -137,7 +138,7 @@ class Scan:
 
     def add(self, position: int, conversation: Hashable, text: Text, at: str) -> None:
         """Scan one text."""
-        size, counts = self.query.counted(text.text)
+        size, counts = self.query.counted(text.text, self.between)
         if size:
             self.take(position, conversation, text.type, size, counts, at)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from timeline.errors import InvalidFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 LONGEST: Final = 64
 """Most letters of a word: a longer run is cut, so that a page of base64 does not become one word."""
@@ -150,13 +150,17 @@ class Query:
         """Count each phrase in a text."""
         return [phrase.count(words) for phrase in self.phrases]
 
-    def counted(self, text: str) -> tuple[int, list[int]]:
-        """Return the size of a text of any length as `Words`, and the count of each phrase in it."""
+    def counted(self, text: str, between: Callable[[], None] = lambda: None) -> tuple[int, list[int]]:
+        """Return the size of a text of any length as `Words`, and the count of each phrase in it.
+
+        ``between`` is called before each piece of the text, and may raise to give it up.
+        """
         phrases, totals = self.phrases, [0] * len(self.phrases)
         overlap = max(len(phrase.parts) for phrase in phrases) - 1
         size = seams = 0
         before: list[str] = []
         for _, piece in pieces(text):
+            between()
             words = Words.of(piece)
             size += len(words.words) + sum(map(len, words.humps))
             seams += len(words.humps)

@@ -8,9 +8,13 @@ The index is FTS5's, without a copy of the text (see `CREATE_INDEX`).
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from timeline.errors import StoreCorrupt
 
@@ -24,7 +28,7 @@ from .transactions import transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from timeline.queries import Found, StoredDigest
 
@@ -39,6 +43,9 @@ SLICE: Final = 1024 * 1024
 """Characters of stored events after which a slice ends: some 30 ms of an append's time while it is entered."""
 MOST_EVENTS: Final = 2_000
 _REDACTED: Final = "block.redacted"
+
+
+T = TypeVar("T")
 
 
 class Slice(NamedTuple):
@@ -213,6 +220,8 @@ def _phrase(phrase: Phrase) -> str:
     return f'{{{" ".join(columns)}}} : "{" ".join(phrase.parts)}"{" *" if phrase.prefix else ""}'
 
 
+_MOST_AT_ONCE: Final = 256 * 1024
+"""Characters that are cut into words while the event loop waits: some 30 ms."""
 _SCANNED: Final = 500
 """Events that are read at a time where there is no index."""
 _LAST: Final = 2**63 - 1
@@ -265,20 +274,22 @@ class SQLiteQuestions:
         redacted: set[tuple[int, int]] = set()
         if indexed < last:
             redacted = await self._redacted_since(indexed)
-            scan = Scan(query, key, wanted)
-            await self._scan(scan, indexed, redacted)
+            with _given_up() as check:
+                scan = Scan(query, key, wanted, check)
+                await self._scan(scan, indexed, redacted)
             hits = best([*hits, *scan.best()])
         for start in range(0, len(hits), page):
-            async for hit in self._read(hits[start : start + page], query, redacted):
-                yield hit
+            ranks = {hit.position: hit.rank for hit in hits[start : start + page]}
+            rows = {row[2]: row for row in await self.rows(statements.FOUND, (json.dumps(list(ranks)),))}
+            for row in (rows[position] for position in ranks if position in rows):
+                hit = await _at_its_size(partial(self._found, row, query, ranks[row[2]], redacted), row)
+                if hit is not None:
+                    yield hit
 
-    async def _read(self, hits: Sequence[Hit], query: Query, redacted: set[tuple[int, int]]) -> AsyncIterator[Found]:
-        ranks = {hit.position: hit.rank for hit in hits}
-        rows = {row[2]: row for row in await self.rows(statements.FOUND, (json.dumps(list(ranks)),))}
-        for owner, key, *row in (rows[position] for position in ranks if position in rows):
-            hit = found(decode(owner, tuple(row), self.where), row[6], query, ranks[row[0]])
-            if hit is not None and (key, hit.version) not in redacted:
-                yield hit
+    def _found(self, row: Row, query: Query, rank: float, redacted: set[tuple[int, int]]) -> Found | None:
+        owner, key, *stored = row
+        hit = found(decode(owner, tuple(stored), self.where), stored[6], query, rank)
+        return None if hit is None or (key, hit.version) in redacted else hit
 
     async def _indexed(self, query: Query, key: int | None, wanted: SearchFilter) -> list[Hit]:
         if wanted.types is not None and not wanted.types:
@@ -301,11 +312,40 @@ class SQLiteQuestions:
     async def _scan(self, scan: Scan, after: int, redacted: set[tuple[int, int]]) -> None:
         """Scan every text behind a position. Ranks count only these texts."""
         while rows := await self.rows(statements.TO_INDEX, (after, _LAST, _SCANNED)):
-            for position, key, version, _, at, payload, _ in rows:
-                text = text_of(payload)
-                if text is not None and (key, version) not in redacted:
-                    scan.add(position, key, text, at)
+            await _at_its_size(partial(_scan, scan, rows, redacted), *rows)
             after = rows[-1][0]
+
+
+def _scan(scan: Scan, rows: Sequence[Row], redacted: set[tuple[int, int]]) -> None:
+    for position, key, version, _, at, payload, _ in rows:
+        text = text_of(payload)
+        if text is not None and (key, version) not in redacted:
+            scan.add(position, key, text, at)
+
+
+class _GivenUp(Exception):
+    """Nobody waits for a search any more."""
+
+
+@contextmanager
+def _given_up() -> Iterator[Callable[[], None]]:
+    """Give a check that raises once the block was left: a thread that was left goes on to the next one."""
+    left = Event()
+
+    def check() -> None:
+        if left.is_set():
+            raise _GivenUp
+
+    try:
+        yield check
+    finally:
+        left.set()
+
+
+async def _at_its_size(work: Callable[[], T], *rows: Row) -> T:
+    """Do work on some rows; in a thread where their text is long, so that nobody else waits for it."""
+    size = sum(len(text) for row in rows for text in row if isinstance(text, str))
+    return await asyncio.to_thread(work) if size > _MOST_AT_ONCE else work()
 
 
 def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[str], dict[str, Any]]:

@@ -10,8 +10,10 @@ import pytest
 from mcp import Client
 
 from tests.integrations.mcp.recorded import Wire, ask, asking, asking_process, record, said, wire
+from tests.scenes import AT
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
+from timeline.events import BlockAppended, NewEvent, event_id
 from timeline.integrations.http_bounds import BoundedBodies
 from timeline.integrations.mcp.server import build_server
 
@@ -214,6 +216,32 @@ async def test_an_answer_that_takes_longer_than_the_deadline_is_an_error_of_the_
         assert result.is_error
         assert "longer than 0 seconds" in said(result)
         assert len((await client.list_tools()).tools) == 6
+
+
+async def test_a_search_of_a_huge_block_is_given_up_in_time_and_holds_up_no_other(tmp_path: Path) -> None:
+    """A database that is only read has no index of it: each search cuts all of the text into words."""
+    db = tmp_path / "recorded.db"
+    async with open_store(db) as store:
+        await Timeline.open(store, "work")
+        huge = BlockAppended(
+            block=UserPrompt(path="huge", text="so many words of no use " * 1_000_000), tokens=1, counter="c"
+        )
+        await store.append("work", [NewEvent(id=event_id(AT), at=AT, payload=huge)])
+    async with asking(db, deadline=1) as client, anyio.create_task_group() as tasks:
+        given_up: list[Any] = []
+        answered = anyio.Event()
+
+        async def search() -> None:
+            given_up.append(await client.call_tool("search", {"text": "something else"}))
+            answered.set()
+
+        tasks.start_soon(search)
+        await anyio.sleep(0.5)
+        assert (await ask(client, "conversations"))["conversations"]
+        assert not given_up
+        with anyio.fail_after(3):
+            await answered.wait()
+    assert "longer than 1 seconds" in said(given_up[0])
 
 
 async def test_a_question_that_waits_holds_up_no_other(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
