@@ -149,13 +149,16 @@ def mend_settings(connection: sqlite3.Connection) -> list[Finding]:
     (mark,) = connection.execute(statements.MARK).fetchone()
     marked = next((value for value in RETENTIONS if mark_of(value) == mark), None)
     agreed = kept if kept is not None and proof == sha256_hex(kept) else None
-    others = [
-        f"the setting {name!r} has the value {value!r}" for name, value in stored.items() if not _valid(name, value)
+    wrong = {name: value for name, value in stored.items() if not _valid(name, value)}
+    differs = mark and mark != (None if agreed is None else mark_of(agreed))
+    found = _with_its_mark(connection, agreed, marked) if differs else []
+    known = {RETENTION, f"{RETENTION}{PROOF}"} if differs and (agreed or marked) else set()
+    found += [
+        Finding("settings", f"the setting {name!r} has the value {value!r}", derivable=False)
+        for name, value in wrong.items()
+        if name not in known
     ]
-    found = [Finding("settings", problem, derivable=False) for problem in others]
-    if mark and mark != (None if agreed is None else mark_of(agreed)):
-        return [*_with_its_mark(connection, agreed, marked), *([] if marked or agreed else found)]
-    if proof is not None and agreed is None:
+    if not differs and proof is not None and agreed is None:
         found.append(Finding("settings", f"the retention {kept!r} is not the one that was set", derivable=False))
     return found
 

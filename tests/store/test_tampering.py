@@ -478,6 +478,17 @@ async def test_a_retention_that_was_deleted_or_changed_is_found_and_set_again(
     assert await reads(file) == before
 
 
+async def test_a_setting_under_another_name_is_left_and_the_retention_is_set_again(tmp_path: Path, sound: Path) -> None:
+    """Nothing reads it; what it was, only a backup knows."""
+    file = tmp_path / "agent.db"
+    await _edited(sound, file, "UPDATE settings SET name = 'retentionx' WHERE name = 'retention'")
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+        assert await store.retention() == "window"
+    assert [f"{each.what}: {each.problem}" for each in done.left] == await problems(file)
+    assert "retentionx" in done.left[0].problem
+
+
 @pytest.mark.parametrize("column", ["events.at", "conversations.created_at", "conversations.updated_at"])
 async def test_a_time_that_a_flipped_byte_made_null_is_found_and_named(
     tmp_path: Path, sound: Path, before: dict[str, str], column: str
