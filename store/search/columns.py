@@ -23,6 +23,8 @@ _KINDS: Final = bytes(
 """By sign: ``a`` for a small letter, ``0`` for a digit, ``A`` for a capital, else a space."""
 _RUNS: Final = bytes(0x20 if kind == 0x20 else 0x61 for kind in _KINDS)
 """By sign: ``a`` for a letter or digit, else a space."""
+_FEW: Final = 64
+"""Characters a run with other letters: where there are fewer, cutting all of them costs less than parting them."""
 _TOO_LONG: Final = b"a" * (LONGEST + 1)
 _HUMPS: Final = tuple(map(re.compile, (b"aA", b"0A", b"AAa")))
 """Where a word of ASCII may have a hump. Each is searched for itself: bytes without a choice are found much faster."""
@@ -39,7 +41,7 @@ def columns_of(text: str) -> tuple[str, str]:
                 humps.extend(_humps(plain))
             else:
                 words.append(cut.columns[0])
-                humps.extend(" ".join(each) for each in cut.humps)
+                humps += [cut.columns[1]] if cut.humps else []
     return " ".join(words), f" {SEAM} ".join(humps)
 
 
@@ -70,7 +72,11 @@ def _spans(text: str, runs: bytes) -> Iterator[tuple[int, int]]:
     elif _TOO_LONG in runs:
         yield 0, len(text)
     else:
-        for other in _OTHER.finditer(text):
+        others = list(_OTHER.finditer(text))
+        if len(others) * _FEW > len(text):
+            yield 0, len(text)
+            return
+        for other in others:
             yield runs.rfind(b" ", 0, other.start()) + 1, other.end()
 
 

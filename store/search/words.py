@@ -54,7 +54,9 @@ class Words:
     def of(cls, text: str) -> Words:
         """Cut a text."""
         written = WORD.findall(text)
-        return cls([word.casefold() for word in written], [humps for word in written if (humps := humps_of(word))])
+        # All at a time: a letter's lower case depends on no other letter, and has no space.
+        words = " ".join(written).casefold().split(" ") if written else []
+        return cls(words, [humps for word in written if len(word) > 1 and (humps := humps_of(word))])
 
     @cached_property
     def columns(self) -> tuple[str, str]:
