@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import chain, starmap
@@ -49,6 +50,7 @@ from ..facts import (
 from ..failures import RESTORE
 from ..search.scanning import redacted_version
 from . import statements
+from .aside import at_its_size
 from .transactions import transaction
 
 if TYPE_CHECKING:
@@ -135,6 +137,14 @@ def _add_slice(connection: sqlite3.Connection, until: int) -> int:
     connection.executemany(statements.REPLACE_FACT, chain.from_iterable((*page.done, *page.named) for page in made))
     connection.execute(statements.SET_FACTS_PROGRESS, (FORM, reached))
     return reached
+
+
+def _next(asking: Asking[T], given: list[Row] | None) -> tuple[tuple[str, tuple[Any, ...]] | None, list[T]]:
+    """Return the next question; None with the answer where there is none."""
+    try:
+        return (next(asking) if given is None else asking.send(given)), []
+    except StopIteration as answered:
+        return None, [answered.value]
 
 
 def _answer(connection: sqlite3.Connection, asking: Asking[T]) -> T:
@@ -413,7 +423,8 @@ class SQLiteFacts:
         ids = {} if key is None else {key: id_}
         while after < last:
             rows = await self.rows(*_events_between(key, after, last))
-            made = {m.position: m for m in await self._answer(facts_of_page([row for row in rows if row[6]]))}
+            there_still = [row for row in rows if row[6]]
+            made = {m.position: m for m in await self._answer(facts_of_page(there_still), there_still)}
             there = defaultdict(list)
             for row in await self.rows(statements.DONE_AT, (json.dumps([row[0] for row in rows]),)):
                 there[row[0]].append(FactRow(*row))
@@ -426,13 +437,14 @@ class SQLiteFacts:
                 return
             after = rows[-1][0]
 
-    async def _answer(self, asking: Asking[T]) -> T:
-        try:
-            question = next(asking)
-            while True:
-                question = asking.send(await self.rows(*question))
-        except StopIteration as answered:
-            return answered.value  # type: ignore[no-any-return]
+    async def _answer(self, asking: Asking[T], about: Sequence[Row]) -> T:
+        """Answer what is asked of the database about some rows, until it asks no more."""
+        given: list[Row] | None = None
+        while True:
+            question, answer = await at_its_size(partial(_next, asking, given), about)
+            if question is None:
+                return answer[0]
+            given = await self.rows(*question)
 
     async def _coverage(self, conversation: str) -> Coverage:
         """Return what the compactions in force cover in a conversation."""

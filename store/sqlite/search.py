@@ -8,13 +8,12 @@ The index is FTS5's, without a copy of the text (see `CREATE_INDEX`).
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import StoreCorrupt
 
@@ -24,6 +23,7 @@ from ..search.columns import columns_of
 from ..search.scanning import MOST, Hit, Scan, SearchFilter, best, redacted_version, text_of
 from ..search.snippets import found
 from . import statements
+from .aside import at_its_size
 from .transactions import transaction
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ SLICE: Final = 1024 * 1024
 """Characters of stored events after which a slice ends: some 30 ms of an append's time while it is entered."""
 MOST_EVENTS: Final = 2_000
 _REDACTED: Final = "block.redacted"
-
-
-T = TypeVar("T")
 
 
 class Slice(NamedTuple):
@@ -220,8 +217,6 @@ def _phrase(phrase: Phrase) -> str:
     return f'{{{" ".join(columns)}}} : "{" ".join(phrase.parts)}"{" *" if phrase.prefix else ""}'
 
 
-_MOST_AT_ONCE: Final = 256 * 1024
-"""Characters that are cut into words while the event loop waits: some 30 ms."""
 _SCANNED: Final = 500
 """Events that are read at a time where there is no index."""
 _LAST: Final = 2**63 - 1
@@ -282,7 +277,7 @@ class SQLiteQuestions:
             ranks = {hit.position: hit.rank for hit in hits[start : start + page]}
             rows = {row[2]: row for row in await self.rows(statements.FOUND, (json.dumps(list(ranks)),))}
             for row in (rows[position] for position in ranks if position in rows):
-                hit = await _at_its_size(partial(self._found, row, query, ranks[row[2]], redacted), row)
+                hit = await at_its_size(partial(self._found, row, query, ranks[row[2]], redacted), [row])
                 if hit is not None:
                     yield hit
 
@@ -312,7 +307,7 @@ class SQLiteQuestions:
     async def _scan(self, scan: Scan, after: int, redacted: set[tuple[int, int]]) -> None:
         """Scan every text behind a position. Ranks count only these texts."""
         while rows := await self.rows(statements.TO_INDEX, (after, _LAST, _SCANNED)):
-            await _at_its_size(partial(_scan, scan, rows, redacted), *rows)
+            await at_its_size(partial(_scan, scan, rows, redacted), rows)
             after = rows[-1][0]
 
 
@@ -340,12 +335,6 @@ def _given_up() -> Iterator[Callable[[], None]]:
         yield check
     finally:
         left.set()
-
-
-async def _at_its_size(work: Callable[[], T], *rows: Row) -> T:
-    """Do work on some rows; in a thread where their text is long, so that nobody else waits for it."""
-    size = sum(len(text) for row in rows for text in row if isinstance(text, str))
-    return await asyncio.to_thread(work) if size > _MOST_AT_ONCE else work()
 
 
 def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[str], dict[str, Any]]:
