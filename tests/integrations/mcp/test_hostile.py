@@ -220,7 +220,7 @@ async def test_an_answer_that_takes_longer_than_the_deadline_is_an_error_of_the_
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "times"),
-    [("search", {"text": "something else"}, 1_000_000), ("record", {"conversation": "work"}, 150_000)],
+    [("search", {"text": "something else"}, 2_000_000), ("record", {"conversation": "work"}, 250_000)],
 )
 async def test_a_question_about_a_huge_block_is_given_up_in_time_and_holds_up_no_other(
     tmp_path: Path, tool: str, arguments: dict[str, Any], times: int
@@ -232,7 +232,7 @@ async def test_a_question_about_a_huge_block_is_given_up_in_time_and_holds_up_no
         prompt = UserPrompt(path="huge", text="so many words of no use_at_all " * times)
         huge = BlockAppended(block=prompt, tokens=1, counter="c")  # counting it would take longer than all of this
         await store.append("work", [NewEvent(id=event_id(AT), at=AT, payload=huge)])
-    async with asking(db, deadline=0.5) as client, anyio.create_task_group() as tasks:
+    async with asking(db, deadline=1) as client, anyio.create_task_group() as tasks:
         given_up: list[Any] = []
         answered = anyio.Event()
 
@@ -241,12 +241,10 @@ async def test_a_question_about_a_huge_block_is_given_up_in_time_and_holds_up_no
             answered.set()
 
         tasks.start_soon(ask_much)
-        await anyio.sleep(0.2)
-        assert (await ask(client, "conversations"))["conversations"]
-        assert not given_up
-        with anyio.fail_after(3):
-            await answered.wait()
-    assert "longer than 0.5 seconds" in said(given_up[0])
+        await anyio.sleep(0.1)
+        assert (await ask(client, "conversations"))["conversations"]  # within the deadline, too
+        await answered.wait()
+    assert "longer than 1 seconds" in said(given_up[0])
 
 
 async def test_a_question_that_waits_holds_up_no_other(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
