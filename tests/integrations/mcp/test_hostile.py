@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -222,7 +223,7 @@ async def test_an_answer_that_takes_longer_than_the_deadline_is_an_error_of_the_
     ("tool", "arguments", "times"),
     [("search", {"text": "something else"}, 2_000_000), ("record", {"conversation": "work"}, 250_000)],
 )
-async def test_a_question_about_a_huge_block_is_given_up_in_time_and_holds_up_no_other(
+async def test_a_question_about_a_huge_block_is_given_up_in_time_and_leaves_the_event_loop_free(
     tmp_path: Path, tool: str, arguments: dict[str, Any], times: int
 ) -> None:
     """A database that is only read has neither index of it: each question reads all of its words."""
@@ -232,19 +233,11 @@ async def test_a_question_about_a_huge_block_is_given_up_in_time_and_holds_up_no
         prompt = UserPrompt(path="huge", text="so many words of no use_at_all " * times)
         huge = BlockAppended(block=prompt, tokens=1, counter="c")  # counting it would take longer than all of this
         await store.append("work", [NewEvent(id=event_id(AT), at=AT, payload=huge)])
-    async with asking(db, deadline=1) as client, anyio.create_task_group() as tasks:
-        given_up: list[Any] = []
-        answered = anyio.Event()
-
-        async def ask_much() -> None:
-            given_up.append(await client.call_tool(tool, arguments))
-            answered.set()
-
-        tasks.start_soon(ask_much)
-        await anyio.sleep(0.1)
-        assert (await ask(client, "conversations"))["conversations"]  # within the deadline, too
-        await answered.wait()
-    assert "longer than 1 seconds" in said(given_up[0])
+    async with asking(db, deadline=1) as client:
+        began = thread_time()  # of the event loop alone, however busy the machine is
+        result = await client.call_tool(tool, arguments)
+        assert thread_time() - began < 1
+        assert "longer than 1 seconds" in said(result)
 
 
 async def test_a_question_that_waits_holds_up_no_other(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 CLIENT: Final = Path(__file__).with_name("client.py")
-DYING: Final = tuple(str(plot.dies_in_the_tool) for plot in PLOTS.values())
-"""Turns in which a tool kills the process."""
+DYING: Final = str(PLOTS["short"].dies_in_the_tool)
+"""The turn in which the tool kills the process of the short scene."""
 
 
 def of_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
@@ -40,7 +40,7 @@ def of_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Ca
 
 
 def of_late_scene(folder: Path, url: str, store: EventStore, policy: Policy, tool: Callable[[str], Any]) -> DrivenAgent:
-    """Return the same agent, for whose process the store is too slow in the turn in which its tool kills it."""
+    """Return the same agent, for the short scene: the store is too slow in the turn in which the tool kills it."""
     sessions = _Late(store, resume="compacted", policy=policy)
     sessions.is_late = lambda: not (folder / "died").exists()
     return _Agent(folder, url, sessions, store, tool)
@@ -53,7 +53,7 @@ class _Late(TimelineSessionStore):
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
         """Keep a batch of lines."""
-        if any(prompt(turn) in json.dumps(entries) for turn in DYING) and self.is_late():
+        if prompt(DYING) in json.dumps(entries) and self.is_late():
             await anyio.sleep_forever()
         await super().append(key, entries)
 
