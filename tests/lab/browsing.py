@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright
 
 _NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The shell has the same engine and no windows: a page of it takes a sixth of the time."""
+"""The shell has the same engine and no windows: an empty page of it takes a sixth of the time."""
 _QUIET: Final = (
     "--no-sandbox",
     "--disable-gpu",
