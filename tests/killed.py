@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import subprocess
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
 async def killed(store: SQLiteStore, into: Path, *, every: int) -> AsyncIterator[list[Path]]:
     """Keep a store's files at every n-th statement of its writer; yield the list of the kept databases as it grows.
 
-    They are copied by a process of its own: closing a file here would drop the locks that SQLite has on it.
+    They are copied by a process of its own: closing a file here would drop the locks that SQLite has on it. What is
+    byte for byte what an earlier kill left is not kept again: most statements read.
     """
     kept: list[Path] = []
+    known: set[bytes] = set()
     seen = 0
 
     def keep(_: str) -> None:
@@ -31,6 +35,10 @@ async def killed(store: SQLiteStore, into: Path, *, every: int) -> AsyncIterator
         folder.mkdir()
         files = [each for each in store.file.parent.glob(f"{store.file.name}*") if each.is_file()]
         subprocess.run(["cp", *map(str, files), str(folder)], check=True)
+        if (left := _content(folder)) in known:
+            shutil.rmtree(folder)
+            return
+        known.add(left)
         kept.append(folder / store.file.name)
 
     await store._do(lambda connection: connection.set_trace_callback(keep))
@@ -38,3 +46,13 @@ async def killed(store: SQLiteStore, into: Path, *, every: int) -> AsyncIterator
         yield kept
     finally:
         await store._do(lambda connection: connection.set_trace_callback(None))
+
+
+def _content(folder: Path) -> bytes:
+    """Return a hash of what a crash leaves; not of ``-shm``, which the first process that opens the rest makes anew."""
+    hashed = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        if not file.name.endswith("-shm"):
+            hashed.update(f"{file.name} {file.stat().st_size}\n".encode())
+            hashed.update(file.read_bytes())
+    return hashed.digest()

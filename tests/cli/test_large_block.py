@@ -13,7 +13,7 @@ from tests.depth import full_depth
 if TYPE_CHECKING:
     from pathlib import Path
 
-SIZE: Final = 16 * 1024 * 1024
+SIZE: Final = 8 * 1024 * 1024
 MOST: Final = 16
 """How many times its size the memory of the process may grow: text, JSON, rows and tokens of one block at a time."""
 

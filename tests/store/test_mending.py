@@ -96,7 +96,7 @@ async def test_killed_between_any_two_statements_a_repair_leaves_a_readable_stor
         async with killed(store, tmp_path, every=STEP) as left:
             await repair(store, dry_run=False)
         facts = [fact async for fact in store.facts()]
-    assert len(left) > 20
+    assert len(left) > 4, "states of the files that differ"
     for half in left[:: max(1, len(left) // MOST)]:
         assert _log(half) == log
         async with await SQLiteStore.open(half) as store:

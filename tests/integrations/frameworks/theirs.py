@@ -88,7 +88,9 @@ def run(
         "-pno:cacheprovider",
         "-q",
     ]
-    command += ["--numprocesses=2", "--dist=worksteal", "--timeout=60", "--tb=no", "--override-ini=addopts="]
+    # In one process, and with plain asserts: a second one would import and collect everything again beside our own
+    # suite's, and nobody reads the values of a failed assert here.
+    command += ["-pno:xdist", "--assert=plain", "--timeout=60", "--tb=no", "--override-ini=addopts="]
     command += [f"--junitxml={report}", *(f"--deselect={name}" for name in names)]
     command += [*told.get("options", ()), *(f"tests/{name}" for name in told["files"])]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
