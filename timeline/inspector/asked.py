@@ -166,6 +166,7 @@ class AskedDecision(Frozen):
         instructions: of a compaction: what its summary is to dwell on.
         at: of a fork: the last version that both share; or ``call``, before which it begins.
         new_id: of a fork: its id.
+        dry_run: answer what it would change, and append nothing.
     """
 
     decision: Decision
@@ -178,3 +179,4 @@ class AskedDecision(Frozen):
     at: Annotated[int, Field(ge=1, le=2**53)] | None = None
     call: Number | None = None
     new_id: Name | None = None
+    dry_run: bool = False

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import timeline
 from timeline.errors import InvalidArgument
+from timeline.inspector.rehearsal import rehearse
 from timeline.inspector.shapes import About, Decided, DecidedBlock
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from timeline.fold.window import Item
+    from timeline.fold.window import Window
     from timeline.inspector.asked import AskedDecision, AskedNothing
     from timeline.inspector.reader import Reader
 
@@ -24,7 +25,7 @@ async def show_about(reader: Reader, asked: AskedNothing) -> About:
 
 
 async def decide(reader: Reader, conversation: str, asked: AskedDecision) -> Decided:
-    """Take a decision about a conversation, and return what it changed.
+    """Take a decision about a conversation, or try it, and return what it changes.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -32,42 +33,74 @@ async def decide(reader: Reader, conversation: str, asked: AskedDecision) -> Dec
         BlockProtected: the block does not allow the decision now.
         CompactionRefused: there is nothing worth compacting.
         UndoUnavailable: there is no compaction to undo.
+        HistoryUnavailable: it has no version to fork from.
         InvalidArgument: the decision needs a block.
         StoreReadOnly: the store is only read.
     """
     handle = await Timeline.open(reader.store, conversation, create=False)
-    before = {item.version: item for item in handle.window.items}
-    reverted: list[int] = []
+    if asked.decision == "fork":
+        return await _fork(reader, handle, asked)
+    before, version = handle.window, handle.version
+    if asked.dry_run:
+        tried = await rehearse(reader.store, handle, asked)
+        return _decided(handle.id, version, asked, before, tried.window, tried.reverted)
+    reverted = await _take(handle, asked)
+    return _decided(handle.id, handle.version, asked, before, handle.window, reverted)
+
+
+async def _fork(reader: Reader, handle: Timeline, asked: AskedDecision) -> Decided:
+    if asked.dry_run:
+        tried = await rehearse(reader.store, handle, asked)
+        return _decided(tried.conversation, tried.base, asked, handle.window, tried.window, [], tried.base)
+    branch = await handle.fork(at=asked.at, call=asked.call, conversation=asked.new_id)
+    base = (await reader.store.info(branch.id)).base
+    return _decided(branch.id, branch.version, asked, handle.window, branch.window, [], base)
+
+
+async def _take(handle: Timeline, asked: AskedDecision) -> list[int]:
+    """Take a decision about this conversation; return the versions of the compactions that it undid."""
     match asked.decision:
+        case "undo":
+            return await handle.undo_compaction(asked.version, cascade=asked.cascade)
         case "compact":
             await handle.compact(instructions=asked.instructions)
-        case "undo":
-            reverted = await handle.undo_compaction(asked.version, cascade=asked.cascade)
-        case "fork":
-            branch = await handle.fork(at=asked.at, call=asked.call, conversation=asked.new_id)
-            return _decided(branch, asked, [], [])
         case "hide":
-            await handle.hide(_block(asked), mode=asked.mode, text=asked.text)
+            await handle.hide(block_of(asked), mode=asked.mode, text=asked.text)
         case "reveal":
-            await handle.reveal(_block(asked))
+            await handle.reveal(block_of(asked))
         case "pin":
-            await handle.pin(_block(asked))
-        case "unpin":
-            await handle.unpin(_block(asked))
-    changed = [item for item in handle.window.items if item != before.get(item.version)]
-    return _decided(handle, asked, changed, reverted)
+            await handle.pin(block_of(asked))
+        case _:
+            await handle.unpin(block_of(asked))
+    return []
 
 
-def _block(asked: AskedDecision) -> str:
+def block_of(asked: AskedDecision) -> str:
+    """Return the block that a decision is about.
+
+    Raises:
+        InvalidArgument: it names none.
+    """
     if asked.block is None:
         raise InvalidArgument("block", f"name the block to {asked.decision}, by its path or address")
     return asked.block
 
 
-def _decided(handle: Timeline, asked: AskedDecision, changed: list[Item], reverted: list[int]) -> Decided:
+def _decided(
+    conversation: str,
+    version: int,
+    asked: AskedDecision,
+    before: Window,
+    after: Window,
+    reverted: list[int],
+    base: int | None = None,
+) -> Decided:
+    known = {item.version: item for item in before.items}
+    there = {item.version for item in after.items}
+    changed = [] if asked.decision == "fork" else [item for item in after.items if item != known.get(item.version)]
     return Decided(
-        conversation=handle.id,
-        version=handle.version,
+        conversation=conversation,
+        version=version,
         decision=asked.decision,
         blocks=tuple(
             DecidedBlock(
@@ -82,4 +115,9 @@ def _decided(handle: Timeline, asked: AskedDecision, changed: list[Item], revert
         ),
         blocks_left_out=max(0, len(changed) - _MOST),
         reverted=tuple(reverted),
+        dry_run=asked.dry_run,
+        gone=len(known.keys() - there),
+        tokens_before=before.tokens,
+        tokens=after.tokens,
+        base=base,
     )

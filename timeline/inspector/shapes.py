@@ -383,10 +383,14 @@ class State(Frozen):
 
 
 class WhyAnswer(Frozen):
-    """Why a block is shown as it is, or is not there: ``why`` is what `timeline why --json` prints."""
+    """Why a block is shown as it is, or is not there: ``why`` is what `timeline why --json` prints.
+
+    ``decisions`` are those that can be taken about it now: none where the inspector only reads.
+    """
 
     conversation: str
     why: dict[str, Any]
+    decisions: tuple[str, ...] = ()
 
 
 class Compactions(Frozen):
@@ -549,6 +553,10 @@ class Decided(Frozen):
         decision: what was asked.
         blocks: the blocks that changed, at most 500; ``blocks_left_out`` is how many more did.
         reverted: versions of the compactions that were undone.
+        dry_run: whether this is what it would do: nothing was appended.
+        gone: how many blocks left the window: a summary stands for them, or one that did was undone.
+        tokens_before: of the window before it, in the log's own counts; ``tokens`` are those behind it.
+        base: of a fork: the last version that both share.
     """
 
     conversation: str
@@ -557,3 +565,8 @@ class Decided(Frozen):
     blocks: tuple[DecidedBlock, ...]
     blocks_left_out: int
     reverted: tuple[int, ...]
+    dry_run: bool = False
+    gone: int = 0
+    tokens_before: int = 0
+    tokens: int = 0
+    base: int | None = None
