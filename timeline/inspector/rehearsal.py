@@ -9,10 +9,16 @@ from timeline.engine.compactor import Pressure
 from timeline.engine.equipment import Equipment
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import BlockNotFound, BlockProtected, InvalidArgument
-from timeline.events.addresses import Address
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
-from timeline.log.history import check_version, fold_near, fold_past, load_fold, standing_compactions, versions_to_revert
+from timeline.log.history import (
+    check_version,
+    fold_near,
+    fold_past,
+    load_fold,
+    standing_compactions,
+    versions_to_revert,
+)
 from timeline.log.stored import free_id
 from timeline.planning.account import FixedPart
 from timeline.planning.manual import check_may_hide, hide, pin, reveal, unpin
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
     from timeline.timeline import Timeline
+
 
 class Tried(NamedTuple):
     """The window behind a decision that was not taken.

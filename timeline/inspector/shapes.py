@@ -258,12 +258,48 @@ class BlockText(Frozen):
     left_out: dict[str, int]
 
 
+class LossCause(Frozen):
+    """Why a prefix was lost: a cause of `timeline.lab.cache` or a kind of decision, in words, and the event behind it.
+
+    ``kind`` is ``model``, ``gap`` (it expired), ``below_minimum``, ``compaction``, ``undo``, ``hide``, ``reveal``,
+    ``redaction``, ``tools``, ``system`` or ``other``.
+    """
+
+    kind: str
+    text: str
+    version: int | None = None
+
+
+class CacheUse(Frozen):
+    """What a call found in the provider's cache.
+
+    Attributes:
+        idle: seconds since the call before; None for the first one.
+        left: tokens that the call before had left in the cache.
+        lost: those of them that this call could have read and did not; 0 for a few.
+        cause: why they were lost; None where none were.
+        extra: what the loss cost, in US dollars; ``saved`` is what the cache saved against a request without one. None
+            where the model has no known price.
+    """
+
+    idle: float | None
+    left: int
+    lost: int
+    cause: LossCause | None
+    extra: float | None
+    saved: float | None
+
+
 class Calls(Frozen):
-    """The model calls of a conversation, oldest first; ``costs`` are their prices in US dollars, in the same order."""
+    """The model calls of a conversation, oldest first; ``costs`` are their prices in US dollars, in the same order.
+
+    So are ``cache``: what each found in the provider's cache; None for one that reported no usage.
+    """
 
     conversation: str
     calls: tuple[CallRow, ...]
     costs: tuple[float | None, ...]
+    cache: tuple[CacheUse | None, ...] = ()
     next: int | None
 
 
@@ -512,10 +548,21 @@ class Family(Frozen):
     left_out: int
 
 
+class ReplayedCall(Frozen):
+    """A recorded call under another policy: the tokens and the cost of what it would be sent."""
+
+    n: int
+    tokens: int
+    cost: float
+    compactions: int
+
+
 class WhatIf(Frozen):
     """The same log under another policy, from its beginning: nothing of it is written.
 
     ``simulation`` is what `timeline simulate --json` prints; ``recorded`` are the same figures of the log as it is.
+    ``priced`` is the run of `timeline lab --facts --json`: cost, and facts in sight; None where ``not_priced`` says why
+    there is none. ``calls`` has for each call of that run its number, tokens, cost and whether it compacted.
     """
 
     conversation: str
@@ -523,6 +570,9 @@ class WhatIf(Frozen):
     max_tokens: int
     simulation: dict[str, Any]
     recorded: dict[str, Any]
+    priced: dict[str, Any] | None = None
+    not_priced: str = ""
+    calls: tuple[ReplayedCall, ...] = ()
 
 
 class About(Frozen):
