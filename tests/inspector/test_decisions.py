@@ -109,9 +109,9 @@ async def test_a_dry_run_says_what_the_decision_then_does(deciding: Any, store: 
     ]
     for wish in wishes:
         head = await store.head()
-        tried = (await decide(deciding, sent.id, **wish, dry_run=True)).json
+        tried = (await decide(deciding, sent.id, None, **wish, dry_run=True)).json
         assert await store.head() == head, wish
-        done = (await decide(deciding, sent.id, **wish)).json
+        done = (await decide(deciding, sent.id, None, **wish)).json
         assert await store.head() > head
         assert (tried.pop("dry_run"), done.pop("dry_run")) == (True, False)
         assert {key: tried[key] for key in DECIDED} == {key: done[key] for key in DECIDED}, wish
@@ -126,7 +126,7 @@ async def test_a_dry_run_is_refused_as_the_decision_is(deciding: Any, app: Any, 
         {"decision": "fork", "at": 10**9},
         {"decision": "unpin", "block": "@2"},
     ):
-        answers = [await decide(deciding, sent.id, **wish, dry_run=tried) for tried in (True, False)]
+        answers = [await decide(deciding, sent.id, None, **wish, dry_run=tried) for tried in (True, False)]
         assert answers[0].json == answers[1].json, wish
         assert answers[0].status in {404, 409}, wish
     assert (await decide(app, sent.id, decision="pin", block="@2", dry_run=True)).status == 403

@@ -29,7 +29,7 @@ def call(number: int, seconds: float, *, model: str = MODEL, **used: int) -> Rec
 
 def second(now: RecordedCall, *types: str, **used: int) -> CacheUse:
     """Return what a call found of what the call before it had left, with decisions in between."""
-    before = call(1, 0, **(used or {"cache_write_5m_tokens": 20_000}))
+    before = call(1, 0, model=MODEL, **(used or {"cache_write_5m_tokens": 20_000}))
     decided = [CallDecision(15, START, type_, f"it was {type_}") for type_ in types]
     [_, found] = cache_uses([before, now], [(), decided], read_prices())
     assert found is not None

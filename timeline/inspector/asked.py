@@ -124,6 +124,14 @@ class AskedWhatIf(AskedConversation):
     limit: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
 
 
+class AskedFile(AskedConversation):
+    """A conversation as a file: a page, with everything or prompts and answers, and contexts of calls; or the log."""
+
+    form: Literal["html", "jsonl"] = "html"
+    mode: Literal["full", "chat"] = "full"
+    contexts: Literal["all", "last", "none"] = "last"
+
+
 class AskedSearch(Frozen):
     """Words, in one conversation or all, of blocks of some types (comma between them), in a time."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import timeline
 from timeline.errors import InvalidArgument
@@ -43,18 +43,19 @@ async def decide(reader: Reader, conversation: str, asked: AskedDecision) -> Dec
     before, version = handle.window, handle.version
     if asked.dry_run:
         tried = await rehearse(reader.store, handle, asked)
-        return _decided(handle.id, version, asked, before, tried.window, tried.reverted)
+        return _decided(asked, before, _Behind(handle.id, version, tried.window, tried.reverted))
     reverted = await _take(handle, asked)
-    return _decided(handle.id, handle.version, asked, before, handle.window, reverted)
+    return _decided(asked, before, _Behind(handle.id, handle.version, handle.window, reverted))
 
 
 async def _fork(reader: Reader, handle: Timeline, asked: AskedDecision) -> Decided:
     if asked.dry_run:
         tried = await rehearse(reader.store, handle, asked)
-        return _decided(tried.conversation, tried.base, asked, handle.window, tried.window, [], tried.base)
+        behind = _Behind(tried.conversation, tried.base, tried.window, [], tried.base)
+        return _decided(asked, handle.window, behind)
     branch = await handle.fork(at=asked.at, call=asked.call, conversation=asked.new_id)
     base = (await reader.store.info(branch.id)).base
-    return _decided(branch.id, branch.version, asked, handle.window, branch.window, [], base)
+    return _decided(asked, handle.window, _Behind(branch.id, branch.version, branch.window, [], base))
 
 
 async def _take(handle: Timeline, asked: AskedDecision) -> list[int]:
@@ -86,21 +87,24 @@ def block_of(asked: AskedDecision) -> str:
     return asked.block
 
 
-def _decided(
-    conversation: str,
-    version: int,
-    asked: AskedDecision,
-    before: Window,
-    after: Window,
-    reverted: list[int],
-    base: int | None = None,
-) -> Decided:
+class _Behind(NamedTuple):
+    """A conversation behind a decision, or as it would be: of a fork, the fork; ``base`` is what both share."""
+
+    conversation: str
+    version: int
+    window: Window
+    reverted: list[int]
+    base: int | None = None
+
+
+def _decided(asked: AskedDecision, before: Window, behind: _Behind) -> Decided:
+    after = behind.window
     known = {item.version: item for item in before.items}
     there = {item.version for item in after.items}
     changed = [] if asked.decision == "fork" else [item for item in after.items if item != known.get(item.version)]
     return Decided(
-        conversation=conversation,
-        version=version,
+        conversation=behind.conversation,
+        version=behind.version,
         decision=asked.decision,
         blocks=tuple(
             DecidedBlock(
@@ -114,10 +118,10 @@ def _decided(
             for item in changed[:_MOST]
         ),
         blocks_left_out=max(0, len(changed) - _MOST),
-        reverted=tuple(reverted),
+        reverted=tuple(behind.reverted),
         dry_run=asked.dry_run,
         gone=len(known.keys() - there),
         tokens_before=before.tokens,
         tokens=after.tokens,
-        base=base,
+        base=behind.base,
     )

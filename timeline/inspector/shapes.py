@@ -540,12 +540,35 @@ class Relative(Frozen):
     updated_at: str
 
 
+class Stretch(Frozen):
+    """A stretch of the log: a stage of the work, or an attempt to compact.
+
+    Attributes:
+        kind: ``stage`` or ``attempt``.
+        name: the stage's label, or the reason of the attempt.
+        first: version of the event that began it, ``last`` of the one that ended it; None where nothing did.
+        outcome: ``approved``, ``rewound``, ``completed``, ``failed``, or ``open``.
+        text: the stage's decision, or why an attempt failed.
+    """
+
+    kind: Literal["stage", "attempt"]
+    name: str
+    first: int
+    last: int | None
+    outcome: Literal["approved", "rewound", "completed", "failed", "open"]
+    text: str
+
+
 class Family(Frozen):
-    """A conversation's forks and subagents, those of its parents too, parents first."""
+    """A conversation's forks and subagents, those of its parents too, parents first; and its stages and attempts.
+
+    ``stretches`` are its own newest stages of the work and attempts to compact, in the order in which they began.
+    """
 
     conversation: str
     family: tuple[Relative, ...]
     left_out: int
+    stretches: tuple[Stretch, ...] = ()
 
 
 class ReplayedCall(Frozen):

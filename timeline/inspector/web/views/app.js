@@ -36,7 +36,7 @@ export function App() {
         : conversation
           ? html`<${Conversation} key=${conversation} id=${conversation} />`
           : view === "search"
-            ? html`<${SearchAll} query=${given.query ?? ""} />`
+            ? html`<${SearchAll} query=${given.query ?? ""} kind=${given.kind ?? ""} />`
             : html`<${Conversations} query=${given.query ?? ""} />`}
     </main>
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}

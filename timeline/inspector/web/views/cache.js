@@ -45,7 +45,7 @@ function Lead({ rows }) {
   const saved = known.reduce((sum, call) => sum + call.cache.saved, 0);
   const losses = byCause(rows);
   return html`<p class="lead">Of ${short(sent)} tokens that these ${whole(rows.length)} calls sent, <b>${percent(read / sent)}</b> came from the cache${known.length ? html`: ${saved < 0 ? html`writing to it cost <b>${money(-saved)}</b> more than it saved` : html`it saved <b>${money(saved)}</b>`}` : ""}.
-    ${losses.length ? html` The prefix was lost ${losses.length > 1 ? "for " : ""}${losses.map((loss, place) => html`${place ? "; " : ""}<b>${counted(loss.times, "time")}</b>: ${CAUSES[loss.kind] ?? spaced(loss.kind)}, ${short(loss.lost)} tokens${loss.extra === null ? "" : `, ${money(loss.extra)}`}`)}.` : " No prefix was lost."}</p>`;
+    ${losses.length ? html` Prefixes were lost: ${losses.map((loss, place) => html`${place ? "; " : ""}<b>${CAUSES[loss.kind] ?? spaced(loss.kind)}</b> ${loss.times === 1 ? "once" : `${loss.times} times`}, ${short(loss.lost)} tokens${loss.extra === null ? "" : `, ${money(loss.extra)}`}`)}.` : " No prefix was lost."}</p>`;
 }
 
 /** @param {{ call: any, largest: number }} props */

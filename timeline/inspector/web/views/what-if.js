@@ -27,7 +27,7 @@ export function WhatIf({ id, row, points, given }) {
   return html`<div class="what-if">
     <form class="choice" onSubmit=${run}>
       <label>Policy <select value=${policy} onChange=${(/** @type {any} */ event) => setPolicy(event.target.value)}>${known.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
-      <label>Limit <input type="number" min="1000" max="10000000" step="1000" required value=${limit} onInput=${(/** @type {any} */ event) => setLimit(event.target.value)} /> tokens</label>
+      <label>Limit <input type="number" min="1000" max="10000000" step="any" required value=${limit} onInput=${(/** @type {any} */ event) => setLimit(event.target.value)} /> tokens</label>
       <button class="primary">Replay</button>
       ${shown.length > 0 && html`<button type="button" class="quiet" onClick=${() => slide({ policy: null, limit: null })}>Put all away</button>`}
     </form>
@@ -58,10 +58,10 @@ const FIGURES = [
   ["or one read away", "named by a path that can be read", (data) => share(data.priced, "reachable"), () => "–"],
   ["from cache", "of the tokens sent", (data) => (data.priced ? percent(data.priced.read / Math.max(1, data.priced.read + data.priced.written + data.priced.uncached)) : "–"), () => "–"],
   ["prefixes lost", "by their cause", (data) => (data.priced ? Object.entries(data.priced.collapses).map(([cause, times]) => `${spaced(cause)} ${times}`).join(", ") || "none" : "–"), () => "–"],
-  ["compactions", "", (data) => whole(data.simulation.compactions), (recorded) => whole(recorded.compactions)],
-  ["blocks hidden", "old ones that gave way", (data) => whole(data.simulation.hides), () => "–"],
-  ["largest context", "tokens, in the log's own counts", (data) => whole(data.simulation.largest), (recorded) => whole(recorded.largest)],
-  ["contexts over the limit", "", (data) => whole(data.simulation.over_limit), (recorded) => whole(recorded.over_limit)],
+  ["compactions", "", (data) => whole((data.priced ?? data.simulation).compactions), (recorded) => whole(recorded.compactions)],
+  ["blocks hidden", "old ones that gave way", (data) => whole((data.priced ?? data.simulation).hides), () => "–"],
+  ["largest context", "tokens, as the provider counts", (data) => whole((data.priced ?? data.simulation).largest), (recorded) => whole(recorded.largest)],
+  ["contexts over the limit", "", (data) => whole((data.priced ?? data.simulation).over_limit), (recorded) => whole(recorded.over_limit)],
   ["refusals", "what the engine said no to", (data) => whole(data.simulation.typed_errors), () => "–"],
 ];
 
@@ -107,7 +107,7 @@ function Lines({ replays, points }) {
 function Steps({ data }) {
   const { steps = [], errors = [] } = data.simulation;
   return html`<div>
-    ${steps.length > 0 && html`<details class="ways"><summary>${counted(steps.length, "compaction")} under ${data.policy}</summary>
+    ${steps.length > 0 && html`<details class="ways"><summary>${data.policy} on the log alone, without system prompt and tools: ${counted(steps.length, "compaction")}</summary>
       <ol class="blocks">${steps.slice(0, 200).map((/** @type {any} */ step) => html`<li key=${step.version} class="step"><b>#${step.compaction_number}</b> <span>at version ${whole(step.version)}, ${spaced(step.reason)}</span> <span>${short(step.before_tokens)} → ${short(step.after_tokens)}</span> ${step.split_turn_id && html`<span class="faint">cut inside ${spaced(step.split_turn_id)}</span>`}</li>`)}</ol></details>`}
     ${errors.length > 0 && html`<h3 class="what-if-head">Refused under ${data.policy}</h3><ul>${errors.slice(0, 50).map((/** @type {any} */ error, /** @type {number} */ place) => html`<li key=${place}>${typeof error === "string" ? error : `${spaced(error.type ?? "")} ${error.message ?? JSON.stringify(error)}`}</li>`)}</ul>`}
   </div>`;
