@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import timeline
+from timeline.answers.listed import DecidedBlock
 from timeline.errors import InvalidArgument
 from timeline.inspector.rehearsal import rehearse
-from timeline.inspector.shapes import About, Decided, DecidedBlock
+from timeline.inspector.shapes import About, Decided
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -106,17 +107,7 @@ def _decided(asked: AskedDecision, before: Window, behind: _Behind) -> Decided:
         conversation=behind.conversation,
         version=behind.version,
         decision=asked.decision,
-        blocks=tuple(
-            DecidedBlock(
-                version=item.version,
-                path=item.block.path,
-                state=item.state,
-                pinned=item.pinned,
-                tokens=item.tokens,
-                shown_tokens=item.shown_tokens,
-            )
-            for item in changed[:_MOST]
-        ),
+        blocks=tuple(DecidedBlock.of(item) for item in changed[:_MOST]),
         blocks_left_out=max(0, len(changed) - _MOST),
         reverted=tuple(behind.reverted),
         dry_run=asked.dry_run,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from timeline.answers import listed
 from timeline.answers.calls import CallRow
 from timeline.answers.digests import DigestRow
 from timeline.answers.found import FoundRow
+from timeline.answers.listed import DecidedBlock
 from timeline.frozen import Frozen
 from timeline.usage import Usage
 
@@ -28,15 +30,7 @@ class Problem(Frozen):
     facts: dict[str, Any] = {}
 
 
-class PolicyRow(Frozen):
-    """The policy in force: its name, the release of its preset (0 for another policy), and its hash."""
-
-    name: str
-    release: int
-    hash: str
-
-
-class ConversationRow(Frozen):
+class ConversationRow(listed.ConversationRow):
     """A conversation at a glance.
 
     Attributes:
@@ -61,23 +55,13 @@ class ConversationRow(Frozen):
         problem: what is damaged, where its log cannot be read; its figures are missing then.
     """
 
-    id: str
-    title: str
-    parent: dict[str, Any] | None
     base: int
-    version: int
     first_version: int
-    window_start: int
-    created_at: str
-    updated_at: str
-    policy: PolicyRow | None
     turns: int | None
     calls: int
     tokens: int | None
     limit: int | None
     fill: float | None
-    compactions: int
-    last_compaction_at: str | None
     cost: float | None
     problem: str | None = None
 
@@ -173,7 +157,7 @@ class Conversation(Frozen):
     newest_compaction: CompactionRow | None
 
 
-class LogRow(Frozen):
+class LogRow(listed.EventRow):
     """An event of the log, as `timeline show --json` has it, and the beginning of its text.
 
     Attributes:
@@ -193,24 +177,13 @@ class LogRow(Frozen):
         text: the beginning of its text; ``left_out`` is how many characters more it has.
     """
 
-    version: int
-    at: str
     checksum: str
-    type: str
-    path: str | None = None
     address: str | None = None
-    state: str | None = None
-    covered_by: int | None = None
     role: str | None = None
-    turn_id: str | None = None
     response_id: str | None = None
-    call_id: str | None = None
     tool: str | None = None
     failed: bool = False
-    tokens: int | None = None
     shown_tokens: int | None = None
-    duration: float | None = None
-    unsaid: tuple[int, ...] = ()
     text: str
     left_out: int = 0
 
@@ -604,17 +577,6 @@ class About(Frozen):
     name: str
     version: str
     decisions: tuple[str, ...]
-
-
-class DecidedBlock(Frozen):
-    """A block that a decision changed, as it is afterwards."""
-
-    version: int
-    path: str
-    state: str
-    pinned: bool
-    tokens: int
-    shown_tokens: int
 
 
 class Decided(Frozen):
