@@ -19,7 +19,7 @@ export function Export({ id }) {
   const [mode, setMode] = useState("full");
   const [contexts, setContexts] = useState("last");
   return html`<ul class="exports">${FORMS.map(([title, about, option, asked]) => {
-    const own = asked?.form === "html" ? { mode, contexts } : {};
+    const own = /** @type {Record<string, string>} */ (asked?.form === "html" ? { mode, contexts } : {});
     const options = asked?.form === "html" ? `${mode === "full" ? "" : ` --mode ${mode}`}${contexts === "last" ? "" : ` --contexts ${contexts}`}` : "";
     return html`<li key=${title} class="export"><h3>${title}</h3><p class="faint">${about}</p>
       ${asked?.form === "html" && html`<div class="choice">
