@@ -35,6 +35,7 @@ test("a dry run says what would change, and a decision what it did", () => {
   const answer = { decision: "hide", conversation: "c", version: 9, blocks: [{ version: 4 }], blocks_left_out: 0, reverted: [], gone: 0, tokens_before: 2000, tokens: 1000, base: null };
   assert.equal(tried(answer), "It would change @4. The window goes from 2.0k to 1.0k tokens.");
   assert.equal(decided(answer), "Done, as version 9 of the log. The window went from 2.0k to 1.0k tokens.");
+  assert.match(tried({ ...answer, tokens: 1999 }), /from 2,000 to 1,999 tokens/);
   assert.match(tried({ ...answer, blocks: Array.from({ length: 8 }, (_, version) => ({ version })) }), /@5 and 2 more/);
   assert.match(tried({ ...answer, decision: "undo", reverted: [7], blocks: [] }), /1 compaction would be undone: @7/);
   assert.match(tried({ ...answer, decision: "fork", conversation: "c.fork-3", base: 3 }), /c.fork-3 would share the log up to version 3/);

@@ -5,7 +5,8 @@ import { counted, short, whole } from "./format.js";
 /** The window before and behind it; nothing where its size stays. @param {any} answer */
 function sizes(answer) {
   const { tokens_before: before, tokens } = answer;
-  return before === tokens ? `The window stays at ${short(tokens)} tokens.` : `The window goes from ${short(before)} to ${short(tokens)} tokens.`;
+  const said = short(before) === short(tokens) ? whole : short;
+  return before === tokens ? `The window stays at ${short(tokens)} tokens.` : `The window goes from ${said(before)} to ${said(tokens)} tokens.`;
 }
 
 /** The blocks that change, the first of them by address. @param {any} answer */
