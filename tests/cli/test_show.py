@@ -177,4 +177,4 @@ async def test_stages_say_what_was_decided_and_where_their_messages_stand() -> N
         ("stage.approved", "Topic (1 message, 3 to 3): spaced repetition"),
         ("stage.rewound", "back to topic"),
     ]
-    assert all(set(row.dump()) == KEYS for row in rows)
+    assert all(set(row.dump().model_dump()) == KEYS for row in rows)

@@ -58,9 +58,10 @@ class Served:
 
 
 @contextmanager
-def served(file: Path, port: int = 0) -> Iterator[Served]:
-    """Serve the inspector of a database, as `timeline inspect` does."""
-    command = (sys.executable, "-m", "timeline.cli", "inspect", "--db", str(file), "--no-open", "--token", TOKEN)
+def served(file: Path, port: int = 0, *options: str) -> Iterator[Served]:
+    """Serve the inspector of a database, as `timeline inspect` does with these options."""
+    given = ("inspect", "--db", str(file), "--no-open", "--token", TOKEN, *options)
+    command = (sys.executable, "-m", "timeline.cli", *given)
     with subprocess.Popen(
         [*command, "--port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     ) as process:

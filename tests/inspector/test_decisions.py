@@ -87,6 +87,71 @@ async def test_each_decision_is_that_of_the_library(deciding: Any, store: EventS
     assert (forked["conversation"], (await store.info("other")).parent is not None) == ("other", True)
 
 
+DECIDED = ("blocks", "gone", "reverted", "tokens", "tokens_before", "base")
+
+
+async def test_a_dry_run_says_what_the_decision_then_does(deciding: Any, store: EventStore, sent: Sent) -> None:
+    """Of each decision; nothing is appended, and no conversation begins."""
+    timeline = await Timeline.open(store, sent.id)
+    live = next(item for item in timeline.window.items if item.block.type == "react.tool.result" and not item.carried)
+    about = {"block": f"@{live.version}"}
+    wishes: list[dict[str, object]] = [
+        {"decision": "hide", **about},
+        {"decision": "reveal", **about},
+        {"decision": "hide", "mode": "omit", **about},
+        {"decision": "reveal", **about},
+        {"decision": "pin", **about},
+        {"decision": "unpin", **about},
+        {"decision": "undo"},
+        {"decision": "compact", "instructions": "Keep the names."},
+        {"decision": "fork", "at": 30},
+        {"decision": "fork", "call": 5, "new_id": "other"},
+    ]
+    for wish in wishes:
+        head = await store.head()
+        tried = (await decide(deciding, sent.id, None, **wish, dry_run=True)).json
+        assert await store.head() == head, wish
+        done = (await decide(deciding, sent.id, None, **wish)).json
+        assert await store.head() > head
+        assert (tried.pop("dry_run"), done.pop("dry_run")) == (True, False)
+        assert {key: tried[key] for key in DECIDED} == {key: done[key] for key in DECIDED}, wish
+        assert tried["conversation"] == done["conversation"]
+
+
+async def test_a_dry_run_is_refused_as_the_decision_is(deciding: Any, app: Any, sent: Sent) -> None:
+    """With the same words; and where no decision is allowed, none is tried either."""
+    for wish in (
+        {"decision": "hide", "block": "@9999"},
+        {"decision": "undo", "version": 3},
+        {"decision": "fork", "at": 10**9},
+        {"decision": "unpin", "block": "@2"},
+    ):
+        answers = [await decide(deciding, sent.id, None, **wish, dry_run=tried) for tried in (True, False)]
+        assert answers[0].json == answers[1].json, wish
+        assert answers[0].status in {404, 409}, wish
+    assert (await decide(app, sent.id, decision="pin", block="@2", dry_run=True)).status == 403
+
+
+async def test_a_block_names_the_decisions_that_its_state_allows(
+    deciding: Any, app: Any, store: EventStore, sent: Sent
+) -> None:
+    """None where the inspector only reads, and none about a block that a summary covers."""
+    timeline = await Timeline.open(store, sent.id)
+    live = next(item for item in timeline.window.items if item.block.type == "react.tool.result" and not item.carried)
+
+    async def offered(asked: Any, block: str) -> list[str]:
+        path = f"/v1/conversations/{segment(sent.id)}/why"
+        found: list[str] = (await ask(asked, path, {"block": block})).json["decisions"]
+        return found
+
+    assert await offered(app, f"@{live.version}") == []
+    assert await offered(deciding, f"@{live.version}") == ["hide", "pin"]
+    await timeline.pin(f"@{live.version}")
+    assert await offered(deciding, f"@{live.version}") == ["unpin"]
+    assert timeline.window.summary is not None
+    assert await offered(deciding, f"@{timeline.window.summary.version}") == []
+
+
 async def test_a_decision_that_cannot_be_taken_says_why(deciding: Any, sent: Sent) -> None:
     """And writes nothing."""
     answers = [

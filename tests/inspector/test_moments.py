@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,10 @@ from timeline.log.history import fold_past
 from timeline.retention import scavenge
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from tests.inspector.sent import Sent
+    from timeline.events import Event
     from timeline.fold.fold import Fold
     from timeline.ports import EventStore
 
@@ -45,6 +48,33 @@ async def test_the_figures_of_every_version_are_those_of_its_window(store: Event
     last = (await store.info(sent.id)).version
     for version in [last, *range(1, last + 1)]:
         assert await moments.figures(sent.id, version) == Figures.of(await fold_past(store, sent.id, version)), version
+
+
+async def test_the_newest_version_of_a_compacted_log_is_not_read_from_its_beginning(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its figures come from the stored snapshot; those of the past, and behind it, are the same as ever."""
+    timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=9_000), now=after(0))
+    for number in range(60):
+        await timeline.append(prompt(300), call(f"a{number}"), result(f"a{number}", 300), now=after(number))
+    await timeline.compact(now=after(70))
+    await timeline.append(prompt(), now=after(80))
+    moments, read, seen = Moments(store, every=10), store.read, list[int]()
+
+    async def counted(*of: Any, **given: Any) -> AsyncIterator[Event]:
+        async for event in read(*of, **given):
+            seen.append(event.version)
+            yield event
+
+    expected = Figures.of(await fold_past(store, "c", timeline.version))
+    monkeypatch.setattr(store, "read", counted)
+    assert await moments.figures("c", timeline.version) == expected
+    assert len(seen) < timeline.version // 4
+    monkeypatch.undo()
+    for version in (5, timeline.version // 2, timeline.version - 1, timeline.version):
+        assert await moments.figures("c", version) == Figures.of(await fold_past(store, "c", version)), version
+    await timeline.append(prompt(), now=after(200))
+    assert await moments.figures("c", timeline.version) == Figures.of(await fold_past(store, "c", timeline.version))
 
 
 async def test_figures_grow_without_a_fold_where_nothing_was_decided(

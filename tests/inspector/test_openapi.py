@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.inspector.asking import Answer, ask, segment
 from tests.inspector.golden import GOLDEN, described
 from tests.inspector.sent import NAME, SCRIPT, converse
-from timeline.cli.shapes import ConversationRow, DecidedBlock, EventRow
-from timeline.inspector import inspector, shapes
+from timeline.inspector import inspector
 from timeline.inspector.asked import DECISIONS
 from timeline.inspector.openapi import openapi
 from timeline.inspector.routes import ROUTES
@@ -177,15 +176,6 @@ def test_each_path_answers_what_is_likely_to_be_asked(asking: Any, template: str
 def test_the_description_is_the_one_that_is_kept() -> None:
     """Keys may be added to an answer, none goes or changes; `python -m tests.inspector.golden` writes it anew."""
     assert described() == GOLDEN.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("ours", "printed"),
-    [(shapes.ConversationRow, ConversationRow), (shapes.LogRow, EventRow), (shapes.DecidedBlock, DecidedBlock)],
-)
-def test_a_row_has_every_key_that_the_command_prints(ours: Any, printed: Any) -> None:
-    """One word for one thing, whichever way it is read."""
-    assert set(printed.__annotations__) <= set(ours.model_fields)
 
 
 def test_the_description_is_served(asking: Any) -> None:

@@ -190,6 +190,64 @@ def test_no_view_is_wider_than_the_window(browser: Browser, server: Served, widt
             assert seen.nodes() <= 1_500, address
 
 
+def test_the_live_view_begins_before_the_newest_compaction(browser: Browser, server: Served) -> None:
+    """So that there is something to see of a log that is quiet."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}/live")
+        live = seen.page.locator(".live")
+        expect(live.locator("tl-context-debug li[data-type=compaction-complete]").first).to_be_visible()
+        expect(live.locator("tl-context-usage")).to_contain_text("63 %")
+
+
+def test_a_lost_prefix_is_named_with_its_price(browser: Browser, server: Served) -> None:
+    """And summed up by its causes above the calls."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}/cache")
+        expect(seen.page.locator(".lead")).to_contain_text("from the cache")
+        expect(seen.page.locator(".with-loss").first).to_contain_text("too short: the request is shorter than")
+
+
+def test_policies_stand_beside_each_other_with_their_cost(browser: Browser, server: Served) -> None:
+    """What each would have cost, and how many of the facts that were used it would have shown."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}/what-if")
+        for policy in ("keep_last", "none"):
+            seen.page.get_by_label("Policy").select_option(policy)
+            seen.page.get_by_role("button", name="Replay").click()
+        table = seen.page.locator(".what-if table")
+        expect(table.locator("thead")).to_contain_text("none", timeout=20_000)
+        expect(table.locator("td", has_text="…")).to_have_count(0, timeout=20_000)
+        cost = table.locator("tr", has_text="calls and summaries").locator("td")
+        assert all(text.startswith("$") for text in cost.all_inner_texts())
+        expect(table.locator("tr", has_text="facts in sight")).to_contain_text("%")
+        assert violations(seen.page) == []
+
+
+def test_compactions_are_found_by_what_they_covered(browser: Browser, server: Served) -> None:
+    """Of all conversations; the answer leads to the compaction's card."""
+    with looking(browser, server.base) as seen:
+        seen.go("/search?query=bash")
+        seen.page.get_by_role("button", name="Tools used").click()
+        found = seen.page.locator(".found-row", has_text=FORGETFUL)
+        expect(found.first).to_contain_text("bash")
+        assert violations(seen.page) == []
+        found.first.click()
+        expect(seen.page.locator(".compaction h2")).to_have_text("Compaction 1")
+
+
+def test_a_conversation_is_saved_as_a_file(browser: Browser, server: Served, tmp_path: Path) -> None:
+    """The page with the log inside, or the log itself, named by id and version."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}/export")
+        for place, name in enumerate((f"{FORGETFUL}-v504.html", f"{FORGETFUL}-v504.jsonl")):
+            with seen.page.expect_download() as saved:
+                seen.page.get_by_role("link", name="Save the file").nth(place).click()
+            assert saved.value.suggested_filename == name
+            saved.value.save_as(tmp_path / name)
+            assert CONSTRAINT in (tmp_path / name).read_text() or place == 0
+            assert (tmp_path / name).stat().st_size > 20_000
+
+
 def test_html_in_every_field_stays_text(browser: Browser, server: Served) -> None:
     """Texts, names, titles, ids and Markdown with scripts in them: nothing of it runs, and nothing is asked for."""
     with looking(browser, server.base) as seen:

@@ -46,7 +46,7 @@ PICTURE = {
     "integrations": f"{ENGINE} importers agent timeline sync portable re-exports",
     "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",
     "inspector": (
-        f"{ENGINE} audit answers forgetting.credentials timeline sync portable integrations.http_bounds "
+        f"{ENGINE} audit answers forgetting.credentials engine timeline sync portable integrations.http_bounds "
         "integrations.loopback lab re-exports"
     ),
     "cli": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from timeline.answers.listed import DecidedBlock
 from timeline.cli import output
 from timeline.cli.database import changing
 from timeline.cli.exits import UsageProblem
@@ -16,7 +17,7 @@ from timeline.events.addresses import Address
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from timeline.cli.shapes import DecidedBlock, DecidedRow, ForkedRow, UndoneRow
+    from timeline.cli.shapes import DecidedRow, ForkedRow, UndoneRow
     from timeline.cli.wishes import PolicyWish
     from timeline.fold.window import Item
     from timeline.timeline import Timeline
@@ -139,7 +140,7 @@ def _tell(timeline: Timeline, decision: str, before: Sequence[Item], *, as_json:
         "id": timeline.id,
         "version": timeline.version,
         "decision": decision,
-        "blocks": [_block(item) for item in changed],
+        "blocks": [DecidedBlock.of(item).model_dump() for item in changed],
     }
     if as_json:
         output.write_json(row)
@@ -155,17 +156,6 @@ def _tell(timeline: Timeline, decision: str, before: Sequence[Item], *, as_json:
             write(f"  {said}")
     if not changed:
         write("nothing changed")
-
-
-def _block(item: Item) -> DecidedBlock:
-    return {
-        "version": item.version,
-        "path": item.block.path,
-        "state": item.state,
-        "pinned": item.pinned,
-        "tokens": item.tokens,
-        "shown_tokens": item.shown_tokens,
-    }
 
 
 def _head(conversation: str, version: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.answers.about import text_of
+from timeline.answers.listed import ConversationRow, PolicyRow
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
@@ -17,7 +18,6 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from timeline.cli.shapes import ConversationRow, PolicyRow
     from timeline.ports import ConversationInfo, EventStore
 
 
@@ -41,13 +41,13 @@ async def ls(db: str, *, as_json: bool) -> None:
         ("id", "version", "window from", "compactions", "updated", "part of", "title"),
         [
             (
-                row["id"],
-                row["version"],
-                row["window_start"],
-                row["compactions"] or "",
-                row["updated_at"][:16].replace("T", " "),
-                (row["parent"] or {}).get("conversation", ""),
-                row["title"],
+                row.id,
+                row.version,
+                row.window_start,
+                row.compactions or "",
+                row.updated_at[:16].replace("T", " "),
+                (row.parent or {}).get("conversation", ""),
+                row.title,
             )
             for row in rows
         ],
@@ -66,23 +66,23 @@ async def _policy(store: EventStore, conversation: str) -> PolicyRow | None:
         payload = event.payload
         if isinstance(payload, ConversationOpened | PolicyChanged) and payload.policy is not None:
             origin = payload.origin or PolicyOrigin()
-            found = {"name": origin.name, "release": origin.release, "hash": payload.policy}
+            found = PolicyRow(name=origin.name, release=origin.release, hash=payload.policy)
     return found
 
 
 def _conversation(info: ConversationInfo, policy: PolicyRow | None) -> ConversationRow:
-    return {
-        "id": info.id,
-        "title": info.title,
-        "version": info.version,
-        "window_start": info.window_start,
-        "created_at": instant_text(info.created_at),
-        "updated_at": instant_text(info.updated_at),
-        "compactions": info.compactions,
-        "last_compaction_at": None if info.last_compaction_at is None else instant_text(info.last_compaction_at),
-        "policy": policy,
-        "parent": None if info.parent is None else info.parent.model_dump(mode="json"),
-    }
+    return ConversationRow(
+        id=info.id,
+        title=info.title,
+        version=info.version,
+        window_start=info.window_start,
+        created_at=instant_text(info.created_at),
+        updated_at=instant_text(info.updated_at),
+        compactions=info.compactions,
+        last_compaction_at=None if info.last_compaction_at is None else instant_text(info.last_compaction_at),
+        policy=policy,
+        parent=None if info.parent is None else info.parent.model_dump(mode="json"),
+    )
 
 
 async def read(conversation: str, path: str, db: str, *, as_json: bool) -> None:

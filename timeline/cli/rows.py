@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.answers.about import ABOUT, about_block, about_event
+from timeline.answers.listed import EventRow
 from timeline.blocks import RangeSummary, ToolCall, instant_text
 from timeline.display.brief import brief
 from timeline.events import (
@@ -27,7 +28,6 @@ from timeline.log.history import base_fold, check_version, read_folding, reverte
 from timeline.log.stopwatch import spelled
 
 if TYPE_CHECKING:
-    from timeline.cli.shapes import EventRow
     from timeline.events import Event, Payload
     from timeline.fold.window import Item, State, Window
     from timeline.ports import EventStore
@@ -61,19 +61,19 @@ class Row:
 
     def dump(self) -> EventRow:
         """Return the stable JSON shape of `timeline show --json`."""
-        return {
-            "version": self.version,
-            "at": self.at,
-            "type": self.type,
-            "path": self.path,
-            "state": self.state,
-            "covered_by": self.covered_by,
-            "turn_id": self.turn_id,
-            "call_id": self.call_id,
-            "tokens": self.tokens,
-            "duration": self.duration,
-            "unsaid": self.unsaid or [],
-        }
+        return EventRow(
+            version=self.version,
+            at=self.at,
+            type=self.type,
+            path=self.path,
+            state=self.state,
+            covered_by=self.covered_by,
+            turn_id=self.turn_id,
+            call_id=self.call_id,
+            tokens=self.tokens,
+            duration=self.duration,
+            unsaid=tuple(self.unsaid or ()),
+        )
 
 
 class Listing(NamedTuple):

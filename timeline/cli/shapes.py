@@ -4,8 +4,8 @@
 | --- | --- |
 | `import --json` | a list of `ImportRow` |
 | `simulate --json` | one `Simulation.dump()` with `subagents`, a list of the same; of several runs `SimulatedRow`s |
-| `ls --json` | a list of `ConversationRow` |
-| `show --json` | a list of `EventRow`, one an event |
+| `ls --json` | a list of `answers.listed.ConversationRow` |
+| `show --json` | a list of `answers.listed.EventRow`, one an event |
 | `render --json` | `RenderedContext.dump()`; with `--wire`, the request body of that provider and nothing else |
 | `render --explain --json` | `Explanation.dump()`: every block's rule and figures, cache points, account |
 | `diff --json` | one `ContextDiff.dump()`; with `--list`, a list of `RecordedRow` |
@@ -230,57 +230,6 @@ class DifferenceRow(TypedDict):
     after: Any
 
 
-class ConversationRow(TypedDict):
-    """A conversation; ``parent`` is None, or its origin (conversation, version, path, relation).
-
-    ``policy`` is None where the log names none, as for an imported recording. ``compactions`` counts those of a shared
-    past and undone ones too; ``last_compaction_at`` is None without one.
-    """
-
-    id: str
-    title: str
-    version: int
-    window_start: int
-    created_at: str
-    updated_at: str
-    compactions: int
-    last_compaction_at: str | None
-    policy: PolicyRow | None
-    parent: dict[str, Any] | None
-
-
-class PolicyRow(TypedDict):
-    """The policy in force: its name, the release of its preset (0 for another policy), and its hash."""
-
-    name: str
-    release: int
-    hash: str
-
-
-class EventRow(TypedDict):
-    """An event.
-
-    Where it appends a block, ``type`` is the block's type and ``state`` one of visible, hidden, carried, omitted,
-    covered, redacted, deleted; ``covered_by`` is the version of the summary that covers it, or None. Of any other
-    event ``type`` is the event's type, and the fields of a block are None. ``duration`` is how many seconds a
-    compaction (also one that failed) or a model call took, and None of all others and where that was not measured.
-    ``unsaid`` are the versions of the covered prompts of which a compaction left something asked neither said nor
-    listed, and empty of all others.
-    """
-
-    version: int
-    at: str
-    type: str
-    path: str | None
-    state: str | None
-    covered_by: int | None
-    turn_id: str | None
-    call_id: str | None
-    tokens: int | None
-    duration: float | None
-    unsaid: list[int]
-
-
 class RecordedRow(TypedDict):
     """A recorded context: its number from 1, the version of its event, and the version that it was projected from."""
 
@@ -323,24 +272,13 @@ class ForkedRow(TypedDict):
     version: int
 
 
-class DecidedBlock(TypedDict):
-    """A block that a decision changed, as it is afterwards."""
-
-    version: int
-    path: str
-    state: str
-    pinned: bool
-    tokens: int
-    shown_tokens: int
-
-
 class DecidedRow(TypedDict):
-    """A decision by hand, the conversation's version afterwards, and the changed blocks."""
+    """A decision by hand, the version afterwards, and the changed blocks (`answers.listed.DecidedBlock`)."""
 
     id: str
     version: int
     decision: str
-    blocks: list[DecidedBlock]
+    blocks: list[dict[str, Any]]
 
 
 class FactRow(TypedDict):

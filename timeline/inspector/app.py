@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from hashlib import sha256
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
 import anyio
@@ -16,8 +16,9 @@ from pydantic import ValidationError
 
 from timeline.errors import InvalidArgument, TimelineError, needs
 from timeline.frozen import compact_json
-from timeline.inspector.asked import AskedDecision
+from timeline.inspector.asked import AskedDecision, AskedFile
 from timeline.inspector.decisions import decide
+from timeline.inspector.downloads import download
 from timeline.inspector.openapi import openapi
 from timeline.inspector.pages import POLICY, page_files
 from timeline.inspector.problems import Refused, invalid, problem_of
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from timeline.frozen import Frozen
     from timeline.inspector.asked import Decision
     from timeline.inspector.routes import Route
     from timeline.lab.prices import PriceTable
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 Auth: TypeAlias = "Callable[[Request], bool | Response | Awaitable[bool | Response]]"
 """Decides who may ask: True lets a request in, a response is sent instead, such as a redirect to a login."""
+
+T = TypeVar("T")
 
 DECIDING: Final = "x-timeline-decision"
 """The header that a decision needs: a page of another origin cannot send it without asking first."""
@@ -183,6 +185,9 @@ class _Inspector:
         segments = [unquote(segment) for segment in path.split("/")]
         if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] in {"events", "status"}:
             return self._live_of(segments[2], segments[3])
+        if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] == "file":
+            asked = AskedFile.model_validate({**_query(request, {"id": ""}), "id": segments[2]})
+            return await self._in_time(download(self._reader, asked))
         for route in ROUTES:
             if (given := route.match(segments)) is not None:
                 return await self._read(request, route, given)
@@ -203,7 +208,7 @@ class _Inspector:
         decided = await self._in_time(decide(self._reader, segments[2], asked))
         return _json(request, decided.model_dump_json().encode())
 
-    async def _in_time(self, reading: Awaitable[Frozen]) -> Frozen:
+    async def _in_time(self, reading: Awaitable[T]) -> T:
         """Return an answer that comes within the deadline.
 
         Raises:

@@ -124,6 +124,14 @@ class AskedWhatIf(AskedConversation):
     limit: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
 
 
+class AskedFile(AskedConversation):
+    """A conversation as a file: a page, with everything or prompts and answers, and contexts of calls; or the log."""
+
+    form: Literal["html", "jsonl"] = "html"
+    mode: Literal["full", "chat"] = "full"
+    contexts: Literal["all", "last", "none"] = "last"
+
+
 class AskedSearch(Frozen):
     """Words, in one conversation or all, of blocks of some types (comma between them), in a time."""
 
@@ -166,6 +174,7 @@ class AskedDecision(Frozen):
         instructions: of a compaction: what its summary is to dwell on.
         at: of a fork: the last version that both share; or ``call``, before which it begins.
         new_id: of a fork: its id.
+        dry_run: answer what it would change, and append nothing.
     """
 
     decision: Decision
@@ -178,3 +187,4 @@ class AskedDecision(Frozen):
     at: Annotated[int, Field(ge=1, le=2**53)] | None = None
     call: Number | None = None
     new_id: Name | None = None
+    dry_run: bool = False

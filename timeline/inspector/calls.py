@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.answers.calls import call_rows, context_of
+from timeline.answers.calls import call_row, context_of
+from timeline.audit.calls import decisions_before, recorded_calls
 from timeline.errors import CallUnavailable, InvalidFilter
 from timeline.frozen import compact_json
+from timeline.inspector.losses import cache_uses
 from timeline.inspector.shapes import Body, Call, CallContext, Calls, ContextPiece
 from timeline.inspector.tally import cost_of
 from timeline.wire import WIRES
@@ -33,13 +35,21 @@ async def list_calls(reader: Reader, asked: AskedCalls) -> Calls:
     Raises:
         ConversationNotFound: there is no such conversation.
     """
-    rows = [row for row in await call_rows(reader.store, asked.id) if row.n > asked.after]
+    calls = await recorded_calls(reader.store, asked.id)
+    decided = await decisions_before(reader.store, asked.id, calls)
+    uses = cache_uses(calls, decided, reader.prices)
+    rows = [
+        (call_row(call, len(before)), use)
+        for call, before, use in zip(calls, decided, uses, strict=True)
+        if call.number > asked.after
+    ]
     page = rows[: asked.limit]
     return Calls(
         conversation=asked.id,
-        calls=tuple(page),
-        costs=tuple(cost_of(row.model, row.usage, reader.prices) for row in page),
-        next=page[-1].n if len(rows) > len(page) else None,
+        calls=tuple(row for row, _ in page),
+        costs=tuple(cost_of(row.model, row.usage, reader.prices) for row, _ in page),
+        cache=tuple(use for _, use in page),
+        next=page[-1][0].n if len(rows) > len(page) else None,
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline.answers.calls import call_row
+from timeline.answers.listed import PolicyRow
 from timeline.audit.calls import decisions_before, recorded_calls
 from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text
 from timeline.errors import InvalidFilter, StoreCorrupt
 from timeline.inspector.compactions import newest_compaction
-from timeline.inspector.shapes import Conversation, ConversationRow, Conversations, PolicyRow, Remark
+from timeline.inspector.shapes import Conversation, ConversationRow, Conversations, Remark
 from timeline.inspector.tally import Tally, cost_of
 
 if TYPE_CHECKING:

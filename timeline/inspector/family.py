@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import instant_text
 from timeline.inspector.shapes import Family, Relative
+from timeline.inspector.stretches import stretches_of
 
 if TYPE_CHECKING:
     from timeline.inspector.asked import AskedConversation
@@ -39,7 +40,13 @@ async def show_family(reader: Reader, asked: AskedConversation) -> Family:
             found[info.id] = info
             waiting += sorted(children.get(info.id, ()), key=lambda child: child.created_at, reverse=True)
     rows = [_relative(info) for info in found.values()]
-    return Family(conversation=asked.id, family=tuple(rows[:_MOST]), left_out=max(0, len(rows) - _MOST))
+    stretches = await stretches_of(reader.store, asked.id)
+    return Family(
+        conversation=asked.id,
+        family=tuple(rows[:_MOST]),
+        left_out=max(0, len(rows) - _MOST),
+        stretches=tuple(stretches[-_MOST:]),
+    )
 
 
 def _parent(info: ConversationInfo) -> str:

@@ -19,8 +19,9 @@ from timeline.digest import Digest
 from timeline.errors import HistoryUnavailable
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, SummaryParts
 from timeline.fold.fold import Fold
+from timeline.frozen import unchecked
 from timeline.inspector.figures import Figures, Growing
-from timeline.log.history import base_fold, check_version, reverted_versions
+from timeline.log.history import base_fold, check_version, load_fold, reverted_versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,6 +36,8 @@ EVERY: Final = 500
 """Versions between two keyframes."""
 _FAR: Final = 4
 """Keyframes without which a stored snapshot may be nearer than the newest one that is there."""
+_SMALL: Final = 4
+"""The share of a log that its window is at most, where the newest version is folded from the stored snapshot."""
 MOST_BYTES: Final = 256 * 1024 * 1024
 """Memory that all keyframes may take, as it is estimated."""
 _ITEM_BYTES: Final = 1_500
@@ -105,7 +108,7 @@ class Moments:
         """
         film, taken_back = await self._film(conversation, version)
         async with film.turning:
-            frame = _nearest(film, version, taken_back)
+            frame = _nearest(film, version, taken_back) or await self._newest(conversation, film, version, taken_back)
             grown = None
             if frame is not None and version - frame.version <= 2 * self._every:
                 grown = await self._grown(conversation, frame, version)
@@ -122,6 +125,24 @@ class Moments:
             film = _Film(info.first_version)
         self._films[conversation] = film
         return film, frozenset(await reverted_versions(self._store, conversation, version))
+
+    async def _newest(
+        self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]
+    ) -> _Keyframe | None:
+        """Set a keyframe at the newest version from the stored snapshot, and return it; None where it saves nothing.
+
+        The page asks for the newest version first, and of a log that is compacted its window is a small part.
+        """
+        info = await self._store.info(conversation)
+        if film.frames or version != info.version or info.version - info.window_start > info.version // _SMALL:
+            return None
+        fold = lighter(await load_fold(self._store, conversation), taken_back)
+        if fold.version != version:
+            return None  # it grew in the meantime
+        frame = _keyframe(fold, frozenset(taken_back), Figures.of(fold))
+        film.blocks += len(frame.items)
+        film.frames.append(frame)
+        return frame
 
     async def _grown(self, conversation: str, frame: _Keyframe, version: int) -> Figures | None:
         """Return the figures of a version from those of a keyframe; None where something was decided in between."""
@@ -204,8 +225,12 @@ async def light_base(store: EventStore, conversation: str, until: int, without: 
     Raises:
         ConversationNotFound: there is no such conversation.
     """
-    fold = await base_fold(store, conversation, until=until, without=without)
-    light, window = Fold(conversation, without), fold.window
+    return lighter(await base_fold(store, conversation, until=until, without=without), without)
+
+
+def lighter(fold: Fold, without: Collection[int] = ()) -> Fold:
+    """Return a copy of a fold without texts."""
+    light, window = Fold(fold.conversation, without), fold.window
     light.resume(
         fold.version,
         items=[item._replace(block=_light(item.block), replacement=_short(item.replacement)) for item in fold.stored],
@@ -221,7 +246,9 @@ def lightened(payload: Payload) -> Payload:
     """Return a payload without the texts that it would keep in memory; what a fold decides by stays."""
     match payload:
         case BlockAppended():
-            return payload.model_copy(update={"block": _light(payload.block)})
+            return unchecked(
+                BlockAppended, {**payload.__dict__, "block": _light(payload.block)}, payload.model_fields_set
+            )
         case CompactionCompleted():
             return _without_text(payload)
         case BlocksHidden():
@@ -231,11 +258,12 @@ def lightened(payload: Payload) -> Payload:
 
 
 def _light(block: Block) -> Block:
-    marks = {key: block.meta[key] for key in (CONTINUES_KEY, IN_TAIL) if key in block.meta}
-    kept: dict[str, object] = {"text": "", "data": None, "meta": marks}
+    meta = block.meta
+    marks = {key: meta[key] for key in (CONTINUES_KEY, IN_TAIL) if key in meta} if meta else meta
+    kept = {**block.__dict__, "text": "", "data": None, "meta": marks}
     if isinstance(block, ToolCall):
         kept["arguments"] = {}
-    return block.model_copy(update=kept)
+    return unchecked(type(block), kept, block.model_fields_set)  # its fields were checked when it was read
 
 
 def _without_text(made: CompactionCompleted) -> CompactionCompleted:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.json_schema import models_json_schema
 
-from timeline.inspector.asked import AskedDecision
+from timeline.inspector.asked import AskedDecision, AskedFile
 from timeline.inspector.routes import ROUTES
 from timeline.inspector.shapes import Decided, Problem
 
@@ -36,7 +36,7 @@ def openapi() -> dict[str, Any]:
             "description": "What models saw in recorded conversations, and why.",
         },
         "servers": [{"url": "./", "description": "Paths are relative to where the application is mounted."}],
-        "paths": {f"/{route.path}": {"get": _operation(route)} for route in ROUTES} | _live() | _decisions(),
+        "paths": {f"/{route.path}": {"get": _operation(route)} for route in ROUTES} | _live() | _file() | _decisions(),
         "components": {"schemas": found["$defs"]},
     }
 
@@ -61,6 +61,19 @@ def _live() -> dict[str, Any]:
             }
         },
     }
+
+
+def _file() -> dict[str, Any]:
+    """Describe a conversation as a file."""
+    given = [
+        {"name": name, "in": "path" if name == "id" else "query", "required": name == "id", "schema": schema}
+        for name, schema in AskedFile.model_json_schema()["properties"].items()
+    ]
+    kinds: dict[str, Any] = {"text/html": {}, "application/jsonl": {}}
+    responses = {**_responses("Problem"), "200": {"description": "The file.", "content": kinds}}
+    words = "Answer a conversation as a file: one HTML page, or its log."
+    operation = {"operationId": "file", "summary": words, "parameters": given, "responses": responses}
+    return {"/v1/conversations/{id}/file": {"get": operation}}
 
 
 def _decisions() -> dict[str, Any]:

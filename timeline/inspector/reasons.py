@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.audit.why import why
 from timeline.errors import InvalidFilter
+from timeline.inspector.rehearsal import possible
 from timeline.inspector.shapes import WhyAnswer
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ async def show_why(reader: Reader, asked: AskedWhy) -> WhyAnswer:
     if asked.at is not None and asked.call is not None:
         raise InvalidFilter("call", "a call names a version by itself. Leave out one of `at` and `call`")
     because = await why(reader.store, asked.id, asked.block, at=asked.at, call=asked.call)
-    return WhyAnswer(conversation=asked.id, why=_shortened(because.dump()))
+    decisions = await possible(reader, asked.id, asked.block)
+    return WhyAnswer(conversation=asked.id, why=_shortened(because.dump()), decisions=decisions)
 
 
 def _shortened(dumped: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from timeline.answers import listed
 from timeline.answers.calls import CallRow
 from timeline.answers.digests import DigestRow
 from timeline.answers.found import FoundRow
+from timeline.answers.listed import DecidedBlock
 from timeline.frozen import Frozen
 from timeline.usage import Usage
 
@@ -28,15 +30,7 @@ class Problem(Frozen):
     facts: dict[str, Any] = {}
 
 
-class PolicyRow(Frozen):
-    """The policy in force: its name, the release of its preset (0 for another policy), and its hash."""
-
-    name: str
-    release: int
-    hash: str
-
-
-class ConversationRow(Frozen):
+class ConversationRow(listed.ConversationRow):
     """A conversation at a glance.
 
     Attributes:
@@ -61,23 +55,13 @@ class ConversationRow(Frozen):
         problem: what is damaged, where its log cannot be read; its figures are missing then.
     """
 
-    id: str
-    title: str
-    parent: dict[str, Any] | None
     base: int
-    version: int
     first_version: int
-    window_start: int
-    created_at: str
-    updated_at: str
-    policy: PolicyRow | None
     turns: int | None
     calls: int
     tokens: int | None
     limit: int | None
     fill: float | None
-    compactions: int
-    last_compaction_at: str | None
     cost: float | None
     problem: str | None = None
 
@@ -173,7 +157,7 @@ class Conversation(Frozen):
     newest_compaction: CompactionRow | None
 
 
-class LogRow(Frozen):
+class LogRow(listed.EventRow):
     """An event of the log, as `timeline show --json` has it, and the beginning of its text.
 
     Attributes:
@@ -193,24 +177,13 @@ class LogRow(Frozen):
         text: the beginning of its text; ``left_out`` is how many characters more it has.
     """
 
-    version: int
-    at: str
     checksum: str
-    type: str
-    path: str | None = None
     address: str | None = None
-    state: str | None = None
-    covered_by: int | None = None
     role: str | None = None
-    turn_id: str | None = None
     response_id: str | None = None
-    call_id: str | None = None
     tool: str | None = None
     failed: bool = False
-    tokens: int | None = None
     shown_tokens: int | None = None
-    duration: float | None = None
-    unsaid: tuple[int, ...] = ()
     text: str
     left_out: int = 0
 
@@ -258,12 +231,48 @@ class BlockText(Frozen):
     left_out: dict[str, int]
 
 
+class LossCause(Frozen):
+    """Why a prefix was lost: a cause of `timeline.lab.cache` or a kind of decision, in words, and the event behind it.
+
+    ``kind`` is ``model``, ``gap`` (it expired), ``below_minimum``, ``compaction``, ``undo``, ``hide``, ``reveal``,
+    ``redaction``, ``tools``, ``system`` or ``other``.
+    """
+
+    kind: str
+    text: str
+    version: int | None = None
+
+
+class CacheUse(Frozen):
+    """What a call found in the provider's cache.
+
+    Attributes:
+        idle: seconds since the call before; None for the first one.
+        left: tokens that the call before had left in the cache.
+        lost: those of them that this call could have read and did not; 0 for a few.
+        cause: why they were lost; None where none were.
+        extra: what the loss cost, in US dollars; ``saved`` is what the cache saved against a request without one. None
+            where the model has no known price.
+    """
+
+    idle: float | None
+    left: int
+    lost: int
+    cause: LossCause | None
+    extra: float | None
+    saved: float | None
+
+
 class Calls(Frozen):
-    """The model calls of a conversation, oldest first; ``costs`` are their prices in US dollars, in the same order."""
+    """The model calls of a conversation, oldest first; ``costs`` are their prices in US dollars, in the same order.
+
+    So are ``cache``: what each found in the provider's cache; None for one that reported no usage.
+    """
 
     conversation: str
     calls: tuple[CallRow, ...]
     costs: tuple[float | None, ...]
+    cache: tuple[CacheUse | None, ...] = ()
     next: int | None
 
 
@@ -383,10 +392,14 @@ class State(Frozen):
 
 
 class WhyAnswer(Frozen):
-    """Why a block is shown as it is, or is not there: ``why`` is what `timeline why --json` prints."""
+    """Why a block is shown as it is, or is not there: ``why`` is what `timeline why --json` prints.
+
+    ``decisions`` are those that can be taken about it now: none where the inspector only reads.
+    """
 
     conversation: str
     why: dict[str, Any]
+    decisions: tuple[str, ...] = ()
 
 
 class Compactions(Frozen):
@@ -500,18 +513,52 @@ class Relative(Frozen):
     updated_at: str
 
 
+class Stretch(Frozen):
+    """A stretch of the log: a stage of the work, or an attempt to compact.
+
+    Attributes:
+        kind: ``stage`` or ``attempt``.
+        name: the stage's label, or the reason of the attempt.
+        first: version of the event that began it, ``last`` of the one that ended it; None where nothing did.
+        outcome: ``approved``, ``rewound``, ``completed``, ``failed``, or ``open``.
+        text: the stage's decision, or why an attempt failed.
+    """
+
+    kind: Literal["stage", "attempt"]
+    name: str
+    first: int
+    last: int | None
+    outcome: Literal["approved", "rewound", "completed", "failed", "open"]
+    text: str
+
+
 class Family(Frozen):
-    """A conversation's forks and subagents, those of its parents too, parents first."""
+    """A conversation's forks and subagents, those of its parents too, parents first; and its stages and attempts.
+
+    ``stretches`` are its own newest stages of the work and attempts to compact, in the order in which they began.
+    """
 
     conversation: str
     family: tuple[Relative, ...]
     left_out: int
+    stretches: tuple[Stretch, ...] = ()
+
+
+class ReplayedCall(Frozen):
+    """A recorded call under another policy: the tokens and the cost of what it would be sent."""
+
+    n: int
+    tokens: int
+    cost: float
+    compactions: int
 
 
 class WhatIf(Frozen):
     """The same log under another policy, from its beginning: nothing of it is written.
 
     ``simulation`` is what `timeline simulate --json` prints; ``recorded`` are the same figures of the log as it is.
+    ``priced`` is the run of `timeline lab --facts --json`: cost, and facts in sight; None where ``not_priced`` says why
+    there is none. ``calls`` has for each call of that run its number, tokens, cost and whether it compacted.
     """
 
     conversation: str
@@ -519,6 +566,9 @@ class WhatIf(Frozen):
     max_tokens: int
     simulation: dict[str, Any]
     recorded: dict[str, Any]
+    priced: dict[str, Any] | None = None
+    not_priced: str = ""
+    calls: tuple[ReplayedCall, ...] = ()
 
 
 class About(Frozen):
@@ -527,17 +577,6 @@ class About(Frozen):
     name: str
     version: str
     decisions: tuple[str, ...]
-
-
-class DecidedBlock(Frozen):
-    """A block that a decision changed, as it is afterwards."""
-
-    version: int
-    path: str
-    state: str
-    pinned: bool
-    tokens: int
-    shown_tokens: int
 
 
 class Decided(Frozen):
@@ -549,6 +588,10 @@ class Decided(Frozen):
         decision: what was asked.
         blocks: the blocks that changed, at most 500; ``blocks_left_out`` is how many more did.
         reverted: versions of the compactions that were undone.
+        dry_run: whether this is what it would do: nothing was appended.
+        gone: how many blocks left the window: a summary stands for them, or one that did was undone.
+        tokens_before: of the window before it, in the log's own counts; ``tokens`` are those behind it.
+        base: of a fork: the last version that both share.
     """
 
     conversation: str
@@ -557,3 +600,8 @@ class Decided(Frozen):
     blocks: tuple[DecidedBlock, ...]
     blocks_left_out: int
     reverted: tuple[int, ...]
+    dry_run: bool = False
+    gone: int = 0
+    tokens_before: int = 0
+    tokens: int = 0
+    base: int | None = None

@@ -15,8 +15,11 @@ from timeline.errors import InvalidFilter
 from timeline.frozen import compact_json
 from timeline.inspector.asked import AskedChart
 from timeline.inspector.chart import show_chart
-from timeline.inspector.shapes import WhatIf
+from timeline.inspector.shapes import ReplayedCall, WhatIf
+from timeline.lab.facts.needs import needs_of
+from timeline.lab.replay import replay
 from timeline.lab.simulate import simulate
+from timeline.lab.sizes import measure
 from timeline.policy.files import by_name
 from timeline.policy.model import Policy
 from timeline.portable.stored import stored_conversation
@@ -25,11 +28,17 @@ if TYPE_CHECKING:
     from timeline.inspector.asked import AskedWhatIf
     from timeline.inspector.reader import Reader
     from timeline.inspector.shapes import Chart
+    from timeline.lab.prices import PriceTable
+    from timeline.lab.replay import Sent
+    from timeline.lab.results import CallRow as LabRow
+    from timeline.lab.results import RunResult
     from timeline.portable.stored import StoredConversation
     from timeline.ports import ConversationInfo
 
 MOST_EVENTS: Final = 20_000
 """Events of the longest log that is run again while somebody waits."""
+MOST_PRICED: Final = 5_000
+"""Events of the longest one that is priced too: each call's context is built, and searched for what was used of it."""
 
 
 async def show_what_if(reader: Reader, asked: AskedWhatIf) -> WhatIf:
@@ -51,15 +60,22 @@ async def show_what_if(reader: Reader, asked: AskedWhatIf) -> WhatIf:
     try:
         async with reader.trying:
             dumped = await anyio.to_thread.run_sync(_simulated, stored, policy, stopped, abandon_on_cancel=True)
+            run = await anyio.to_thread.run_sync(
+                _priced, stored, policy, reader.prices, stopped, abandon_on_cancel=True
+            )
     finally:
         stopped.set()
     recorded = await show_chart(reader, AskedChart(id=asked.id, limit=5_000))
+    calls = () if run is None else tuple(map(_call, run.rows))
     return WhatIf(
         conversation=asked.id,
         policy=policy.name,
         max_tokens=policy.max_tokens,
         simulation=dumped,
         recorded=_recorded(recorded),
+        priced=None if run is None else run.dump(),
+        not_priced="" if run is not None else _not_priced(stored),
+        calls=calls,
     )
 
 
@@ -92,11 +108,47 @@ def _simulated(stored: StoredConversation, policy: Policy, stopped: Event) -> di
     return asyncio.run(run())
 
 
+def _priced(stored: StoredConversation, policy: Policy, prices: PriceTable, stopped: Event) -> RunResult | None:
+    """Price a log under a policy in this thread, and find the facts that its answers used; None where it has no calls.
+
+    Its figures are those of `timeline lab --facts`.
+    """
+    if len(stored.events) > MOST_PRICED:
+        return None
+    measured = measure(stored.recording)
+    if not measured.calls:
+        return None
+
+    def go_on(_sent: Sent) -> None:
+        if stopped.is_set():
+            raise _Stopped
+
+    return asyncio.run(replay(measured, policy, prices.price_of, needs=needs_of(measured), watch=go_on))
+
+
+def _not_priced(stored: StoredConversation) -> str:
+    if len(stored.events) > MOST_PRICED:
+        return f"logs of more than {MOST_PRICED:,} events are priced by `timeline lab`"
+    return "no model call was recorded, so that there is nothing to price"
+
+
+def _call(row: LabRow) -> ReplayedCall:
+    return ReplayedCall(
+        n=row.number,
+        tokens=row.tokens,
+        cost=round(row.money + row.summary_money, 6),
+        compactions=row.compactions,
+    )
+
+
 def _recorded(chart: Chart) -> dict[str, Any]:
     """Return the figures of the log as it is, as far as it has them."""
     done = [mark for mark in chart.marks if mark.type == "compaction.completed"]
+    costs = [point.cost for point in chart.points]
     return {
         "renders": sum(point.context is not None for point in chart.points),
         "compactions": len(done),
         "largest": max((point.total or point.tokens for point in chart.points), default=0),
+        "over_limit": sum((point.total or 0) > (point.limit or point.total or 0) for point in chart.points),
+        "money": None if None in costs else round(sum(cost or 0 for cost in costs), 6),
     }

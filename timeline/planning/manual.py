@@ -47,9 +47,9 @@ def hide(
             raise InvalidArgument("text", "what is omitted shows no text; leave one of the two out")
         members = group_of(window, item)
         for member in members:
-            _check_may_hide(window, member)
+            check_may_hide(window, member)
         return BlocksHidden(mode="omit", reason="manual", blocks=tuple(Replacement(version=i.version) for i in members))
-    _check_may_hide(window, item)
+    check_may_hide(window, item)
     blocks = (_replacement(window, item, text, most, counter),)
     return BlocksHidden(reason="manual", blocks=blocks, counter=counter.name)
 
@@ -108,7 +108,12 @@ def _disowned_with(window: Window, hide: Hide) -> list[Item]:
     return [i for i in same if i.hide is not None and bisect(appended, i.hide.version) == apart]
 
 
-def _check_may_hide(window: Window, item: Item) -> None:
+def check_may_hide(window: Window, item: Item) -> None:
+    """Check that a decision may hide a live block.
+
+    Raises:
+        BlockProtected: it may not, now or ever; the error says why.
+    """
     path = item.block.path
     if item.is_summary:
         raise BlockProtected(path, "it is a summary of covered blocks; undo its compaction instead")

@@ -169,7 +169,7 @@ async def _answers(reader: Reader, carried: Carried) -> None:
     carried.answers = {path: answer.model_dump(mode="json") for path, answer in found.items()}
     carried.answers["chart"] = await _pages(reader, carried.conversation, asked.AskedChart, show_chart, ("points",))
     carried.answers["calls"] = await _pages(
-        reader, carried.conversation, asked.AskedCalls, list_calls, ("calls", "costs")
+        reader, carried.conversation, asked.AskedCalls, list_calls, ("calls", "costs", "cache")
     )
     listed = await list_conversations(reader, asked.AskedConversations(query=carried.conversation, limit=200))
     rows = [row.model_dump(mode="json") for row in listed.conversations if row.id == carried.conversation]

@@ -75,6 +75,11 @@ export function Failed({ error, of }) {
   </div>`;
 }
 
+/** What a recording does not hold: nothing failed, and nothing can be asked for again. @param {{ error: any }} props */
+function Unrecorded({ error }) {
+  return html`<${Empty} title="The request of this call was not recorded"><p>${error.message}</p><p>The log, its states and its figures are here all the same.</p><//>`;
+}
+
 /** @param {any} error @param {string} of @returns {[string, string]} */
 function inWords(error, of) {
   const said = String(error?.message ?? error);
@@ -92,6 +97,7 @@ function inWords(error, of) {
  * @param {{ answer: Loaded<any>, of: string, lines?: number, children: (data: any) => any }} props
  */
 export function Shown({ answer, of, lines, children }) {
+  if (answer.error?.kind === "call-unavailable") return html`<${Unrecorded} error=${answer.error} />`;
   if (answer.error) return html`<${Failed} error=${answer.error} of=${of} />`;
   if (answer.data === null) return html`<${Loading} of=${of} lines=${lines} />`;
   return html`<div class=${answer.loading ? "shown stale" : "shown"} aria-busy=${answer.loading}>${children(answer.data)}</div>`;

@@ -7,6 +7,7 @@ import { signal } from "./page.js";
  * @typedef {Record<string, string | number | boolean | null | undefined>} Given
  * @typedef {object} Source
  * @property {(path: string, given?: Given, stop?: AbortSignal) => Promise<any>} get
+ * @property {(path: string, decision: Record<string, any>) => Promise<any>} [decide] takes a decision, or tries it
  * @property {boolean} live whether the log may grow while it is looked at
  */
 
@@ -63,6 +64,20 @@ export class HttpSource {
     }
     if (answer.status === 401 || answer.status === 403) server.value = "refused";
     else if (!this.waiting) server.value = "there";
+    if (!answer.ok) throw await refusal(answer);
+    return answer.json();
+  }
+
+  /** A header that a page of another origin cannot send says that it is meant. @param {string} path @param {Record<string, any>} decision @returns {Promise<any>} */
+  async decide(path, decision) {
+    let answer;
+    try {
+      const headers = { Accept: "application/json", "Content-Type": "application/json", "X-Timeline-Decision": "1" };
+      answer = await fetch(this.base + path, { method: "POST", credentials: "same-origin", headers, body: JSON.stringify(decision) });
+    } catch {
+      this._lost();
+      throw new SourceError(0, "unreachable", "The server does not answer, so that it is not known whether it was done. Look at the log when it is back.");
+    }
     if (!answer.ok) throw await refusal(answer);
     return answer.json();
   }

@@ -112,10 +112,10 @@ export class StaticSource {
     const first = Number(given.after ?? 0);
     const limit = Number(given.limit ?? 1000);
     const from = calls.calls.findIndex((/** @type {any} */ call) => call.n > first);
-    if (from < 0) return { ...calls, calls: [], costs: [], next: null };
+    if (from < 0) return { ...calls, calls: [], costs: [], cache: [], next: null };
     const shown = calls.calls.slice(from, from + limit);
     const next = from + limit < calls.calls.length ? shown.at(-1).n : null;
-    return { ...calls, calls: shown, costs: calls.costs.slice(from, from + limit), next };
+    return { ...calls, calls: shown, costs: calls.costs.slice(from, from + limit), cache: calls.cache.slice(from, from + limit), next };
   }
 
   /** @param {number} n @param {string} part */

@@ -1,7 +1,9 @@
 // The frame of the page: its head, the open view, what is wrong with the connection, and the keys.
 
+import { allowed } from "../parts/deciding.js";
+import { useLoaded } from "../parts/loading.js";
 import { html, useEffect, useErrorBoundary, useRef, useState, useValue } from "../parts/page.js";
-import { server } from "../parts/source.js";
+import { server, source } from "../parts/source.js";
 import { address, go, spoken } from "../parts/state.js";
 import { Conversation } from "./conversation.js";
 import { Conversations } from "./conversations.js";
@@ -17,6 +19,10 @@ export function App() {
     addEventListener("keydown", seen);
     return () => removeEventListener("keydown", seen);
   }, []);
+  const about = useLoaded(source.now.live ? "about" : null);
+  useEffect(() => {
+    allowed.value = about.data?.decisions ?? [];
+  }, [about.data]);
   useEffect(() => {
     if (!conversation) document.title = "timeline";
   }, [conversation]);
@@ -30,7 +36,7 @@ export function App() {
         : conversation
           ? html`<${Conversation} key=${conversation} id=${conversation} />`
           : view === "search"
-            ? html`<${SearchAll} query=${given.query ?? ""} />`
+            ? html`<${SearchAll} query=${given.query ?? ""} kind=${given.kind ?? ""} />`
             : html`<${Conversations} query=${given.query ?? ""} />`}
     </main>
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}

@@ -9,7 +9,7 @@ import { Markdown } from "../parts/markdown.js";
 import { pathOf, source } from "../parts/source.js";
 import { linkTo, open, slide } from "../parts/state.js";
 import { stateOf } from "../parts/words.js";
-import { ForkFrom } from "./fork.js";
+import { DecideBlock, ForkFrom } from "./fork.js";
 
 /** @param {{ id: string, block: string, at: number, version: number, points: any[], query: string }} props */
 export function BlockPanel({ id, block, at, version, points, query }) {
@@ -31,6 +31,7 @@ export function BlockPanel({ id, block, at, version, points, query }) {
     <div class="panel-body">
       <${Shown} answer=${why} of="Why the block is as it is" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>
       <${Shown} answer=${found} of="The block" lines=${6}>${(/** @type {any} */ data) => html`<${Content} id=${id} found=${data} query=${query} />`}<//>
+      <${DecideBlock} id=${id} address=${block} possible=${why.data?.decisions ?? []} at=${at} version=${version} />
       <${ForkFrom} id=${id} at=${at} />
     </div>
   </aside>`;
@@ -44,7 +45,7 @@ function Because({ id, why, near, version }) {
     <p class="verdict"><${State} state=${why.state} /> <span>${stateOf(why.state).about}</span> <span class="faint">${where}${call}</span></p>
     ${why.in_words && html`<p class="reason"><${Sentence} id=${id} why=${why} /></p>`}
     ${why.since !== null && why.since !== undefined && html`<p class="faint">Since <a href=${linkTo("log", { at: why.since })}>version ${whole(why.since)}</a>${why.since_at ? `, ${day(why.since_at)} ${clock(why.since_at)}` : ""}.</p>`}
-    ${why.shown_as && html`<div class="shown-as"><h3>Shown in its place</h3><p><button class="link mono" onClick=${() => open({ block: why.shown_as.address })}>${why.shown_as.address}</button> ${why.shown_as.text}</p></div>`}
+    ${why.shown_as && why.shown_as.text && html`<div class="shown-as"><h3>Shown in its place</h3><p><button class="link mono" onClick=${() => open({ block: why.shown_as.address })}>${why.shown_as.address}</button> ${why.shown_as.text}</p></div>`}
     ${why.retold?.length > 0 && html`<${Retold} id=${id} retold=${why.retold} />`}
     ${why.ways_back?.length > 0 && html`<details class="ways"><summary>How to bring it back</summary>${why.ways_back.map((/** @type {any} */ way, /** @type {number} */ place) => html`<${Command} key=${place} text=${wayBack(id, way)} />`)}</details>`}
   </section>`;

@@ -1,12 +1,17 @@
-// View 8: what each call read from the provider's cache, what it wrote, and what broke the prefix.
+// View 8: what each call read from the provider's cache, what it wrote, what was lost of it, why, and at what price.
 
-import { clock, money, percent, short, whole } from "../pure/format.js";
+import { writeAddress } from "../pure/address.js";
+import { clock, counted, duration, money, percent, short, spaced, whole } from "../pure/format.js";
+import { byCause, sentBy } from "../pure/losses.js";
 import { Empty, Shown, useLoaded } from "../parts/loading.js";
 import { html, useState } from "../parts/page.js";
 import { pathOf } from "../parts/source.js";
-import { linkTo } from "../parts/state.js";
+import { address, linkTo, open } from "../parts/state.js";
 
 const STEP = 40;
+
+/** Causes as they are called here. @type {Record<string, string>} */
+const CAUSES = { gap: "expired", model: "another model", below_minimum: "too short", other: "unexplained", hide: "hidden blocks", reveal: "shown again", undo: "an undo", tools: "other tools", system: "another system prompt" };
 
 /** @param {{ id: string, row: any, at: number, points: any[] }} props */
 export function CacheLane({ id, row, at, points }) {
@@ -14,15 +19,16 @@ export function CacheLane({ id, row, at, points }) {
   const until = points.filter((point) => point.version <= at).length;
   const found = useLoaded(pathOf(id, "calls"), { after: Math.max(0, (points[until - 1]?.n ?? until) - most), limit: most, _seen: row.version }, id, 80);
   return html`<${Shown} answer=${found} of="The calls" lines=${8}>${(/** @type {any} */ data) => {
-    const rows = data.calls.map((/** @type {any} */ call, /** @type {number} */ place) => ({ ...call, cost: data.costs?.[place] ?? null })).filter((/** @type {any} */ call) => call.version <= at);
+    const rows = data.calls
+      .map((/** @type {any} */ call, /** @type {number} */ place) => ({ ...call, cost: data.costs?.[place] ?? null, cache: data.cache?.[place] ?? null }))
+      .filter((/** @type {any} */ call) => call.version <= at);
     if (!rows.length) return html`<${Empty} title="No call was recorded up to this version"><p>What a call read from the cache is in the usage that its provider reports; timeline.record takes it.</p><//>`;
-    const largest = Math.max(1, ...rows.map(sentBy));
-    const sums = rows.reduce((/** @type {any} */ sum, /** @type {any} */ call) => ({ read: sum.read + call.usage.cache_read_tokens, sent: sum.sent + sentBy(call) }), { read: 0, sent: 0 });
+    const largest = Math.max(1, ...rows.map((/** @type {any} */ call) => sentBy(call.usage)));
     return html`<div class="cache">
-      <p class="lead">${sums.sent ? html`Of ${short(sums.sent)} tokens that these ${whole(rows.length)} calls sent, <b>${percent(sums.read / sums.sent)}</b> came from the cache.` : "These calls reported no usage, so nothing is known of the cache."}</p>
+      <${Lead} rows=${rows} />
       <ul class="legend-line"><li><i class="part-read"></i>read from cache</li><li><i class="part-written"></i>written to cache</li><li><i class="part-plain"></i>neither</li></ul>
       <div class="scroll" tabindex="0" role="region" aria-label="Calls and their cache"><table>
-        <thead><tr><th scope="col">call</th><th scope="col">at</th><th scope="col" class="lane-head">sent</th><th scope="col" class="number">cached</th><th scope="col" class="number">cost</th><th scope="col">before it</th></tr></thead>
+        <thead><tr><th scope="col">call</th><th scope="col">at</th><th scope="col" class="lane-head">sent</th><th scope="col" class="number">cached</th><th scope="col" class="number">cost</th><th scope="col" class="number">lost</th><th scope="col">why, and what was decided before it</th></tr></thead>
         <tbody>${[...rows].reverse().map((call) => html`<${Lane} key=${call.n} call=${call} largest=${largest} />`)}</tbody>
       </table></div>
       ${rows[0].n > 1 && html`<button class="further" onClick=${() => setMost(most + STEP)}>Earlier calls</button>`}
@@ -30,24 +36,32 @@ export function CacheLane({ id, row, at, points }) {
   }}<//>`;
 }
 
-/** @param {any} call */
-function sentBy(call) {
-  const used = call.usage;
-  return used.input_tokens + used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens;
+/** What the cache did for these calls, and what broke it. @param {{ rows: any[] }} props */
+function Lead({ rows }) {
+  const sent = rows.reduce((sum, call) => sum + sentBy(call.usage), 0);
+  if (!sent) return html`<p class="lead">These calls reported no usage, so nothing is known of the cache.</p>`;
+  const read = rows.reduce((sum, call) => sum + call.usage.cache_read_tokens, 0);
+  const known = rows.filter((call) => call.cache?.saved !== null && call.cache?.saved !== undefined);
+  const saved = known.reduce((sum, call) => sum + call.cache.saved, 0);
+  const losses = byCause(rows);
+  return html`<p class="lead">Of ${short(sent)} tokens that these ${whole(rows.length)} calls sent, <b>${percent(read / sent)}</b> came from the cache${known.length ? html`: ${saved < 0 ? html`writing to it cost <b>${money(-saved)}</b> more than it saved` : html`it saved <b>${money(saved)}</b>`}` : ""}.
+    ${losses.length ? html` Prefixes were lost: ${losses.map((loss, place) => html`${place ? "; " : ""}<b>${CAUSES[loss.kind] ?? spaced(loss.kind)}</b> ${loss.times === 1 ? "once" : `${loss.times} times`}, ${short(loss.lost)} tokens${loss.extra === null ? "" : `, ${money(loss.extra)}`}`)}.` : " No prefix was lost."}</p>`;
 }
 
 /** @param {{ call: any, largest: number }} props */
 function Lane({ call, largest }) {
   const used = call.usage;
+  const { cache } = call;
   const written = used.cache_write_5m_tokens + used.cache_write_1h_tokens;
-  const sent = sentBy(call);
+  const sent = sentBy(used);
   const width = (/** @type {number} */ tokens) => ({ width: `${(100 * tokens) / largest}%` });
-  return html`<tr>
+  return html`<tr class=${cache?.lost ? "with-loss" : ""}>
     <th scope="row"><a href=${linkTo("context", { at: call.version })}>${call.n}</a></th>
-    <td><time datetime=${call.at} title=${call.at}>${clock(call.at)}</time></td>
+    <td><time datetime=${call.at} title=${call.at}>${clock(call.at)}</time>${cache?.idle ? html` <span class="faint">+${duration(cache.idle)}</span>` : ""}</td>
     <td><span class="parts" role="img" aria-label=${`${whole(used.cache_read_tokens)} read, ${whole(written)} written, ${whole(used.input_tokens)} neither`}><i class="part-read" style=${width(used.cache_read_tokens)}></i><i class="part-written" style=${width(written)}></i><i class="part-plain" style=${width(used.input_tokens)}></i></span> <span class="faint">${short(sent)}</span></td>
     <td class="number">${sent ? percent(used.cache_read_tokens / sent) : "–"}</td>
     <td class="number">${money(call.cost)}</td>
-    <td>${call.error ? html`<strong class="bad">failed</strong> ` : ""}${call.decisions ? html`<a href=${linkTo("context", { at: call.version })}>${call.decisions === 1 ? "1 decision" : `${call.decisions} decisions`}</a>` : html`<span class="faint">only appended</span>`}</td>
+    <td class="number">${cache?.lost ? html`<b>${short(cache.lost)}</b>${cache.extra ? html` <span class="faint">${money(cache.extra)}</span>` : ""}` : html`<span class="faint">–</span>`}</td>
+    <td class="lane-why">${call.error ? html`<strong class="bad">failed</strong> ` : ""}${cache?.cause ? html`<b>${CAUSES[cache.cause.kind] ?? spaced(cache.cause.kind)}</b>: ${cache.cause.version ? html`<button class="link" onClick=${() => open({ block: `@${cache.cause.version}` })}>@${cache.cause.version}</button> ` : ""}${cache.cause.text}. ` : ""}${call.decisions ? html`<a href=${writeAddress({ ...address.value, view: "context", given: { at: String(call.version) } })}>${counted(call.decisions, "decision")}</a>` : cache?.cause ? "" : html`<span class="faint">only appended</span>`}</td>
   </tr>`;
 }

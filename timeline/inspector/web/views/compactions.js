@@ -2,6 +2,7 @@
 
 import { clock, counted, day, duration, money, percent, short, spaced, whole } from "../pure/format.js";
 import { Empty, Shown, useLoaded } from "../parts/loading.js";
+import { Decisions } from "../parts/deciding.js";
 import { html, useEffect, useRef, useState } from "../parts/page.js";
 import { Command } from "../parts/pieces.js";
 import { Markdown } from "../parts/markdown.js";
@@ -15,7 +16,7 @@ export function Compactions({ id, row, given, at }) {
   return html`<${Shown} answer=${found} of="The compactions" lines=${6}>${(/** @type {any} */ data) => {
     const cards = data.compactions;
     if (!cards.length && !(data.failures ?? []).length) {
-      return html`<${Empty} title="Nothing was compacted yet"><p>The context never came above the trigger of its policy, or the policy hides old blocks instead.</p><//>`;
+      return html`<${Empty} title="Nothing was compacted yet"><p>The context never came above the trigger of its policy, or the policy hides old blocks instead.</p><//><${CompactNow} id=${id} />`;
     }
     const newest = cards[cards.length - 1];
     const chosen = cards.find((/** @type {any} */ card) => String(card.version) === given.compaction) ?? newest;
@@ -26,8 +27,15 @@ export function Compactions({ id, row, given, at }) {
         ${beside && html`<${Card} key=${beside.version} id=${id} card=${beside} cards=${cards} second=${true} />`}
         <${Card} key=${chosen.version} id=${id} card=${chosen} cards=${cards} second=${false} beside=${beside} />
       </div>`}
+      <${CompactNow} id=${id} />
     </div>`;
   }}<//>`;
+}
+
+/** A compaction by hand, where that is allowed. @param {{ id: string }} props */
+function CompactNow({ id }) {
+  const choice = { key: "compact", label: "Compact now", given: { decision: "compact" }, field: { name: "instructions", label: "What the summary should attend to", placeholder: "nothing in particular" } };
+  return html`<${Decisions} id=${id} title="Compact now" note="Whatever the size of the context, under the policy of the conversation." choices=${[choice]} />`;
 }
 
 /** The row of all compactions, and of those that failed. @param {{ cards: any[], failures: any[], chosen: any, at: number }} props */
@@ -66,8 +74,9 @@ function Card({ id, card, cards, second, beside = null }) {
       ${!beside && !second && earlier && html`<button class="link" onClick=${() => open({ beside: earlier.version })}>Beside the one before it</button>`}
       ${!beside && !second && !earlier && next && html`<button class="link" onClick=${() => open({ compaction: next.version, beside: card.version })}>Beside the next one</button>`}
     </div>
+    ${!card.reverted_by && !second && html`<${Decisions} id=${id} title="Take it back" choices=${[{ key: "undo", label: card.superseded_by ? "Undo it and those built on it" : "Undo it", given: { decision: "undo", version: card.version, cascade: Boolean(card.superseded_by) } }]} />`}
     <${Shown} answer=${found} of="The summary" lines=${8}>${(/** @type {any} */ data) => html`<${Summary} data=${data} />`}<//>
-    ${!card.reverted_by && html`<details class="ways"><summary>How to take it back</summary><${Command} text=${`timeline undo ${shellWord(id)} --version ${card.version}${card.superseded_by ? " --cascade" : ""}`} /></details>`}
+    ${!card.reverted_by && html`<details class="ways"><summary>How to take it back in a terminal</summary><${Command} text=${`timeline undo ${shellWord(id)} --version ${card.version}${card.superseded_by ? " --cascade" : ""}`} /></details>`}
   </article>`;
 }
 

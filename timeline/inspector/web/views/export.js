@@ -1,18 +1,32 @@
-// View 14: the conversation as a file.
+// View 14: the conversation as a file, saved from here, or written by a command.
 
 import { shellWord } from "../pure/format.js";
-import { html } from "../parts/page.js";
+import { html, useState } from "../parts/page.js";
 import { Command } from "../parts/pieces.js";
+import { pathOf, source } from "../parts/source.js";
 
+/** Each form: its title, what it is, the options of its command, and what the server is asked for. @type {[string, string, string, Record<string, string> | null][]} */
 const FORMS = [
-  ["One HTML file", "This page with the log inside: it opens from disk and asks nobody.", "--html"],
-  ["The same, to be shared", "Secrets and paths of the home folder are taken out; a list to review is printed first.", "--html --redact"],
-  ["Markdown", "To be read: prompts, answers, calls and results.", "--format markdown"],
-  ["JSONL", "Every event; imports again, event for event.", "--format jsonl"],
-  ["Messages", "All of them, uncompacted, in a provider's format.", "--wire anthropic"],
+  ["One HTML file", "This page with the log inside: it opens from disk and asks nobody. It has every text that the log has.", "--html", { form: "html" }],
+  ["The same, to be shared", "Credentials and paths of home folders are taken out; a list to look over is printed first, so it is written by the command.", "--html --redact", null],
+  ["The log", "JSONL, every event; imports again, event for event.", "--format jsonl", { form: "jsonl" }],
+  ["Markdown", "To be read: prompts, answers, calls and results.", "--format markdown", null],
+  ["Messages", "All of them, uncompacted, in a provider's format.", "--wire anthropic", null],
 ];
 
 /** @param {{ id: string }} props */
 export function Export({ id }) {
-  return html`<ul class="exports">${FORMS.map(([title, about, option]) => html`<li key=${title}><h3>${title}</h3><p class="faint">${about}</p><${Command} text=${`timeline export ${shellWord(id)} ${option}`} /></li>`)}</ul>`;
+  const [mode, setMode] = useState("full");
+  const [contexts, setContexts] = useState("last");
+  return html`<ul class="exports">${FORMS.map(([title, about, option, asked]) => {
+    const own = /** @type {Record<string, string>} */ (asked?.form === "html" ? { mode, contexts } : {});
+    const options = asked?.form === "html" ? `${mode === "full" ? "" : ` --mode ${mode}`}${contexts === "last" ? "" : ` --contexts ${contexts}`}` : "";
+    return html`<li key=${title} class="export"><h3>${title}</h3><p class="faint">${about}</p>
+      ${asked?.form === "html" && html`<div class="choice">
+        <label>Texts <select value=${mode} onChange=${(/** @type {any} */ event) => setMode(event.target.value)}><option value="full">everything</option><option value="chat">prompts, answers and summaries</option></select></label>
+        <label>Requests <select value=${contexts} onChange=${(/** @type {any} */ event) => setContexts(event.target.value)}><option value="last">of the last call</option><option value="all">of all calls</option><option value="none">none</option></select></label>
+      </div>`}
+      ${asked && source.now.live && html`<p><a class="save" download href=${`v1/${pathOf(id, "file")}?${new URLSearchParams({ ...asked, ...own })}`}>Save the file</a></p>`}
+      <${Command} text=${`timeline export ${shellWord(id)} ${option}${options}`} /></li>`;
+  })}</ul>`;
 }
