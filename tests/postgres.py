@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
 
-import asyncpg
 import pytest
 
 from tests.postgres_server import DATABASE, Pool, Server, available, binaries_of, new_folder, shared_pool, shared_server
@@ -80,6 +79,8 @@ def direct_url(place: Postgres = Postgres()) -> str:  # noqa: B008 - a constant 
 @asynccontextmanager
 async def new_schema(place: Postgres = Postgres()) -> AsyncIterator[str]:  # noqa: B008 - a constant tuple
     """Give the URL of a schema that nobody else uses, and drop it afterwards with all that is in it."""
+    import asyncpg  # noqa: PLC0415 - most runs of a few tests need no driver
+
     direct, name = direct_url(place), f"test_{uuid4().hex[:16]}"
     if place.pooled and Pool.program() is None:
         pytest.skip("there is no pgbouncer on this machine; Debian's package is called pgbouncer")
