@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -165,9 +166,9 @@ class Players:
         return player
 
     def end(self) -> list[Operation]:
-        """Let all end what they began, and return what was ever done."""
+        """Let all that run end what they began, and return what was ever done."""
         for player in self.all:
-            if player.process.returncode is None:
+            if player.process.poll() != -signal.SIGKILL:
                 complaint = player.process.communicate(timeout=2 * _PATIENCE)[1]
                 assert player.process.returncode == 0, complaint
         return [operation for player in self.all for operation in player.operations()]
@@ -175,8 +176,9 @@ class Players:
     def kill(self) -> None:
         """Kill all that still run."""
         for player in self.all:
-            if player.process.returncode is None:
+            if player.process.poll() is None:
                 player.process.kill()
+            if player.process.stdin is not None and not player.process.stdin.closed:
                 player.process.communicate()
 
 
