@@ -675,6 +675,27 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         ...
 
 
+class Wakeup(Protocol):
+    """A store's hint that something was appended through another store on its database."""
+
+    def concerns(self, conversation: str | None, types: Collection[str]) -> bool:
+        """Return whether a conversation, or any one if None, may have got an event of one of these types."""
+        ...
+
+
+@runtime_checkable
+class WakingStore(Protocol):
+    """What a store has that hears of appends of other processes. Followers of any other store find them by looking."""
+
+    def wakeups(self) -> AsyncIterator[Wakeup]:
+        """Iterate over the wake-ups from now on, until the store is closed.
+
+        It never fails: while there is no connection to hear them by, none come, and when there is one again, the first
+        one concerns everything. Followers look at the log by themselves too, so that one may be lost.
+        """
+        ...
+
+
 class TokenCounter(Protocol):
     """Counts the tokens of a text. Counting never fails: special tokens are ordinary text here."""
 
