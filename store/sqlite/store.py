@@ -70,6 +70,7 @@ from ..failures import (
     store_error,
 )
 from ..queries import QueryMixin
+from ..settings import RETENTION
 from . import statements, waypoints
 from .appending import append_nothing
 from .carrying import Mended, batches
@@ -84,7 +85,7 @@ from .holding import log
 from .identity import Place
 from .mending import mend
 from .reading import open_alone, open_beside
-from .removing import RETENTION, rehearse, remove, remove_values, replace_snapshot, setting, shrink, take_lease
+from .removing import rehearse, remove, remove_values, replace_snapshot, setting, shrink, take_lease
 from .rewriting import rewrite
 from .search import SLICE, SQLiteQuestions, catch_up, cut_slice, enter_slice
 from .writer import Writer
