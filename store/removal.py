@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from timeline.ports import Snapshot
 
-_HASH: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-"""A sha256 as events write it. Finding one too many keeps a text; missing one would lose a text."""
+HASH: Final = "(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"
+"""Matches a sha256 as events write it. Finding one too many keeps a text; missing one would lose a text."""
 
+_HASHES: Final = re.compile(HASH)
 _NAMING: Final = ("policy", "system", "tools", "ephemeral")
 """Fields of events that hold the hash of a text."""
 OTHER_SCAVENGED: Final = "scavenged"
@@ -70,7 +71,7 @@ def _needed(snapshot: Snapshot) -> frozenset[int]:
 def named_in(texts: Iterable[str]) -> Iterator[str]:
     """Return every hash that texts name."""
     for text in texts:
-        yield from _HASH.findall(text)
+        yield from _HASHES.findall(text)
 
 
 def values_named(payload: str) -> set[str]:

@@ -55,7 +55,7 @@ def _valid(name: str, value: str) -> bool:
             return value in {sha256_hex("keep"), sha256_hex("window")}
         case "shrink":
             return value.isdigit()
-        case "turn" | "chained":
+        case "turn" | "chained" | "files":
             with suppress(ValueError):
                 return isinstance(json.loads(value), list)
             return False

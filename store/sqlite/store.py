@@ -71,6 +71,7 @@ from ..failures import (
 )
 from ..queries import QueryMixin
 from ..settings import RETENTION
+from ..waypoint_bodies import read_waypoint
 from . import statements, waypoints
 from .appending import append_nothing
 from .carrying import Mended, batches
@@ -601,7 +602,7 @@ class SQLiteStore(QueryMixin):
             await self._key(conversation)
             return None
         owner, *row = rows[0]
-        return waypoints.read(owner, tuple(row), str(self.file))
+        return read_waypoint(owner, tuple(row), str(self.file))
 
     async def waypoints(self, conversation: str) -> list[int]:
         """Return the versions of a conversation's own snapshots of the past, rising."""
