@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from .database import Connection
 
 _ALL: Final = 2**31
+_OLD: Final = "before_rewriting"
+_KEY: Final = (
+    "SELECT k.relname FROM pg_index AS i JOIN pg_class AS k ON k.oid = i.indexrelid"
+    " WHERE i.indisprimary AND i.indrelid = ('pg_temp.' || quote_ident($1))::regclass"
+)
 _HASHES = "regexp_matches({}, $1, 'g') AS m (found)"
 _WOULD_BE_NAMED = (
     f"SELECT m.found[1] FROM events AS e LEFT JOIN gone AS g ON g.key = e.conversation AND e.version >= g.first"
@@ -83,20 +88,22 @@ async def is_small(connection: Connection, schema: str) -> bool:
 async def measured(connection: Connection, conversations: Collection[str], address: Address) -> int:
     """Return the bytes that would be left, in the open transaction, which the caller rolls back."""
     for table in CONTENT:
-        real = f'{address.quoted_schema}."{table}"'
-        await connection.execute(f'CREATE TEMPORARY TABLE "{table}" (LIKE {real} INCLUDING ALL) ON COMMIT DROP')
-        await connection.execute(f'INSERT INTO pg_temp."{table}" SELECT * FROM {real}')
+        await _copy(connection, table, f'{address.quoted_schema}."{table}"')
     if conversations:
         await reach(connection)
         for log in (await find_all(connection, conversations)).values():
             await remove_held(connection, log, 0, _ALL, address.where)
         found, since = await unnamed_values(connection)
         await drop_unnamed(connection, found, since)
-    for table in CONTENT:
-        key = await connection.fetchval(
-            "SELECT k.relname FROM pg_index AS i JOIN pg_class AS k ON k.oid = i.indexrelid"
-            " WHERE i.indisprimary AND i.indrelid = ('pg_temp.' || quote_ident($1))::regclass",
-            table,
-        )
+    for table in CONTENT:  # once more: a rewriting keeps what its own transaction has overwritten
+        await connection.execute(f'ALTER TABLE pg_temp."{table}" RENAME TO "{_OLD}"')
+        await _copy(connection, table, f'pg_temp."{_OLD}"')
+        await connection.execute(f'DROP TABLE pg_temp."{_OLD}"')
+        key = await connection.fetchval(_KEY, table)
         await connection.execute(f'CLUSTER pg_temp."{table}" USING "{key}"')
     return await size_of_copies(connection)
+
+
+async def _copy(connection: Connection, table: str, source: str) -> None:
+    await connection.execute(f'CREATE TEMPORARY TABLE "{table}" (LIKE {source} INCLUDING ALL) ON COMMIT DROP')
+    await connection.execute(f'INSERT INTO pg_temp."{table}" SELECT * FROM {source}')

@@ -43,7 +43,7 @@ _STATEMENT: Final = re.compile(
 )
 _TABLE: Final = re.compile(r"CREATE TABLE (?P<name>\w+) \((?P<body>.*)\)", re.DOTALL)
 _KEY: Final = re.compile(r"(?:PRIMARY KEY|UNIQUE) \((?P<columns>[^)]*)\)")
-_ANYTHING: Final = re.compile(r"::(?:text|bigint|\"char\")(?:\[\])?|COLLATE \"?C\"?|[()\s\[\]']|= ANY|ARRAY|\bIN\b")
+_ANYTHING: Final = re.compile(r"::(?:text|bigint)(?:\[\])?|COLLATE \"?C\"?|\"|[()\s\[\]']|= ANY|ARRAY|\bIN\b")
 
 
 class _Index(NamedTuple):
