@@ -267,6 +267,8 @@ NOT_REACHED: Final[Mapping[str, str]] = {
     "traces": "spans sent before with include_content=True hold it",
     "provider": "requests that were sent held it; what the provider keeps of them is the provider's",
     "memory": "a process that read it may hold it until it ends, and so may a core dump or a swap file",
+    "server": "a database server keeps it in its write-ahead log, in what it archived of that, and on standbys, until it "
+    "is written over there; and in its own log, where it is set to write statements",
 }
 """By place of the erasure map what no call of this library reaches, with what is there."""
 
@@ -282,8 +284,9 @@ class ErasureReport:
             ``snapshots``, ``values``, ``facts`` and ``conversations``. A place at which nothing was is left out.
         rewritten: each event that was written anew, as ``conversation@version``.
         left: by place why something was not reached, beyond what no call reaches.
-        physical: whether the bytes are gone from the store's files too: free pages, the search index, the log. False
-            where another connection was in the way, or where it was left for later: scavenge, or repeat the call.
+        physical: whether the bytes are gone from the store's files too: free pages, the search index, the log beside a
+            file. False where another connection was in the way, or where it was left for later: scavenge, or repeat the
+            call. A server's own log is among what is not reached.
         not_reached: by place what no call of this library reaches.
     """
 

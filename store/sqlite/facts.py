@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,7 +19,7 @@ from timeline.facts.extracting import BY_USER, FORM
 from ..digests import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group
-from ..facts import NUMBERS, FactFilter, FactRow
+from ..facts import NUMBERS, FactFilter, FactRow, proof_of_rows
 from . import statements
 from .transactions import transaction
 
@@ -53,13 +52,8 @@ def forget(connection: sqlite3.Connection, key: int, version: int) -> int:
 
 
 def proof_of(connection: sqlite3.Connection, position: int, link: bytes) -> bytes:
-    """Return what vouches for the facts of an event that is scavenged: nothing else says what they were.
-
-    It leaves out the conversation of the rows, which is that of their event. Its first byte is that of no form of a
-    packed payload, whose place it takes.
-    """
-    rows = connection.execute(statements.FACTS_AT, (position,)).fetchall()
-    return b"\x00" + sha256(b"f" + link + json.dumps(rows).encode()).digest()[:16]
+    """Return what vouches for the facts of an event that is scavenged; see `proof_of_rows`."""
+    return proof_of_rows(link, connection.execute(statements.FACTS_AT, (position,)).fetchall())
 
 
 def catch_up(connection: sqlite3.Connection, until: int) -> int:

@@ -21,9 +21,10 @@ from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
 from ..digests import rows_of
+from ..removal import values_named
+from ..settings import wrong_settings
 from . import conversation_rows, digest_rows, statements, waypoints
 from .facts import proof_of, reach
-from .removing import PROOF, RETENTION
 from .search import FORM as SEARCH_FORM
 from .search import index_up_to
 from .transactions import set_pragma, transaction
@@ -31,8 +32,6 @@ from .transactions import set_pragma, transaction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_NAMING: Final = ("policy", "system", "tools", "ephemeral")
-"""Fields of events that hold the hash of a text."""
 _MOST: Final = 20
 """Differences of one kind that are reported one by one."""
 _INDEX_MESSAGES: Final = ("missing from index", "wrong # of entries in index", "non-unique entry in index", "index ")
@@ -134,31 +133,7 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
 
 
 def _settings(connection: sqlite3.Connection) -> list[Finding]:
-    """Check the settings of the store. Their values are their only record, so that none can be made anew."""
-    stored = dict(connection.execute("SELECT name, value FROM settings"))
-    problems = [
-        f"the setting {name!r} has the value {value!r}" for name, value in stored.items() if not _valid(name, value)
-    ]
-    kept = stored.get(RETENTION)
-    proof = stored.get(f"{RETENTION}{PROOF}")
-    if proof is not None and (kept is None or proof != sha256_hex(kept)):
-        problems.append(f"the retention {kept!r} is not the one that was set")
-    return [Finding("settings", problem, derivable=False) for problem in problems]
-
-
-def _valid(name: str, value: str) -> bool:
-    match name:
-        case "retention":
-            return value in {"keep", "window"}
-        case "retention.proof":
-            return value in {sha256_hex("keep"), sha256_hex("window")}
-        case "shrink":
-            return value.isdigit()
-        case "turn" | "chained":
-            with suppress(ValueError):
-                return isinstance(json.loads(value), list)
-            return False
-    return False
+    return wrong_settings(dict(connection.execute("SELECT name, value FROM settings")))
 
 
 def _snapshots(connection: sqlite3.Connection) -> list[Finding]:
@@ -192,12 +167,7 @@ def _missing(connection: sqlite3.Connection) -> Iterator[str]:
         return  # a redaction takes texts away, too
     known: set[str] = set()
     for id_, version, payload in connection.execute(statements.VALUES_NAMED):
-        try:
-            fields = json.loads(payload)
-            named = {fields.get(name) for name in _NAMING}
-        except (ValueError, AttributeError, TypeError):
-            continue  # reading the event reports the damage
-        for hash_ in sorted(named - known - {None}):
+        for hash_ in sorted(values_named(payload) - known):
             known.add(hash_)
             if connection.execute("SELECT 1 FROM stored_values WHERE hash = ?", (hash_,)).fetchone() is None:
                 yield f"version {version} of {id_!r} names the text {hash_}, which is not in the store"

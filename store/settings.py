@@ -1,0 +1,62 @@
+"""The settings of a store: their names, what their values look like, and the lease of the one that scavenges."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import instant_text, parse_instant
+from timeline.frozen import sha256_hex
+from timeline.ports import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+RETENTION: Final = "retention"
+PROOF: Final = ".proof"
+"""Behind the name of a setting: the hash of its value, without which nothing would tell a changed one."""
+TURN: Final = "turn"
+DUE: Final = "shrink"
+
+
+def in_the_way(stored: str | None, runner: str, now: datetime) -> datetime | None:
+    """Return the end of another runner's lease, which goes on; None where the turn may be taken."""
+    if stored is None:
+        return None
+    holder, ends = json.loads(stored)
+    end = parse_instant(ends)
+    return end if holder != runner and end > now else None
+
+
+def lease(runner: str, until: datetime) -> str:
+    """Return the value of the turn that a runner has."""
+    return json.dumps([runner, instant_text(until)])
+
+
+def wrong_settings(stored: Mapping[str, str]) -> list[Finding]:
+    """Check the settings of a store. Their values are their only record, so that none can be made anew."""
+    problems = [
+        f"the setting {name!r} has the value {value!r}" for name, value in stored.items() if not _valid(name, value)
+    ]
+    kept = stored.get(RETENTION)
+    proof = stored.get(f"{RETENTION}{PROOF}")
+    if proof is not None and (kept is None or proof != sha256_hex(kept)):
+        problems.append(f"the retention {kept!r} is not the one that was set")
+    return [Finding("settings", problem, derivable=False) for problem in problems]
+
+
+def _valid(name: str, value: str) -> bool:
+    match name:
+        case "retention":
+            return value in {"keep", "window"}
+        case "retention.proof":
+            return value in {sha256_hex("keep"), sha256_hex("window")}
+        case "shrink":
+            return value.isdigit()
+        case "turn" | "chained" | "files":
+            with suppress(ValueError):
+                return isinstance(json.loads(value), list)
+            return False
+    return False
