@@ -117,7 +117,8 @@ WITH cas AS MATERIALIZED (
     WHERE c.key = b.key AND c.version = b.seen AND c.head IS NOT DISTINCT FROM b.seen_head
     RETURNING c.key
 ), began AS MATERIALIZED (
-    SELECT (pg_current_xact_id()::text::bigint + m.xid_offset) << 20 AS position FROM store_meta AS m
+    SELECT greatest((pg_current_xact_id()::text::bigint + m.xid_offset) << 20, $24::bigint) AS position
+    FROM store_meta AS m
 ), written AS (
     INSERT INTO events (conversation, version, position, event_id, type, schema_version, at, path, path_rest, turn_id,
         tokens, payload, checksum, salt, c, link)
@@ -135,7 +136,8 @@ SELECT began.position, (SELECT array_agg(key) FROM cas), (SELECT count(*) FROM w
 """
 """Append to many conversations at once: to each that still has the version and the head that were seen, none of the
 others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
-positions are made, with its first write, and so it must not have one before it looks whether another one was first."""
+positions are made, with its first write, and so it must not have one before it looks whether another one was first.
+Parameter 24 is the lowest position that the events may have, of an append that cannot be the first one."""
 INSERT_CONVERSATION: Final = (
     "INSERT INTO conversations (id_key, id, version, window_start, title, parent, created_at, updated_at, parent_key,"
     " base, first_version, head) VALUES ($1, $2, $3, 1, $4, $5, $6, $6, $7, $8, $9, $10)"
@@ -155,7 +157,7 @@ INSERT_VALUES: Final = (
     " ON CONFLICT (hash, tenant) DO NOTHING"
 )
 STORED_BETWEEN: Final = (
-    "SELECT event_id::text, checksum, position FROM events"
+    "SELECT event_id::text, checksum, position, version FROM events"
     " WHERE conversation = $1 AND version BETWEEN $2 AND $3 ORDER BY version"
 )
 VERSIONS_OF_IDS: Final = (
@@ -234,6 +236,11 @@ BY_PATH: Final = (
     f"{LINEAGE_OF_ID}SELECT l.id, e.* FROM lineage AS l CROSS JOIN LATERAL (SELECT {EVENT} FROM events AS e"
     " WHERE e.conversation = l.key AND e.path = $2 AND e.version <= l.last OFFSET 0) AS e"
 )
+AT_PATH: Final = (
+    "SELECT e.version FROM events AS e WHERE e.conversation = $1 AND e.version > $2 AND e.version <= $3"
+    " AND e.path || '' = $4 ORDER BY e.version LIMIT 1"
+)
+"""The same as `BY_PATH` past the index of paths: it walks the conversation's events."""
 SCAVENGED_BETWEEN: Final = (
     f"SELECT count(*) FROM events WHERE conversation = $1 AND version >= $2 AND version <= $3 AND {SCAVENGED_WHERE}"
 )
