@@ -102,7 +102,7 @@ class _Move:
 
     def row(self) -> tuple[Any, ...]:
         seen, head = self.seen, self.head
-        return seen.key, seen.version, seen.link, head.version, self.at, head.link, self.window_start
+        return seen.key, seen.version, seen.link, seen.first_version, head.version, self.at, head.link, self.window_start
 
 
 def at_the_end(batch: Batch, head: Head | None) -> bool:

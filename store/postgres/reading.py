@@ -34,9 +34,10 @@ _WINDOW_PAGE: Final = 2_000
 _MOST: Final = 2**63 - 1
 _CURE: Final = "`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew"
 _RESTORE: Final = "Restore a backup of the database"
-_FIRST_LOOK: Final = 0.001
-_PATIENCE: Final = 0.25
-"""Seconds that a read of all conversations waits for the horizon to pass what this store has appended itself."""
+_FIRST_LOOK, _LONGEST_LOOK = 0.001, 0.1
+_PATIENCE: Final = 5.0
+"""Seconds that a read of all conversations waits for the horizon to pass what this store has appended itself: some
+other transaction of the server is still writing. It is not waited for a second time."""
 _CHECKSUM: Final = 8
 """Place of the checksum in a row behind the conversation of its event."""
 
@@ -55,6 +56,8 @@ class Reading(Database):
 
     _acknowledged: int = 0
     """The position of the newest event that this store itself appended."""
+    _waited_for: int = 0
+    """The position up to which the horizon was waited for."""
 
     async def read(
         self,
@@ -164,7 +167,7 @@ class Reading(Database):
 
     async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
         """Read the newest snapshot of the past up to a version; see `EventStore.load_waypoint`."""
-        rows = await self.rows(statements.NEAREST_WAYPOINT, key_of(conversation), after, min(until, _MOST))
+        rows = await self.rows(statements.NEAREST_WAYPOINT, key_of(conversation), min(after, _MOST), min(until, _MOST))
         if not rows:
             await self._key(conversation)
             return None
@@ -212,6 +215,7 @@ class Reading(Database):
             types, statements.PAGE_OF_ALL, statements.PAGE_OF_ALL_OF_TYPES, statements.PAGE_OF_ALL_OF_RARE_TYPES
         )
         await self._settled()
+        after = min(after, _MOST)
         while rows := await self.rows(statement, after, checked_page(page), *listed):
             for row in rows:
                 if types is not None and row[4] not in listed[0]:
@@ -238,9 +242,12 @@ class Reading(Database):
     async def _settled(self) -> None:
         """Wait, not for long, until every reader of all conversations sees what this store has appended."""
         own, pause, waited = self._acknowledged, _FIRST_LOOK, 0.0
-        while own and waited < _PATIENCE and not (await self.rows(statements.IS_SETTLED, own))[0][0]:
+        while own > self._waited_for and not (await self.rows(statements.IS_SETTLED, own))[0][0]:
+            if waited >= _PATIENCE:
+                break
             await asyncio.sleep(pause)
-            waited, pause = waited + pause, min(2 * pause, _PATIENCE - waited)
+            waited, pause = waited + pause, min(2 * pause, _LONGEST_LOOK)
+        self._waited_for = max(self._waited_for, own)
 
     async def _lineage(self, conversation: str) -> list[Part]:
         """Return the logs that hold a conversation's versions, in order: its ancestors' and its own."""

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, get_args
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from timeline.errors import StoreError
+from timeline.ports import Appended, Expected
 
+from ..codec import NO_VALUES, encode, is_long
 from .address import parse
-from .database import Database, Durability
+from .appending import append_within
+from .database import Durability
+from .failures import append_uncertain, reading_only
+from .proofs import Proofs
+from .writer import Figures, Uncertain, Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
+    from timeline.events import NewEvent
+    from timeline.events.chain import Seal
+    from timeline.ports import Snapshot
 
-class PostgresStore(Database):
+    from ..codec import Batch
+    from .address import Address
+
+
+class PostgresStore(Proofs):
     """An `EventStore` in a schema of a PostgreSQL database. Open it with `PostgresStore.open` or `timeline.open_store`."""
+
+    def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
+        super().__init__(address, durability, readonly=readonly)
+        self._writer = Writer(self, self._note)
 
     @classmethod
     async def open(cls, url: str, *, durability: Durability = "full", readonly: bool = False) -> Self:
@@ -40,6 +60,55 @@ class PostgresStore(Database):
         store = cls(address, durability, readonly=readonly)
         await store._connect()
         return store
+
+    @property
+    def figures(self) -> Figures:
+        """What the queue of appends did and holds."""
+        return self._writer.figures
+
+    async def append(
+        self,
+        conversation: str,
+        events: Sequence[NewEvent],
+        *,
+        expected: int | Expected = Expected.ANY,
+        values: Mapping[str, str] = NO_VALUES,
+        snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = (),
+    ) -> Appended:
+        """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
+
+        Appends that wait together share a statement; each is accepted or refused for itself. An append that is
+        cancelled while it waits in the queue writes nothing; cancelled later, it is written whole.
+
+        Raises:
+            StoreBusy: too much waits to be written, or the append waited too long; nothing was written.
+        """
+        self._check_open()
+        work = partial(encode, conversation, events, expected, values, snapshot, seals)
+        if is_long(events):
+            batch = await asyncio.to_thread(work)
+            self._check_open()
+        else:
+            batch = work()
+        if self.read_only:
+            raise reading_only(self.where)
+        if not batch.drafts:
+            return await self.do(partial(append_within, batch=batch))
+        try:
+            return await self._writer.append(batch)
+        except Uncertain as doubt:
+            again: dict[str, Any] = {"conversation": conversation, "events": events, "expected": expected}
+            again |= {"values": values, "snapshot": snapshot, "seals": seals}
+            raise append_uncertain(doubt.error, self.where, again) from doubt
+
+    def _note(self, batch: Batch, appended: Appended) -> None:
+        del batch
+        self._acknowledged = max(self._acknowledged, appended.position)
+
+    async def _close(self) -> None:
+        await self._writer.stop()
+        await super()._close()
 
     async def __aenter__(self) -> Self:
         return self
