@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from timeline.ports import ForksOnErase
 
-    from .address import Address
     from .database import Connection
 
 _PAGE: Final = 500
@@ -112,9 +111,7 @@ _CUT_LOOSE: Final = (
 )
 
 
-async def erase(  # noqa: PLR0917 - what is erased, and what is kept of it
-    connection: Connection, conversation: str, forks: ForksOnErase, reason: str, at: str, address: Address
-) -> Erasing:
+async def erase(connection: Connection, conversation: str, forks: ForksOnErase, reason: str, at: str) -> Erasing:
     """Erase a conversation, in the open transaction; see `Forgetting.erase`.
 
     Raises:

@@ -20,7 +20,10 @@ _INVALID: Final = (
     "SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
     " WHERE c.relnamespace = current_schema()::regnamespace AND NOT (i.indisvalid AND i.indisready) ORDER BY 1"
 )
-_AMCHECK: Final = "SELECT n.nspname FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'amcheck'"
+_AMCHECK: Final = (
+    "SELECT n.nspname FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace"
+    " WHERE e.extname = 'amcheck'"
+)
 _BTREES: Final = (
     "SELECT c.oid, c.relname FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam"
     " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'i' AND a.amname = 'btree' ORDER BY 2"
@@ -67,7 +70,7 @@ async def damaged_indexes(connection: Connection, _: int) -> Page:
     for oid, name in await connection.fetch(_BTREES):
         try:
             async with connection.transaction():
-                await connection.execute(f'SELECT "{schema}".bt_index_check($1::oid::regclass, true)', oid)  # noqa: S608 - of the catalogue
+                await connection.execute(f'SELECT "{schema}".bt_index_check($1::oid::regclass, true)', oid)
         except asyncpg.InsufficientPrivilegeError:
             break
         except (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError, asyncpg.InternalServerError) as damage:
@@ -146,5 +149,5 @@ def _plain(text: str) -> str:
 
 async def settings(connection: Connection, _: int) -> Page:
     """Check the settings of the store."""
-    stored = {name: value for name, value in await connection.fetch(f"SELECT name, value FROM settings WHERE {OWN}")}  # noqa: S608
-    return Page([Wrong(each) for each in wrong_settings(stored)])
+    stored = await connection.fetch(f"SELECT name, value FROM settings WHERE {OWN}")  # noqa: S608 - own condition
+    return Page([Wrong(each) for each in wrong_settings(dict(stored))])
