@@ -98,9 +98,9 @@ async def size_of(connection: Connection, schema: str) -> int:
     return int(await connection.fetchval(f"{_OURS} {_SIZE.format('ours')}", schema, list(CONTENT)))
 
 
-async def size_of_copies(connection: Connection) -> int:
-    """Return the same of the session's own temporary tables of these names."""
-    return int(await connection.fetchval(_SIZE_OF_COPIES, list(CONTENT)))
+async def size_of_copies(connection: Connection, names: Sequence[str]) -> int:
+    """Return the same of the session's own temporary tables."""
+    return int(await connection.fetchval(_SIZE_OF_COPIES, list(names)))
 
 
 async def tables(connection: Connection, schema: str) -> list[Table]:
