@@ -217,8 +217,3 @@ async def _changed(connection: Connection) -> list[Wrong]:
         for position, id_, version, link, proof in proved
         if proof_of_rows(link or b"", stored.get(position, [])) != proof
     ]
-
-
-async def search(connection: Connection, after: int) -> Page:
-    """Compare the index of words."""
-    return Page([])

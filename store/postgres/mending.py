@@ -34,7 +34,6 @@ _PARTS: Final[dict[str, Callable[[Connection, int], Awaitable[Page]]]] = {
     "values": stored_bodies.values,
     "digests": derived_rows.digests,
     "facts": derived_rows.facts,
-    "search": derived_rows.search,
     "references": stored_bodies.orphans,
 }
 """In this order: what is derived is read by indexes that are sound by then, and refers to rows that are there again."""

@@ -123,14 +123,10 @@ async def _indexes(connection: Connection, statements: list[str]) -> list[Wrong]
             problem = f"the index {wanted['name']} is missing, or is another one"
             drop = (f"DROP INDEX IF EXISTS {wanted['name']}", ())
             found.append(wrong("schema", problem, drop, (statement, ())))
-        table = _TABLE.match(statement)
-        for key in _KEY.finditer(table["body"]) if table is not None else ():
-            columns = _plain(key["columns"])
-            if not any(
-                i is not None and (i.table, i.columns, i.unique, i.where) == (table["name"], columns, True, "")
-                for i in stored.values()
-            ):
-                found.append(wrong("schema", f"the table {table['name']} lacks its key ({key['columns']})"))
+        if (table := _TABLE.match(statement)) is not None:
+            keys = {_Index(table["name"], _plain(key["columns"]), True, "") for key in _KEY.finditer(table["body"])}
+            lacking = (f"the table {each.table} lacks its key ({each.columns})" for each in keys - set(stored.values()))
+            found += (wrong("schema", problem) for problem in lacking)
     return found
 
 

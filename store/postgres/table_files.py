@@ -159,8 +159,8 @@ def _check_small(database: Database, quoted: str, old: Sequence[Table]) -> None:
     if large := [table for table in old if table.size > AT_ONCE]:
         raise StoreLocked(
             f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables."
-            f" {large[0].name} has {large[0].size:,} bytes: nobody could append while it is rewritten. At a quiet time, "
-            f"run {_by_hand(quoted, large)}; then this again."
+            f" {large[0].name} has {large[0].size:,} bytes: nobody could append while it is rewritten. At a quiet time,"
+            f" run {_by_hand(quoted, large)}; then this again."
         )
 
 

@@ -13,6 +13,7 @@ from tests.scenes import Scribe, small_policy
 from timeline import Timeline, open_store
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import StoreLocked
+from timeline.events import BlockAppended
 from timeline.forgetting import redact
 from timeline.retention import scavenge
 from timeline.store.testing.samples import block_event
@@ -50,7 +51,7 @@ async def planted(store: EventStore, conversation: str = "c") -> None:
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Any]:
     """Open a connection past the store."""
-    connection = await asyncpg.connect(without(url, "schema"))
+    connection: Any = await asyncpg.connect(without(url, "schema"))
     try:
         yield connection
     finally:
@@ -90,7 +91,9 @@ async def test_no_query_finds_what_was_redacted(postgres_url: str) -> None:
         async with connected(postgres_url) as connection:
             await connection.execute("ANALYZE")
         appended = [event.payload async for event in store.read("c", types=["block.appended"])]
-        paths = [each.block.path for each in appended if MARK in each.model_dump_json()]
+        paths = [
+            each.block.path for each in appended if isinstance(each, BlockAppended) and MARK in each.model_dump_json()
+        ]
         assert "events" in await shown(postgres_url)
         report = await redact(store, "c", paths, "asked for", text=MARK)
         assert report.physical
