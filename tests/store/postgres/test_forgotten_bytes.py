@@ -45,7 +45,6 @@ async def planted(store: EventStore, conversation: str = "c") -> None:
     for number in range(8):
         await timeline.append(UserPrompt(text=f"And now, {number}? " + "filler text. " * 60))
     await timeline.render(system=f"You work for {MARK}.")
-    return timeline
 
 
 @asynccontextmanager
