@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from . import unsampled
+
 TENANT: Final = "coalesce(nullif(current_setting('timeline.tenant', true), ''), '0')::integer"
 """The tenant of the session; 0 where none is set."""
 _TENANT = f"tenant integer NOT NULL DEFAULT {TENANT}"
@@ -234,4 +236,4 @@ def statements(partitions: int) -> list[str]:
         made.append(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
         made.append(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
         made.append(f"CREATE POLICY own_tenant ON {table} USING (tenant = {TENANT})")
-    return made
+    return made + unsampled.statements()

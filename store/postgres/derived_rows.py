@@ -116,7 +116,7 @@ def _anew(position: int, compaction: Any, entries: Sequence[Any]) -> Wrong:
 
 # --- facts --------------------------------------------------------------------------------------------------------
 
-_EVENTS_AT_ONCE: Final = 500
+_EVENTS_AT_ONCE: Final = 100
 _PROGRESS: Final = f"SELECT form, position FROM facts_progress WHERE {OWN}"
 _HEAD: Final = f"SELECT coalesce((SELECT position FROM events WHERE {OWN} ORDER BY position DESC LIMIT 1), 0)"
 _SOURCES: Final = (
@@ -217,8 +217,3 @@ async def _changed(connection: Connection) -> list[Wrong]:
         for position, id_, version, link, proof in proved
         if proof_of_rows(link or b"", stored.get(position, [])) != proof
     ]
-
-
-async def search(connection: Connection, after: int) -> Page:
-    """Compare the index of words."""
-    return Page([])

@@ -24,14 +24,13 @@ from .escaping import escaped, key_of, unescaped
 from .keeping import Held, count, forks_of, hold, hold_all, take_turn
 from .overwriting import DROP_COMPACTIONS_AT, DROP_ENTRIES
 from .removing import DROP_WORDS, drop_unnamed
-from .statements import NEWEST_SCAVENGED, ORDINALS, OWN, RARE_WHERE, lineage
+from .statements import LINK_AT, NEWEST_SCAVENGED, ORDINALS, OWN, RARE_WHERE, lineage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.ports import ForksOnErase
 
-    from .address import Address
     from .database import Connection
 
 _PAGE: Final = 500
@@ -102,6 +101,19 @@ _MOVE_ENTRIES: Final = (
     f" JOIN digest_entries AS d ON d.position = m.old AND d.{OWN}"
 )
 _DROP_FACTS_AT: Final = f"DELETE FROM facts WHERE {OWN} AND position = ANY($1::bigint[])"
+_UNCHAIN: Final = (
+    "UPDATE events SET salt = NULL, c = NULL, link = NULL, packed = NULL WHERE conversation = $1 AND version <= $2"
+)
+_TO_CHAIN: Final = (
+    "SELECT version, event_id, type, schema_version, at, checksum FROM events"
+    " WHERE conversation = $1 AND version > $2 ORDER BY version LIMIT $3"
+)
+_CHAIN: Final = (
+    "UPDATE events AS e SET salt = b.salt, c = NULL, link = b.link"
+    " FROM unnest($2::bigint[], $3::bytea[], $4::bytea[]) AS b (version, salt, link)"
+    " WHERE e.conversation = $1 AND e.version = b.version"
+)
+_SET_HEAD: Final = "UPDATE conversations SET head = $2 WHERE key = $1"
 _COPY_BASES: Final = (
     "INSERT INTO bases (conversation, version, body, checksum) SELECT $1, version, body, checksum FROM bases"
     " WHERE conversation = $2 AND version <= $3 ON CONFLICT (conversation, version) DO NOTHING"
@@ -112,9 +124,7 @@ _CUT_LOOSE: Final = (
 )
 
 
-async def erase(  # noqa: PLR0917 - what is erased, and what is kept of it
-    connection: Connection, conversation: str, forks: ForksOnErase, reason: str, at: str, address: Address
-) -> Erasing:
+async def erase(connection: Connection, conversation: str, forks: ForksOnErase, reason: str, at: str) -> Erasing:
     """Erase a conversation, in the open transaction; see `Forgetting.erase`.
 
     Raises:
@@ -182,6 +192,8 @@ async def _cut_all_loose(connection: Connection, forks: Sequence[Held]) -> list[
     ordinal = 0
     for fork in forks:
         ordinal = await _cut_loose(connection, fork, began, ordinal)
+        for each in (await _family(connection, fork))[1:]:
+            await _chain_anew(connection, await hold(connection, each.id))
     return [fork.id for fork in forks]
 
 
@@ -202,6 +214,26 @@ async def _cut_loose(connection: Connection, fork: Held, began: int, ordinal: in
             after = rows[-1][1]
     await connection.execute(_CUT_LOOSE, fork.key, head)
     return ordinal
+
+
+async def _chain_anew(connection: Connection, fork: Held) -> None:
+    """Chain a fork behind a parent whose links are others now; its events stay as they are."""
+    gone = max(fork.base, await connection.fetchval(NEWEST_SCAVENGED, fork.key, fork.version))
+    await connection.execute(_UNCHAIN, fork.key, gone)
+    head = START
+    if gone == fork.base:
+        head = await connection.fetchval(LINK_AT, fork.key, fork.base) or START
+    after = gone
+    while rows := await connection.fetch(_TO_CHAIN, fork.key, after, _PAGE):
+        salts = random_salts(len(rows))
+        sealed: list[tuple[int, bytes, bytes]] = []
+        for number, (version, id_, type_, schema, at, hashed) in enumerate(rows):
+            salt = salts[number * SALT : (number + 1) * SALT]
+            head = link(head, fork.id, version, id_, unescaped(type_), schema, at, commitment(salt, hashed))
+            sealed.append((version, salt, head))
+        await connection.execute(_CHAIN, fork.key, *[[row[place] for row in sealed] for place in range(3)])
+        after = rows[-1][0]
+    await connection.execute(_SET_HEAD, fork.key, head)
 
 
 async def _move(  # noqa: PLR0917 - events, and where they go

@@ -69,7 +69,7 @@ class Forgetting(Scavenging):
         before = await self._size()
 
         async def work(connection: Connection) -> Erasing:
-            done = await erase(connection, conversation, forks, reason, moment, self.address)
+            done = await erase(connection, conversation, forks, reason, moment)
             await table_files.note_removal(connection, self.address.schema, before)
             return done
 

@@ -16,6 +16,8 @@ from .statements import ERASED, OWN
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    import asyncpg
+
     from timeline.errors import StoreError
 
     from .database import Connection
@@ -107,8 +109,8 @@ async def missing(connection: Connection, conversation: str) -> StoreError:
     return ConversationErased(conversation, at, unescaped(reason))
 
 
-def _held(row: object) -> Held:
-    key, id_, version, base, first_version = row  # type: ignore[misc] # a record of these columns
+def _held(row: asyncpg.Record) -> Held:
+    key, id_, version, base, first_version = row
     return Held(key, unescaped(id_), version, base, first_version)
 
 

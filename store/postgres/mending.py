@@ -1,8 +1,8 @@
 """Compare all that is derived from the log with the log, page by page, and make it anew where it differs.
 
-A page gives what is wrong, each with the statements that cure it. An examination reads all pages at one moment. A repair
-reads each page in a transaction of its own, which has the turn of those that write rows of older events, and cures what
-it found there: so no page is of an earlier moment than its cure, and an append waits for the rows of one page at most.
+A page gives what is wrong, each with the statements that cure it. An examination reads all pages at one moment. A
+repair reads each page in a transaction of its own, which has the turn of those that write rows of older events, and
+cures what it found there: so no page is of an earlier moment than its cure, and an append waits for one page at most.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ _PARTS: Final[dict[str, Callable[[Connection, int], Awaitable[Page]]]] = {
     "values": stored_bodies.values,
     "digests": derived_rows.digests,
     "facts": derived_rows.facts,
-    "search": derived_rows.search,
     "references": stored_bodies.orphans,
 }
 """In this order: what is derived is read by indexes that are sound by then, and refers to rows that are there again."""

@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the texts are put together from constants, never from input
 """The part of a PostgreSQL store that lets its log be proved, and what is derived be checked; see `ports.Proofs`."""
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 
     from .database import Connection
 
-_CHAIN_HEAD: Final = f"SELECT head FROM conversations WHERE id_key = $1 AND {OWN}"  # noqa: S608 - own condition
+_CHAIN_HEAD: Final = f"SELECT head FROM conversations WHERE id_key = $1 AND {OWN}"
 _CHAINED: Final = (
     "SELECT e.version, e.position, e.event_id::text,"
-    f" CASE WHEN e.{SCAVENGED_WHERE} AND e.turn_id IS NOT NULL THEN e.turn_id ELSE e.type END, e.schema_version, e.at,"  # noqa: S608
+    f" CASE WHEN e.{SCAVENGED_WHERE} AND e.turn_id IS NOT NULL THEN e.turn_id ELSE e.type END, e.schema_version, e.at,"
     " e.path, e.path_rest, e.checksum, e.salt, e.c, e.link FROM events AS e"
     " WHERE e.conversation = $1 AND e.version > $2 AND e.version <= $3 ORDER BY e.version LIMIT $4"
 )

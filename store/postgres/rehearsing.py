@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .database import Connection
 
 _ALL: Final = 2**31
-_OLD: Final = "before_rewriting"
+_COPIES: Final = "SELECT relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r' ORDER BY 1"
 _KEY: Final = (
     "SELECT k.relname FROM pg_index AS i JOIN pg_class AS k ON k.oid = i.indexrelid"
     " WHERE i.indisprimary AND i.indrelid = ('pg_temp.' || quote_ident($1))::regclass"
@@ -87,23 +87,26 @@ async def is_small(connection: Connection, schema: str) -> bool:
 
 async def measured(connection: Connection, conversations: Collection[str], address: Address) -> int:
     """Return the bytes that would be left, in the open transaction, which the caller rolls back."""
+    partitions = await connection.fetchval("SELECT partitions FROM store_meta")
     for table in CONTENT:
-        await _copy(connection, table, f'{address.quoted_schema}."{table}"')
+        real = f'{address.quoted_schema}."{table}"'
+        spread = " PARTITION BY HASH (conversation)" if partitions and table == "events" else ""
+        await connection.execute(f'CREATE TEMPORARY TABLE "{table}" (LIKE {real} INCLUDING ALL){spread}')
+        for number in range(partitions if spread else 0):
+            bounds = f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
+            await connection.execute(f"CREATE TEMPORARY TABLE {table}_{number} PARTITION OF pg_temp.{table} {bounds}")
+        await connection.execute(f'INSERT INTO pg_temp."{table}" SELECT * FROM {real} WHERE {OWN}')
     if conversations:
         await reach(connection)
         for log in (await find_all(connection, conversations)).values():
             await remove_held(connection, log, 0, _ALL, address.where)
         found, since = await unnamed_values(connection)
         await drop_unnamed(connection, found, since)
-    for table in CONTENT:  # once more: a rewriting keeps what its own transaction has overwritten
-        await connection.execute(f'ALTER TABLE pg_temp."{table}" RENAME TO "{_OLD}"')
-        await _copy(connection, table, f'pg_temp."{_OLD}"')
-        await connection.execute(f'DROP TABLE pg_temp."{_OLD}"')
-        key = await connection.fetchval(_KEY, table)
-        await connection.execute(f'CLUSTER pg_temp."{table}" USING "{key}"')
-    return await size_of_copies(connection)
-
-
-async def _copy(connection: Connection, table: str, source: str) -> None:
-    await connection.execute(f'CREATE TEMPORARY TABLE "{table}" (LIKE {source} INCLUDING ALL) ON COMMIT DROP')
-    await connection.execute(f'INSERT INTO pg_temp."{table}" SELECT * FROM {source}')
+    left = []
+    for (table,) in await connection.fetch(_COPIES):  # once more: a rewriting keeps what its own transaction overwrote
+        left.append(f"{table}_left")
+        await connection.execute(f'CREATE TEMPORARY TABLE "{left[-1]}" (LIKE pg_temp."{table}" INCLUDING ALL)')
+        await connection.execute(f'INSERT INTO pg_temp."{left[-1]}" SELECT * FROM pg_temp."{table}"')
+        key = await connection.fetchval(_KEY, left[-1])
+        await connection.execute(f'CLUSTER pg_temp."{left[-1]}" USING "{key}"')
+    return await size_of_copies(connection, left)

@@ -18,7 +18,7 @@ from ..facts import proof_of_rows
 from ..removal import HASH, OTHER_SCAVENGED, Bounds, bounds
 from .escaping import joined, unescaped
 from .keeping import forks_of, hold, take_turn
-from .statements import HORIZON, OWN, RARE_WHERE, SCAVENGED_WHERE
+from .statements import HORIZON, OWN, RARE_WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -91,9 +91,7 @@ LOCK_VALUES: Final = "LOCK TABLE stored_values IN SHARE ROW EXCLUSIVE MODE"
 the text and naming it while texts go."""
 
 
-async def remove(  # noqa: PLR0917 - what is to be removed, and where
-    connection: Connection, conversation: str, after: int, most: int, address: Address
-) -> Removal:
+async def remove(connection: Connection, conversation: str, after: int, most: int, address: Address) -> Removal:
     """Remove at most ``most`` events of a conversation behind a version, in the open transaction.
 
     Raises:

@@ -10,6 +10,7 @@ from timeline.frozen import sha256_hex
 
 from ..settings import PROOF, RETENTION, TURN, in_the_way, lease
 from . import rehearsing, table_files
+from .facts import reach
 from .failures import DRIVER_ERRORS, store_error
 from .keeping import take_turn
 from .moments import Moments
@@ -54,6 +55,7 @@ class Scavenging(Moments):
         schema = self.address.schema
 
         async def work(connection: Connection) -> Removal:
+            await reach(connection)  # what came meanwhile: of what goes its facts are all that is left
             done = await remove(connection, conversation, after, most, self.address)
             if done.events:
                 await table_files.note_removal(connection, schema, before)
@@ -61,7 +63,7 @@ class Scavenging(Moments):
 
         self._check_writable()
         before = await self._size()
-        await self._catch_up_facts()
+        await self.do(reach)
         return await self.do(work)
 
     async def _size(self) -> int:

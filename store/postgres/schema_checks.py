@@ -20,7 +20,10 @@ _INVALID: Final = (
     "SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
     " WHERE c.relnamespace = current_schema()::regnamespace AND NOT (i.indisvalid AND i.indisready) ORDER BY 1"
 )
-_AMCHECK: Final = "SELECT n.nspname FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'amcheck'"
+_AMCHECK: Final = (
+    "SELECT n.nspname FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace"
+    " WHERE e.extname = 'amcheck'"
+)
 _BTREES: Final = (
     "SELECT c.oid, c.relname FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam"
     " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'i' AND a.amname = 'btree' ORDER BY 2"
@@ -67,7 +70,7 @@ async def damaged_indexes(connection: Connection, _: int) -> Page:
     for oid, name in await connection.fetch(_BTREES):
         try:
             async with connection.transaction():
-                await connection.execute(f'SELECT "{schema}".bt_index_check($1::oid::regclass, true)', oid)  # noqa: S608 - of the catalogue
+                await connection.execute(f'SELECT "{schema}".bt_index_check($1::oid::regclass, true)', oid)
         except asyncpg.InsufficientPrivilegeError:
             break
         except (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError, asyncpg.InternalServerError) as damage:
@@ -120,14 +123,10 @@ async def _indexes(connection: Connection, statements: list[str]) -> list[Wrong]
             problem = f"the index {wanted['name']} is missing, or is another one"
             drop = (f"DROP INDEX IF EXISTS {wanted['name']}", ())
             found.append(wrong("schema", problem, drop, (statement, ())))
-        table = _TABLE.match(statement)
-        for key in _KEY.finditer(table["body"]) if table is not None else ():
-            columns = _plain(key["columns"])
-            if not any(
-                i is not None and (i.table, i.columns, i.unique, i.where) == (table["name"], columns, True, "")
-                for i in stored.values()
-            ):
-                found.append(wrong("schema", f"the table {table['name']} lacks its key ({key['columns']})"))
+        if (table := _TABLE.match(statement)) is not None:
+            keys = {_Index(table["name"], _plain(key["columns"]), True, "") for key in _KEY.finditer(table["body"])}
+            lacking = (f"the table {each.table} lacks its key ({each.columns})" for each in keys - set(stored.values()))
+            found += (wrong("schema", problem) for problem in lacking)
     return found
 
 
@@ -146,5 +145,5 @@ def _plain(text: str) -> str:
 
 async def settings(connection: Connection, _: int) -> Page:
     """Check the settings of the store."""
-    stored = {name: value for name, value in await connection.fetch(f"SELECT name, value FROM settings WHERE {OWN}")}  # noqa: S608
-    return Page([Wrong(each) for each in wrong_settings(stored)])
+    stored = await connection.fetch(f"SELECT name, value FROM settings WHERE {OWN}")  # noqa: S608 - own condition
+    return Page([Wrong(each) for each in wrong_settings(dict(stored))])

@@ -64,13 +64,11 @@ async def waypoints(connection: Connection, after: int) -> Page:
     keys = [key for (key,) in await connection.fetch(_NEXT_KEYS, after, _AT_ONCE)]
     found = []
     for key, id_, version, body, stored in await connection.fetch(_OF_KEYS, keys):
+        name = None if id_ is None else unescaped(id_)
         try:
-            if id_ is None:
-                raise StoreCorrupt("of no conversation")
-            read_waypoint(unescaped(id_), (version, body, stored), "")
+            read_waypoint(name or "", (version, body, stored), "")
         except StoreCorrupt:
-            name = repr(None if id_ is None else unescaped(id_))
-            problem = f"that of {name} at version {version} is not as it was written"
+            problem = f"that of {name!r} at version {version} is not as it was written"
             found.append(wrong("waypoints", problem, (DROP_WAYPOINT, (key, version))))
     return Page(found, keys[-1] if len(keys) == _AT_ONCE else None)
 

@@ -1,9 +1,9 @@
 # ruff: noqa: S608 - the texts are put together from constants and checked names, never from input
 """The files of a store's tables: how large they are, and how they are rewritten without what was removed.
 
-A row that is overwritten or deleted stays in its table's file, unseen: VACUUM frees its place, and leaves the bytes there
-until something is written over them. So the tables are rewritten, each behind a lock that lets nobody read or append
-meanwhile. A table that is large is not, since agents would wait: its owner is told what to run at a quiet time.
+A row that is overwritten or deleted stays in its table's file, unseen: VACUUM frees its place, and leaves the bytes
+there until something is written over them. So the tables are rewritten, each behind a lock that lets nobody read or
+append meanwhile. A table that is large is not, since agents would wait: its owner is told what to run at a quiet time.
 
 A rewriting keeps what some transaction, however old, may still see. So it begins only once no such one is left.
 """
@@ -84,7 +84,7 @@ _UNSET: Final = f"DELETE FROM settings WHERE name = ANY($1::text[]) AND {OWN}"
 
 
 class Table(NamedTuple):
-    """A table, or a partition of one: its primary key, the number of its file, its bytes, whether it may be rewritten."""
+    """A table, or a partition of one: its primary key, the number of its file, its bytes, whether it is the role's."""
 
     name: str
     key: str
@@ -98,9 +98,9 @@ async def size_of(connection: Connection, schema: str) -> int:
     return int(await connection.fetchval(f"{_OURS} {_SIZE.format('ours')}", schema, list(CONTENT)))
 
 
-async def size_of_copies(connection: Connection) -> int:
-    """Return the same of the session's own temporary tables of these names."""
-    return int(await connection.fetchval(_SIZE_OF_COPIES, list(CONTENT)))
+async def size_of_copies(connection: Connection, names: Sequence[str]) -> int:
+    """Return the same of the session's own temporary tables."""
+    return int(await connection.fetchval(_SIZE_OF_COPIES, list(names)))
 
 
 async def tables(connection: Connection, schema: str) -> list[Table]:
@@ -150,17 +150,17 @@ def _by_hand(quoted: str, old: Sequence[Table]) -> str:
 def _check_may(database: Database, quoted: str, old: Sequence[Table]) -> None:
     if not all(table.ours for table in old):
         raise StoreReadOnly(
-            f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables, "
-            f"which only their owner may rewrite. Have the owner run {_by_hand(quoted, old)}; then this again."
+            f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables,"
+            f" which only their owner may rewrite. Have the owner run {_by_hand(quoted, old)}; then this again."
         )
 
 
 def _check_small(database: Database, quoted: str, old: Sequence[Table]) -> None:
     if large := [table for table in old if table.size > AT_ONCE]:
         raise StoreLocked(
-            f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables. "
-            f"{large[0].name} has {large[0].size:,} bytes: nobody could append while it is rewritten. At a quiet time, "
-            f"run {_by_hand(quoted, large)}; then this again."
+            f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables."
+            f" {large[0].name} has {large[0].size:,} bytes: nobody could append while it is rewritten. At a quiet time,"
+            f" run {_by_hand(quoted, large)}; then this again."
         )
 
 
@@ -180,8 +180,8 @@ async def _wait_until_unseen(database: Database, quoted: str, old: Sequence[Tabl
         if monotonic() > until:
             raise StoreLocked(
                 f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the "
-                "tables: a transaction that began before, in this database or on a standby, may still see it. Try again "
-                "once it has ended (see pg_stat_activity.xact_start)."
+                "tables: a transaction that began before, in this database or on a standby, may still see it. Try"
+                " again once it has ended (see pg_stat_activity.xact_start)."
             )
         await asyncio.sleep(_PAUSE)
 
@@ -194,11 +194,12 @@ async def _rewrite(database: Database, table: Table) -> None:
             async with database.begun() as connection:
                 await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'")
                 await connection.execute(statement)
-            return
         except asyncpg.LockNotAvailableError as error:
             if attempt == _TRIES - 1:
                 raise StoreLocked(
                     f"{database.where}: what was removed is no longer read, and its bytes are still in the file of the "
                     f"table {table.name}, which others use without a pause. Try again."
                 ) from error
-        await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_PAUSE)
+        else:
+            return

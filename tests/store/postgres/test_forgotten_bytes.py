@@ -13,6 +13,7 @@ from tests.scenes import Scribe, small_policy
 from timeline import Timeline, open_store
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import StoreLocked
+from timeline.events import BlockAppended
 from timeline.forgetting import redact
 from timeline.retention import scavenge
 from timeline.store.testing.samples import block_event
@@ -28,23 +29,28 @@ asyncpg = pytest.importorskip("asyncpg")
 
 MARK: Final = "zebrafinch"
 """In the texts that go; a word of its own, so that a digest, a fact or the index of words shows it too."""
+_STATISTICS: Final = (
+    "SELECT tablename, attname, concat(most_common_vals, histogram_bounds, most_common_elems)"
+    " FROM pg_stats WHERE schemaname = $1"
+)
 POLICY: Final = small_policy(max_tokens=1_000, keep_recent_tokens=200)
 
 
-async def planted(store: EventStore, conversation: str = "c") -> Timeline:
+async def planted(store: EventStore, conversation: str = "c") -> None:
     """Write a conversation whose prompt, call, result, title and summary hold the mark."""
     timeline = await Timeline.open(store, conversation, policy=POLICY, summarizer=Scribe(), title=f"About {MARK}")
     await timeline.append(UserPrompt(text=f"Deploy to {MARK}. " + "filler text. " * 40))
     call = ToolCall(call_id="c1", name="Bash", arguments={"command": f"ssh {MARK}"})
     await timeline.append(call, ToolResult(call_id="c1", text=f"denied by {MARK} " * 30, is_error=True, exit_status=1))
-    await timeline.append(UserPrompt(text="And now? " + "filler text. " * 80))
+    for number in range(8):
+        await timeline.append(UserPrompt(text=f"And now, {number}? " + "filler text. " * 60))
     await timeline.render(system=f"You work for {MARK}.")
-    return timeline
 
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Any]:
-    connection = await asyncpg.connect(without(url, "schema"))
+    """Open a connection past the store."""
+    connection: Any = await asyncpg.connect(without(url, "schema"))
     try:
         yield connection
     finally:
@@ -52,6 +58,7 @@ async def connected(url: str) -> AsyncIterator[Any]:
 
 
 def schema_of(url: str) -> str:
+    """Return the schema that a URL names."""
     return url.rpartition("schema=")[2]
 
 
@@ -63,8 +70,8 @@ async def shown(url: str) -> list[str]:
         for (table,) in tables:
             rows = await connection.fetch(f'SELECT to_jsonb(t) AS row FROM "{schema_of(url)}"."{table}" AS t')  # noqa: S608
             found += [table for (row,) in rows if MARK in row]
-        statistics = await connection.fetch("SELECT * FROM pg_stats WHERE schemaname = $1", schema_of(url))
-        found += [f"pg_stats {row['tablename']}.{row['attname']}" for row in statistics if MARK in str(tuple(row))]
+        for *column, sample in await connection.fetch(_STATISTICS, schema_of(url)):
+            found += [f"pg_stats {'.'.join(column)}"] if MARK in sample else []
     return sorted(set(found))
 
 
@@ -78,13 +85,16 @@ async def everything_asked(store: EventStore) -> None:
 async def test_no_query_finds_what_was_redacted(postgres_url: str) -> None:
     """Neither in the log, nor in what was made of it, nor in the planner's statistics."""
     async with open_store(postgres_url) as store:
-        timeline = await planted(store)
+        await planted(store)
         await everything_asked(store)
         async with connected(postgres_url) as connection:
             await connection.execute("ANALYZE")
-        paths = [block.path for block in await timeline.blocks() if MARK in block.model_dump_json()]
+        appended = [event.payload async for event in store.read("c", types=["block.appended"])]
+        paths = [
+            each.block.path for each in appended if isinstance(each, BlockAppended) and MARK in each.model_dump_json()
+        ]
         assert "events" in await shown(postgres_url)
-        report = await redact(store, "c", paths, text=MARK)
+        report = await redact(store, "c", paths, "asked for", text=MARK)
         assert report.physical
         assert [hit async for hit in store.search(MARK)] == []
     assert await shown(postgres_url) == []
@@ -122,7 +132,6 @@ def _files(folder: Path) -> list[Path]:
 
 async def test_a_rewriting_takes_it_out_of_the_tables_files_and_the_log_is_named(own_postgres: Server) -> None:
     """Overwriting alone leaves the old row in its file; the write-ahead log is the server's."""
-    own_postgres.start()
     url = with_query(own_postgres.url(), schema="kept")
     async with open_store(url) as store:
         await planted(store)
@@ -165,7 +174,7 @@ async def test_a_large_table_is_left_to_a_quiet_time(postgres_url: str, monkeypa
         assert not report.physical
         command = re.search(r"run (VACUUM \(FULL\) [^;]*);", report.left["files"])
         assert command is not None
-        with pytest.raises(StoreLocked, match="at a quiet time|At a quiet time"):
+        with pytest.raises(StoreLocked, match="At a quiet time"):
             await store.shrink()
         async with connected(postgres_url) as connection:
             await connection.execute(command[1])
