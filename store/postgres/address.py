@@ -30,6 +30,7 @@ class Address:
         pgbouncer: the server is reached through pgbouncer, which gives each transaction another connection.
         migrate: opening the store for writing brings its schema up to date.
         partitions: the number of hash partitions of the events in a new store; 0 for a plain table.
+        listen_url: a URL of the same database that leads to the server itself, for wake-ups; None for ``dsn``.
     """
 
     dsn: str
@@ -39,6 +40,7 @@ class Address:
     pgbouncer: bool = False
     migrate: bool = True
     partitions: int = 0
+    listen_url: str | None = None
 
     @property
     def quoted_schema(self) -> str:
@@ -63,6 +65,9 @@ def parse(url: str) -> Address:
         raise StoreError(f"{where}: {schema!r} is no name of a schema here: letters, digits and _, at most 63.")
     tenant = given.pop("tenant", None)
     partitions = given.pop("partitions", "0")
+    listen_url = given.pop("listen_url", None)
+    if listen_url is not None and not listen_url.startswith(("postgresql://", "postgres://")):
+        raise StoreError(f"{where}: listen_url is a URL of the server itself, such as {_EXAMPLE}, in %-encoding.")
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
     return Address(
@@ -73,6 +78,7 @@ def parse(url: str) -> Address:
         pgbouncer,
         migrate,
         _number(where, "partitions", partitions, MOST_PARTITIONS),
+        listen_url,
     )
 
 

@@ -20,18 +20,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import asyncpg
 
+from .database import Database
+from .failures import DRIVER_ERRORS
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+
+    from .address import Address
+    from .database import Durability
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
 log: Final = logging.getLogger("timeline.store")
-LOST: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 ALIVE: Final = "SELECT 1"
 TOGETHER: Final = 0.004
 """Seconds between two notifications: what is committed in between is told together."""
 HEARTBEAT: Final = 30.0
 """Seconds after which a silent connection is asked whether it is there."""
+_CONNECT: Final = 10.0
 _ANSWER: Final = 10.0
 _FAREWELL: Final = 1.0
 _LEAST_PAUSE, _MOST_PAUSE = 0.1, 5.0
@@ -130,7 +136,7 @@ class Waking:
                 connection = await self._connect()
                 pause = _LEAST_PAUSE
                 await self._serve(connection)
-            except LOST as error:
+            except DRIVER_ERRORS as error:
                 self._all = self._all or connection is not None  # some of what was taken may not have been sent
                 log.info("%s: wake-ups rest until the server is back, followers poll (%s)", self._where, error)
             finally:
@@ -206,3 +212,28 @@ def _read(payload: str) -> dict[str, frozenset[str]] | None:
         return dict.fromkeys(hashes, frozenset(types))
     except (ValueError, TypeError):
         return None
+
+
+class Wakeups(Database):
+    """The part of a store that wakes followers in other processes, and is woken by theirs: `ports.WakingStore`."""
+
+    def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
+        super().__init__(address, durability, readonly=readonly)
+        name = f"{address.schema}\n{address.tenant or 0}"
+        listens = address.listen_url is not None or not address.pgbouncer
+        self.waking = Waking(self._waking_connection, name, self.where, listens=listens)
+
+    async def _waking_connection(self) -> Connection:
+        # No statement is prepared: those of this connection have no parameters.
+        return await asyncpg.connect(
+            self.address.listen_url or self.address.dsn, timeout=_CONNECT, statement_cache_size=0
+        )
+
+    async def wakeups(self) -> AsyncIterator[Heard]:
+        """Iterate over the hints of appends through other stores; see `WakingStore.wakeups`."""
+        async for heard in self.waking.hear():
+            yield heard
+
+    async def _close(self) -> None:
+        await self.waking.aclose()
+        await super()._close()
