@@ -203,7 +203,8 @@ class Scavenging(Protocol):
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what `remove` of these conversations, `remove_values` and `shrink` would do; the store stays as it is.
 
-        It is done on a copy that nobody else can open, so the figures are those of the real run.
+        It is done on a copy that nobody else can open, so the figures are those of the real run; of a large store on a
+        server ``after`` is an estimate.
         """
         ...
 
@@ -470,7 +471,8 @@ class Proofs(Protocol):
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with what it is derived from, and return what differs.
 
-        It is done on a copy that nobody else can open, so the store stays as it is, and appends go on.
+        It is done on a copy that nobody else can open, or by reading alone, so the store stays as it is, and appends go
+        on.
         """
         ...
 
