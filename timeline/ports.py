@@ -203,7 +203,8 @@ class Scavenging(Protocol):
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what `remove` of these conversations, `remove_values` and `shrink` would do; the store stays as it is.
 
-        It is done on a copy that nobody else can open, so the figures are those of the real run.
+        It is done on a copy that nobody else can open, so the figures are those of the real run; of a large store on a
+        server ``after`` is an estimate.
         """
         ...
 
@@ -267,8 +268,8 @@ NOT_REACHED: Final[Mapping[str, str]] = {
     "traces": "spans sent before with include_content=True hold it",
     "provider": "requests that were sent held it; what the provider keeps of them is the provider's",
     "memory": "a process that read it may hold it until it ends, and so may a core dump or a swap file",
-    "server": "a database server keeps it in its write-ahead log, in what it archived of that, and on standbys, until it "
-    "is written over there; and in its own log, where it is set to write statements",
+    "server": "a database server keeps it in its write-ahead log, in what it archived of that, and on standbys, until "
+    "it is written over there; and in its own log, where it is set to write statements",
 }
 """By place of the erasure map what no call of this library reaches, with what is there."""
 
@@ -470,7 +471,8 @@ class Proofs(Protocol):
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with what it is derived from, and return what differs.
 
-        It is done on a copy that nobody else can open, so the store stays as it is, and appends go on.
+        It is done on a copy that nobody else can open, or by reading alone, so the store stays as it is, and appends go
+        on.
         """
         ...
 

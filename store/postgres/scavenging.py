@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import asyncpg
+
 from timeline.frozen import sha256_hex
 
 from ..settings import PROOF, RETENTION, TURN, in_the_way, lease
@@ -100,7 +102,8 @@ class Scavenging(Moments):
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what removing would do; see `Scavenging.rehearse` and `store.postgres.rehearsing`.
 
-        Of a store that is too large to be rewritten while agents wait, ``after`` is what is left of the texts' bytes.
+        Where the tables are too large to be rewritten while agents wait, or are not the role's, the bytes of the texts
+        that go are subtracted.
         """
         async with self._moment() as connection:
             found = await rehearsing.counted(connection, conversations, self.address)
@@ -109,6 +112,8 @@ class Scavenging(Moments):
             return found
         try:
             return replace(found, after=await self._measured(conversations))
+        except asyncpg.InsufficientPrivilegeError:
+            return found  # no temporary tables for this role
         except DRIVER_ERRORS as error:
             raise store_error(error, self.where) from error
 
