@@ -141,18 +141,18 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
     for number, placed in enumerate(group.placed):
         if placed.key in won:
             written[number] = Appended(placed.first, placed.version, begin + placed.last)
-    await _write_beside(connection, [(group.placed[number], begin) for number in written])
+    await _write_beside(connection, [group.placed[number] for number in written])
     return written
 
 
-async def _write_beside(connection: Connection, written: Sequence[tuple[Placed, int]]) -> None:
+async def _write_beside(connection: Connection, written: Sequence[Placed]) -> None:
     """Write what comes with events, in the transaction of their append: values, snapshots, and what is derived."""
-    values = {hash_: text for placed, _ in written for hash_, text in placed.batch.values.items()}
+    values = {hash_: text for placed in written for hash_, text in placed.batch.values.items()}
     if values:
         # In order, so that two transactions never wait for each other's texts.
         hashes = sorted(values)
         await connection.execute(statements.INSERT_VALUES, hashes, [values[hash_] for hash_ in hashes])
-    for placed, begin in written:
+    for placed in written:
         batch, key = placed.batch, placed.key
         if batch.snapshot is not None:
             body = batch.snapshot.body
@@ -164,10 +164,9 @@ async def _write_beside(connection: Connection, written: Sequence[tuple[Placed, 
             if version < placed.first + number:
                 await connection.execute(statements.UNPROVE_FACTS, key, version)
                 await connection.execute(statements.FORGET_FACTS, key, version)
-        ordinal = placed.last - len(batch.drafts) + 1
         for number, payload in batch.compactions:
             row = rows_of(placed.first + number, batch.drafts[number].at, payload)
-            await digest_rows.write(connection, key, begin + ordinal + number, row)
+            await digest_rows.write(connection, key, row)
 
 
 async def append_within(connection: Connection, batch: Batch) -> Appended:

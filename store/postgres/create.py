@@ -70,7 +70,7 @@ _EVENTS: Final = (
         path_rest {_TEXT},
         turn_id {_TEXT},
         tokens bigint,
-        payload text COMPRESSION lz4 COLLATE "C" NOT NULL,
+        payload text COLLATE "C" NOT NULL,
         checksum {_TEXT} NOT NULL,
         packed bytea,
         salt bytea,
@@ -85,19 +85,28 @@ _EVENTS: Final = (
     f"CREATE INDEX events_rare_within ON events (conversation, type, version) WHERE {_RARE}",
     f"CREATE INDEX events_scavenged ON events (conversation, version) WHERE {_SCAVENGED}",
 )
+_COMPRESSION: Final = """DO $$ BEGIN
+    IF EXISTS (SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)) THEN
+        ALTER TABLE events ALTER COLUMN payload SET COMPRESSION lz4;
+        ALTER TABLE snapshots ALTER COLUMN body SET COMPRESSION lz4;
+        ALTER TABLE bases ALTER COLUMN body SET COMPRESSION lz4;
+        ALTER TABLE stored_values ALTER COLUMN text SET COMPRESSION lz4;
+    END IF;
+END $$"""
+"""Twice the rows a second of the server's other compression; not every server is built with it."""
 _KEPT: Final = (
     f"""CREATE TABLE snapshots (
         {_TENANT},
         conversation bigint PRIMARY KEY,
         version bigint NOT NULL,
-        body text COMPRESSION lz4 COLLATE "C" NOT NULL,
+        body text COLLATE "C" NOT NULL,
         checksum {_TEXT} NOT NULL
     )""",
     f"""CREATE TABLE bases (
         {_TENANT},
         conversation bigint NOT NULL,
         version bigint NOT NULL,
-        body text COMPRESSION lz4 COLLATE "C" NOT NULL,
+        body text COLLATE "C" NOT NULL,
         checksum {_TEXT} NOT NULL,
         PRIMARY KEY (conversation, version)
     )""",
@@ -113,7 +122,7 @@ _KEPT: Final = (
     f"""CREATE TABLE stored_values (
         {_TENANT},
         hash {_TEXT} NOT NULL,
-        text text COMPRESSION lz4 COLLATE "C" NOT NULL,
+        text text COLLATE "C" NOT NULL,
         PRIMARY KEY (hash, tenant)
     )""",
     f"""CREATE TABLE erased (
@@ -228,6 +237,7 @@ def statements(partitions: int) -> list[str]:
         for statement in part
     ]
     made += (statement for part in (_KEPT, _DIGESTS, _FACTS, _SEARCH) for statement in part)
+    made.append(_COMPRESSION)
     made += (
         f"CREATE TABLE events_{number} PARTITION OF events FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
         for number in range(partitions)

@@ -31,10 +31,10 @@ HORIZON: Final = (
 )
 """The position that all transactions below it have ended, so that no event will have a lower one any more."""
 
-_PATH_OF_E = f"CASE WHEN e.path_rest IS NULL THEN e.path ELSE left(e.path, {_HEAD_OF_KEY}) || e.path_rest END"
+PATH_OF_E: Final = f"CASE WHEN e.path_rest IS NULL THEN e.path ELSE left(e.path, {_HEAD_OF_KEY}) || e.path_rest END"
 EVENT: Final = (
     "e.position, e.version, e.event_id::text, e.type, e.schema_version, e.at, e.payload, e.checksum,"
-    f" {_PATH_OF_E}, e.turn_id, e.tokens"
+    f" {PATH_OF_E}, e.turn_id, e.tokens"
 )
 """The columns of an event as `codec.decode` wants them, once `store.postgres.rows.event_row` undid the escaping."""
 _THERE = " AND e.checksum <> ''"
@@ -185,6 +185,7 @@ INSERT_ENTRIES: Final = (
     " exit_status, errors, message) SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[],"
     " $6::text[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[])"
 )
+POSITION: Final = "SELECT position FROM events WHERE conversation = $1 AND version = $2"
 REVERT: Final = (
     "UPDATE compactions SET reverted_by = $1 WHERE reverted_by IS NULL AND position IN"
     " (SELECT e.position FROM events AS e WHERE e.conversation = $3 AND e.version = ANY($2::bigint[]))"

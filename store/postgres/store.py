@@ -15,6 +15,7 @@ from .appending import append_within
 from .database import Durability
 from .failures import append_uncertain, reading_only
 from .proofs import Proofs
+from .queries import Questions
 from .writer import Figures, Uncertain, Writer
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from .address import Address
 
 
-class PostgresStore(Proofs):
+class PostgresStore(Questions, Proofs):
     """An `EventStore` in a schema of a PostgreSQL database. Open it with `PostgresStore.open` or `timeline.open_store`."""
 
     def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
