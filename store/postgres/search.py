@@ -32,6 +32,8 @@ FORM: Final = 1
 SLICE: Final = 1024 * 1024
 """Bytes of payloads after which a transaction ends."""
 _MOST_EVENTS: Final = 500
+_AT_ONCE: Final = 256
+"""Rows of the index in one statement: a long text has many, of some hundred kilobytes each."""
 MOST_RANKED: Final = 10_000
 """The newest hits, of which the best are found: each one's vector is read."""
 _REDACTED: Final = "block.redacted"
@@ -86,8 +88,7 @@ async def catch_up(connection: Connection) -> bool:
     reached = rows[-1][0] if cut else max(after, until)
     if reached != progress:
         made = await asyncio.to_thread(_indexed, rows)
-        if made:
-            await connection.execute(_INSERT, *map(list, zip(*made, strict=True)))
+        await _insert(connection, made)
         for _, key, by, type_, payload, _ in rows:
             version = redacted_version(payload) if type_ == _REDACTED else None
             if version is not None and version < by:
@@ -102,8 +103,12 @@ async def index_again(connection: Connection, key: int, position: int, payload: 
     reached = await connection.fetchval(_PROGRESS, FORM)
     if reached is not None and position <= reached:
         await connection.execute(f"{_FORGET_ALL} AND position = $1", position)
-        if made := _indexed([(position, key, 0, "", payload, 1)]):
-            await connection.execute(_INSERT, *map(list, zip(*made, strict=True)))
+        await _insert(connection, _indexed([(position, key, 0, "", payload, 1)]))
+
+
+async def _insert(connection: Connection, made: Sequence[Row]) -> None:
+    for start in range(0, len(made), _AT_ONCE):
+        await connection.execute(_INSERT, *map(list, zip(*made[start : start + _AT_ONCE], strict=True)))
 
 
 def _indexed(rows: Sequence[Row]) -> list[Row]:

@@ -141,7 +141,7 @@ async def test_facts_are_the_same(both: tuple[EventStore, EventStore]) -> None:
         first, second = [
             [
                 (f.conversation, f.kind, f.subject, f.at, f.path, f.version, f.tool, f.detail, f.covered, f.failed)
-                async for f in store.facts(**filters, page=2)  # type: ignore[arg-type]
+                async for f in store.facts(**filters, page=2)
             ]
             for store in both
         ]
@@ -162,7 +162,7 @@ async def test_digests_are_the_same(both: tuple[EventStore, EventStore]) -> None
         first, second = [
             [
                 (d.conversation, d.version, d.at, d.compaction_number, d.digest, d.matched, d.reverted_by)
-                async for d in store.digests(**filters, page=1)  # type: ignore[arg-type]
+                async for d in store.digests(**filters, page=1)
             ]
             for store in both
         ]
