@@ -181,9 +181,9 @@ async def _add(connection: Connection, rows: Sequence[Row], after: int, reached:
             await connection.execute(statements.FORGET_FACTS, key, version)
 
 
-def columns(fact: FactRow) -> tuple[Any, ...]:
+def columns(fact: FactRow) -> FactRow:
     """Return the columns of a fact as they are stored."""
-    return tuple(escaped(value) if isinstance(value, str) else _within(value) for value in fact)
+    return FactRow._make(escaped(value) if isinstance(value, str) else _within(value) for value in fact)
 
 
 def _within(value: Any) -> Any:
@@ -197,7 +197,7 @@ def _event(row: Sequence[Any]) -> Row:
 
 def _fact(row: Sequence[Any]) -> FactRow:
     subject, tool, detail = map(unescaped, row[8:11])
-    return FactRow(*row[:8], subject, tool, detail, plain(row[11]), row[12])
+    return FactRow._make((*row[:8], subject, tool, detail, plain(row[11]), row[12]))
 
 
 async def answer(connection: Connection, asking: Asking[T]) -> T:
