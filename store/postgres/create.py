@@ -201,10 +201,12 @@ _SEARCH: Final = (
     f"""CREATE TABLE search_index (
         {_TENANT},
         position bigint NOT NULL,
+        part bigint NOT NULL,
         conversation bigint NOT NULL,
         words bigint NOT NULL,
-        found tsvector NOT NULL,
-        PRIMARY KEY (tenant, position)
+        several boolean NOT NULL,
+        found tsvector COMPRESSION lz4 NOT NULL,
+        PRIMARY KEY (tenant, position, part)
     )""",
     "CREATE INDEX search_index_words ON search_index USING gin (found)",
     f"CREATE TABLE search_progress ({_TENANT}, form bigint NOT NULL, position bigint NOT NULL,"

@@ -17,8 +17,8 @@ from timeline.errors import StoreCorrupt
 from ..codec import decode
 from ..digests import within
 from ..search.columns import columns_of
-from ..search.scanning import MOST, Hit, Scan, SearchFilter, best, redacted_version, text_of
-from ..search.snippets import found
+from ..search.querying import DatabaseSearch
+from ..search.scanning import MOST, Hit, SearchFilter, redacted_version, text_of
 from . import statements
 from .transactions import transaction
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
-    from timeline.queries import Found, StoredDigest
+    from timeline.queries import StoredDigest
 
     from ..codec import Row
     from ..digests import DigestFilter
@@ -213,13 +213,11 @@ def _phrase(phrase: Phrase) -> str:
     return f'{{{" ".join(columns)}}} : "{" ".join(phrase.parts)}"{" *" if phrase.prefix else ""}'
 
 
-_SCANNED: Final = 500
-"""Events that are read at a time where there is no index."""
 _LAST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class SQLiteQuestions:
+class SQLiteQuestions(DatabaseSearch):
     """The queries on one SQLite file.
 
     Attributes:
@@ -258,29 +256,8 @@ class SQLiteQuestions:
         ((last,),) = await self.rows(statements.LAST_OF_ALL, ())
         return (int(rows[0][0]) if rows else 0), last or 0
 
-    async def search(self, query: Query, key: int | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:
-        """Iterate over the best hits; events that the index has not reached are scanned."""
-        indexed, last = await self.progress()
-        hits = await self._indexed(query, key, wanted) if indexed else []
-        redacted: set[tuple[int, int]] = set()
-        if indexed < last:
-            redacted = await self._redacted_since(indexed)
-            scan = Scan(query, key, wanted)
-            await self._scan(scan, indexed, redacted)
-            hits = best([*hits, *scan.best()])
-        for start in range(0, len(hits), page):
-            async for hit in self._read(hits[start : start + page], query, redacted):
-                yield hit
-
-    async def _read(self, hits: Sequence[Hit], query: Query, redacted: set[tuple[int, int]]) -> AsyncIterator[Found]:
-        ranks = {hit.position: hit.rank for hit in hits}
-        rows = {row[2]: row for row in await self.rows(statements.FOUND, (json.dumps(list(ranks)),))}
-        for owner, key, *row in (rows[position] for position in ranks if position in rows):
-            hit = found(decode(owner, tuple(row), self.where), row[6], query, ranks[row[0]])
-            if hit is not None and (key, hit.version) not in redacted:
-                yield hit
-
-    async def _indexed(self, query: Query, key: int | None, wanted: SearchFilter) -> list[Hit]:
+    async def indexed(self, query: Query, key: int | None, wanted: SearchFilter) -> list[Hit]:
+        """Return the best hits in the index."""
         if wanted.types is not None and not wanted.types:
             return []
         expression = match_expression(query, key, wanted.types)
@@ -294,18 +271,17 @@ class SQLiteQuestions:
             )
         return [Hit(position, -score) for position, score in rows]
 
-    async def _redacted_since(self, position: int) -> set[tuple[int, int]]:
-        rows = await self.rows(statements.REDACTED_SINCE, (position,))
-        return {(key, version) for key, payload in rows if (version := redacted_version(payload)) is not None}
+    async def redacted_since(self, position: int) -> list[Row]:
+        """Return conversation's key and payload of the redactions behind a position."""
+        return await self.rows(statements.REDACTED_SINCE, (position,))
 
-    async def _scan(self, scan: Scan, after: int, redacted: set[tuple[int, int]]) -> None:
-        """Scan every text behind a position. Ranks count only these texts."""
-        while rows := await self.rows(statements.TO_INDEX, (after, _LAST, _SCANNED)):
-            for position, key, version, _, at, payload, _ in rows:
-                text = text_of(payload)
-                if text is not None and (key, version) not in redacted:
-                    scan.add(position, key, text, at)
-            after = rows[-1][0]
+    async def texts_behind(self, position: int, most: int) -> list[Row]:
+        """Return the next events behind a position that may hold a text."""
+        return await self.rows(statements.TO_INDEX, (position, _LAST, most))
+
+    async def events_at(self, positions: Sequence[int]) -> list[Row]:
+        """Return the id and the key of the conversation and the event at each position."""
+        return await self.rows(statements.FOUND, (json.dumps(positions),))
 
 
 def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[str], dict[str, Any]]:
