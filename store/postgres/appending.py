@@ -169,8 +169,13 @@ async def _write_beside(connection: Connection, written: Sequence[Placed]) -> No
             await digest_rows.write(connection, key, row)
 
 
-async def append_within(connection: Connection, batch: Batch) -> Appended:
+async def append_within(connection: Connection, batch: Batch, least: int = 0) -> Appended:
     """Append one batch in the open transaction, after a look at all that may keep it from being the next.
+
+    Args:
+        connection: has the transaction.
+        batch: the batch.
+        least: the lowest position that its events may have, behind those that the transaction appended before.
 
     Raises:
         Lost: another writer was first.
@@ -192,11 +197,10 @@ async def append_within(connection: Connection, batch: Batch) -> Appended:
     found = await known(connection, batch, head, head.version)
     if repeated := append_rules.collision(batch, found):
         return repeated
-    least = 0
     if head.key == NOWHERE:
         head.key = await _open(connection, batch, head)
     else:
-        least = _behind(await _position(connection, head))
+        least = max(least, await _behind(connection, await _position(connection, head)))
     group = Group()
     group.add(batch, head)
     written = await write(connection, group, least)
@@ -215,13 +219,15 @@ async def _position(connection: Connection, head: Head) -> int:
     return int(rows[0][2]) if rows else 0
 
 
-def _behind(position: int) -> int:
+async def _behind(connection: Connection, position: int) -> int:
     """Return the lowest position for an event that follows one, when its transaction may have the lower number.
 
     A transaction that wrote before it looked at the head has its number from then. Its events then take positions of
     the later transaction's upper half: nobody reads beyond a transaction that is still running, so none is missed.
     """
-    return position + 1 if position % _WHOLE >= _HALF else position - position % _WHOLE + _HALF
+    begin = position - position % _WHOLE
+    newest = await connection.fetchval(statements.NEWEST_BETWEEN, begin + _HALF, begin + _WHOLE)
+    return begin + _HALF if newest is None else int(newest) + 1
 
 
 async def _open(connection: Connection, batch: Batch, head: Head) -> int:

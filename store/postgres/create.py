@@ -91,6 +91,7 @@ _COMPRESSION: Final = """DO $$ BEGIN
         ALTER TABLE snapshots ALTER COLUMN body SET COMPRESSION lz4;
         ALTER TABLE bases ALTER COLUMN body SET COMPRESSION lz4;
         ALTER TABLE stored_values ALTER COLUMN text SET COMPRESSION lz4;
+        ALTER TABLE search_index ALTER COLUMN found SET COMPRESSION lz4;
     END IF;
 END $$"""
 """Twice the rows a second of the server's other compression; not every server is built with it."""
@@ -205,7 +206,7 @@ _SEARCH: Final = (
         conversation bigint NOT NULL,
         words bigint NOT NULL,
         several boolean NOT NULL,
-        found tsvector COMPRESSION lz4 NOT NULL,
+        found tsvector NOT NULL,
         PRIMARY KEY (tenant, position, part)
     )""",
     "CREATE INDEX search_index_words ON search_index USING gin (found)",

@@ -77,6 +77,7 @@ async def rewrite(
         StoreCorrupt: a snapshot is damaged.
     """
     done: Counter[str] = Counter()
+    behind = 0
     await take_turn(connection)
     logs = await hold_all(connection, [part.conversation for part, _ in parts])
     for part, _ in parts:
@@ -92,7 +93,8 @@ async def rewrite(
         await _rewrite_waypoints(connection, log, part.snapshot, address.where)
         if part.title is not None:
             done["titles"] += count(await connection.execute(_SET_TITLE, escaped(part.title), log.key))
-        await append_within(connection, batch)
+        appended = await append_within(connection, batch, behind)
+        behind = max(behind, appended.position + 1)
     if values:
         await connection.execute(INSERT_VALUES, list(values), list(values.values()))
     done["values"] += len(await drop_unnamed(connection, dropped))

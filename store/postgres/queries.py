@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from timeline.errors import ConversationErased, ConversationNotFound, StoreError, StoreFull, StoreReadOnly
+from timeline.errors import StoreFull, StoreReadOnly
 from timeline.facts.extracting import FORM
 from timeline.queries import FactReach
 
 from ..queries import QueryMixin
-from . import facts, search, statements
-from .database import Database
+from . import facts, search
 from .digests import PostgresDigests
-from .escaping import key_of, unescaped
 from .facts import PostgresFacts
+from .reading import Reading
 from .search import PostgresSearch
 
 if TYPE_CHECKING:
@@ -32,18 +31,19 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("timeline.store")
 
 
-class Questions(Database, QueryMixin):
+class Questions(QueryMixin, Reading):
     """The part of a store that implements `timeline.queries.Queries`."""
 
     async def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
-        key = None if conversation is None else await self._key_of(conversation)
+        key = None if conversation is None else await self._key(conversation)
+        await self._settled()
         async for digest in PostgresDigests(self.rows, self.where).digests(key, wanted, page):
             yield digest
 
     async def _search(
         self, query: Query, conversation: str | None, wanted: SearchFilter, page: int
     ) -> AsyncIterator[Found]:
-        key = None if conversation is None else await self._key_of(conversation)
+        key = None if conversation is None else await self._key(conversation)
         await self._catch_up(search.catch_up, "the search goes on without its index")
         async for found in PostgresSearch(self.rows, self.where).search(query, key, wanted, page):
             yield found
@@ -61,6 +61,7 @@ class Questions(Database, QueryMixin):
 
     async def fact_reach(self) -> FactReach:
         """Return how far the index of facts reaches; see `Queries.fact_reach`."""
+        await self._settled()
         return FactReach(*await PostgresFacts(self.rows).progress(), FORM)
 
     async def _catch_up_facts(self) -> None:
@@ -68,6 +69,7 @@ class Questions(Database, QueryMixin):
 
     async def _catch_up(self, add: Callable[[Connection], Awaitable[bool]], otherwise: str) -> None:
         """Add what was appended since the last query; what cannot be added is read from the log."""
+        await self._settled()
         if self.read_only:
             return
         try:
@@ -75,16 +77,3 @@ class Questions(Database, QueryMixin):
                 pass
         except (StoreReadOnly, StoreFull) as refusal:
             log.info("%s: %s", otherwise, refusal)
-
-    async def _key_of(self, conversation: str) -> int:
-        rows = await self.rows(statements.CONVERSATION_KEY, key_of(conversation))
-        if not rows:
-            raise await self._not_there(conversation)
-        return int(rows[0][0])
-
-    async def _not_there(self, conversation: str) -> StoreError:
-        rows = await self.rows(statements.ERASED, key_of(conversation))
-        if not rows:
-            return ConversationNotFound(conversation)
-        ((at, reason),) = rows
-        return ConversationErased(conversation, at, unescaped(reason))

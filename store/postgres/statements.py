@@ -157,6 +157,7 @@ INSERT_VALUES: Final = (
     "INSERT INTO stored_values (hash, text) SELECT * FROM unnest($1::text[], $2::text[])"
     " ON CONFLICT (hash, tenant) DO NOTHING"
 )
+NEWEST_BETWEEN: Final = f"SELECT max(e.position) FROM events AS e WHERE e.{OWN} AND e.position >= $1 AND e.position < $2"
 STORED_BETWEEN: Final = (
     "SELECT event_id::text, checksum, position, version FROM events"
     " WHERE conversation = $1 AND version BETWEEN $2 AND $3 ORDER BY version"
@@ -185,7 +186,6 @@ INSERT_ENTRIES: Final = (
     " exit_status, errors, message) SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[],"
     " $6::text[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[])"
 )
-POSITION: Final = "SELECT position FROM events WHERE conversation = $1 AND version = $2"
 REVERT: Final = (
     "UPDATE compactions SET reverted_by = $1 WHERE reverted_by IS NULL AND position IN"
     " (SELECT e.position FROM events AS e WHERE e.conversation = $3 AND e.version = ANY($2::bigint[]))"

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 
 class ContractBase:
-    """Makes the store under test."""
+    """Makes the store under test.
+
+    Attributes:
+        every: calls are cancelled at one of so many of their suspensions: at each, or at fewer for a store that waits for its
+            server hundreds of times in a call.
+    """
+
+    every: int = 1
 
     async def make_store(self, folder: Path) -> EventStore:
         """Return a new, empty store; ``folder`` is an empty folder of its own."""

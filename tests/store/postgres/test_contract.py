@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class TestPostgresStore(StoreContract):
     """The PostgreSQL store keeps the contract."""
 
+    every = 11  # a shrink alone has some hundred
+
     @pytest.fixture(autouse=True)
     def _schema(self, postgres_url: str) -> None:
         self._url = postgres_url
