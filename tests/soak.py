@@ -88,7 +88,7 @@ Steps = list[list["Block"]]
 
 
 def steps_of(files: Sequence[Path]) -> list[Steps]:
-    """Return recorded conversations as steps: what came from outside, then each response. Without files made-up ones."""
+    """Return recorded conversations as steps: what came from outside, then each response; without files made-up ones."""
     found = [steps for file in files for steps in _recorded(file) if len(steps) > 2]
     return found or [list(_made_up(random.Random(seed))) for seed in range(8)]
 
@@ -122,9 +122,9 @@ def _made_up(draw: random.Random) -> Iterator[list[Block]]:
     yield [AssistantCompletion(text="It is mended.", response_id="last")]
 
 
-async def agent(store: EventStore, name: str, talks: Sequence[Steps], pace: Pace, until: float, report: Report) -> None:
+async def agent(store: EventStore, name: str, talks: Sequence[Steps], pace: Pace, report: Report) -> None:
     """Be one agent until the time is over: it begins its next conversation where one ends."""
-    draw = random.Random(name)
+    draw, until = random.Random(name), monotonic() + pace.seconds
     await asyncio.sleep(draw.uniform(0, min(pace.pause, pace.seconds / 2)))
     number = 0
     while monotonic() < until:
@@ -152,16 +152,19 @@ async def agent(store: EventStore, name: str, talks: Sequence[Steps], pace: Pace
 async def _watch(report: Report, seconds: float) -> None:
     for _ in range(SAMPLES):
         await asyncio.sleep(seconds / (SAMPLES + 1))
-        report.memory.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE)
+        report.memory.append(_resident())
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
 
 
 async def _play(url: str, name: str, talks: Sequence[Steps], pace: Pace) -> Report:
     report = Report()
     async with open_store(url) as store, asyncio.TaskGroup() as group:
-        until = monotonic() + pace.seconds
         group.create_task(_watch(report, pace.seconds))
         for number in range(pace.agents):
-            group.create_task(agent(store, f"{name}.{number}", talks, pace, until, report))
+            group.create_task(agent(store, f"{name}.{number}", talks, pace, report))
     return report
 
 
