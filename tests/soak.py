@@ -88,7 +88,7 @@ Steps = list[list["Block"]]
 
 
 def steps_of(files: Sequence[Path]) -> list[Steps]:
-    """Return recorded conversations as steps: what came from outside, then each response; without files made-up ones."""
+    """Return recordings as steps: what came from outside, then each response; without files, made-up ones."""
     found = [steps for file in files for steps in _recorded(file) if len(steps) > 2]
     return found or [list(_made_up(random.Random(seed))) for seed in range(8)]
 
