@@ -29,9 +29,16 @@ def check_forks_choice(forks: str) -> None:
         raise InvalidArgument("forks", f"is 'refuse', 'erase' or 'copy', not {forks!r}")
 
 
-def erasure_report(done: Erasing, *, physical: bool, why_not: str = "") -> ErasureReport:
-    """Return the report of an erasure, and whether its bytes are gone from the files too, or else why not."""
-    left = {"files": why_not} if why_not else {}
+def erasure_report(done: Erasing, *, physical: bool, why_not: str = "", log: str = "") -> ErasureReport:
+    """Return the report of an erasure.
+
+    Args:
+        done: what it did.
+        physical: whether its bytes are gone from the files too.
+        why_not: why they are not.
+        log: what a server's log still holds.
+    """
+    left = {place: why for place, why in (("files", why_not), ("log", log)) if why}
     left["ids"] = f"stay in the list of those that are never given again: {', '.join(done.erased)}"
     if done.copied:
         left["forks"] = (

@@ -6,8 +6,10 @@ compaction covers, and what a condition means. A database narrows by its indexes
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -293,3 +295,16 @@ def _holds(query: Query, row: FactRow) -> bool:
     """Return whether each term of a query is met by one of a fact's texts; no phrase crosses from one to another."""
     counts = [query.counts(Words.of(text)) for text in (row.subject, row.tool, row.detail)]
     return query.met([sum(each) for each in zip(*counts, strict=True)])
+
+
+def proof_of_rows(link: bytes, rows: Sequence[tuple[object, ...]]) -> bytes:
+    """Return what vouches for the facts of an event that is scavenged: nothing else says what they were.
+
+    It leaves out the conversation of the rows, which is that of their event. Its first byte is that of no form of a
+    packed payload, whose place it takes.
+
+    Args:
+        link: of the event.
+        rows: number, kind, failed, status, version, call, subject, tool, detail, path and source of each, by number.
+    """
+    return b"\x00" + sha256(b"f" + link + json.dumps(rows).encode()).digest()[:16]

@@ -155,6 +155,12 @@ class _Log:
         new = link(self.link_at(version - 1), self.id, version, id_, type_, schema_version, at, c)
         self.links.append(Linked(salt if hashed else remains(new, type_, path), c, new))
 
+    def chain_anew(self) -> None:
+        """Link all its own events behind a parent whose links are others now."""
+        self.links.clear()
+        for row in self.rows:
+            self.chain_copy(row)
+
     def chained(self, until: int) -> Iterator[ChainedEvent]:
         """Return its own events up to a version as the chain has them; none where that is not its own."""
         for row, linked in zip(self.own(self.base, until), self.links, strict=False):
@@ -807,6 +813,8 @@ class MemoryStore(QueryMixin):
         if forks == "copy":
             for fork in own:
                 self._cut_loose(self._logs[fork])
+                for id_ in self._family(fork)[1:]:
+                    self._logs[id_].chain_anew()
         erased = [conversation] if forks == "copy" else self._family(conversation)
         moment = instant_text(at or datetime.now(UTC))
         counts: Counter[str] = Counter()

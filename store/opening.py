@@ -6,7 +6,7 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from timeline.errors import StoreError
+from timeline.errors import MissingExtra, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from .memory import MemoryStore
+    from .postgres.store import PostgresStore
     from .sqlite.files import Durability
     from .sqlite.store import SQLiteStore
 
-    AnyStore: TypeAlias = SQLiteStore | MemoryStore
+    AnyStore: TypeAlias = SQLiteStore | PostgresStore | MemoryStore
 
 
 class Opening:
@@ -74,6 +75,8 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
             return _open_memory(location, rest)
         if scheme in {"sqlite", "sqlite+aiosqlite"}:
             return await _open_file(_sqlite_path(location, rest), durability, readonly=readonly)
+        if scheme.partition("+")[0] in {"postgresql", "postgres"}:
+            return await _open_server(location, durability, readonly=readonly)
         raise _unavailable(location, scheme)
 
     return Opening(opener)
@@ -100,6 +103,16 @@ async def _open_file(file: Path, durability: Durability, *, readonly: bool) -> S
     return await SQLiteStore.open(file, durability=durability, readonly=readonly)
 
 
+async def _open_server(url: str, durability: Durability, *, readonly: bool) -> PostgresStore:
+    try:
+        from .postgres.store import PostgresStore  # noqa: PLC0415 - it needs an extra; `store` itself stays light
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise MissingExtra("asyncpg", "postgres") from error
+    return await PostgresStore.open(url, durability=durability, readonly=readonly)
+
+
 def _open_memory(location: str, rest: str) -> MemoryStore:
     from .memory import MemoryStore  # noqa: PLC0415 - `store` itself stays light
 
@@ -116,8 +129,6 @@ def _sqlite_path(location: str, rest: str) -> Path:
 
 
 def _unavailable(location: str, scheme: str) -> StoreError:
-    if scheme.startswith("postgres"):
-        return StoreError("PostgreSQL stores are not available in this version. Use a SQLite file.")
     if scheme == "memory":
         return StoreError("memory:// starts empty, so there is nothing to read. Open it without readonly.")
     return StoreError(f"{location}: no store of the kind {scheme!r}. Use a path, sqlite:///agent.db or memory://.")

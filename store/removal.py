@@ -5,6 +5,7 @@ Pure decisions over what a store reads, so that every store answers alike; see `
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
 
     from timeline.ports import Snapshot
 
-_HASH: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-"""A sha256 as events write it. Finding one too many keeps a text; missing one would lose a text."""
+HASH: Final = "(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"
+"""Matches a sha256 as events write it. Finding one too many keeps a text; missing one would lose a text."""
 
-
+_HASHES: Final = re.compile(HASH)
+_NAMING: Final = ("policy", "system", "tools", "ephemeral")
+"""Fields of events that hold the hash of a text."""
 OTHER_SCAVENGED: Final = "scavenged"
 """Type of a removed event that is neither an appended block, a recorded context nor a model call."""
 _TYPES_KEPT: Final = frozenset({"block.appended", "context.rendered", "model.called"})
@@ -68,4 +71,13 @@ def _needed(snapshot: Snapshot) -> frozenset[int]:
 def named_in(texts: Iterable[str]) -> Iterator[str]:
     """Return every hash that texts name."""
     for text in texts:
-        yield from _HASH.findall(text)
+        yield from _HASHES.findall(text)
+
+
+def values_named(payload: str) -> set[str]:
+    """Return the hashes of the texts that an event is to find in the store; none for a damaged one."""
+    try:
+        fields = json.loads(payload)
+        return {fields.get(name) for name in _NAMING} - {None}
+    except (ValueError, AttributeError, TypeError):
+        return set()  # reading the event reports the damage

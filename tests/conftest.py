@@ -1,4 +1,4 @@
-"""Set-up that all tests share: how deep they go, and that nothing leaves this machine."""
+"""Set-up that all tests share: how deep they go, the servers that they have, and that nothing leaves this machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import outside
+from tests import outside, postgres_server
 from tests.depth import DEPTH, VARIABLE, Depth, register_searches, selects
+from tests.postgres import own_postgres, postgres_url  # noqa: F401 - fixtures of all tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sampled: a quick run plays a fixed part of the test")
     if DEPTH is Depth.NIGHT and config.option.timeout is None:
         config.option.timeout = 3600
+    if postgres_server.begin_run():
+        config.add_cleanup(postgres_server.end_run)
 
 
-def pytest_report_header() -> str:
-    """Print how deep this run goes."""
-    return f"depth: {DEPTH.label} ({VARIABLE} = {' | '.join(depth.label for depth in Depth)})"
+def pytest_report_header() -> list[str]:
+    """Print how deep this run goes, and which servers it has."""
+    depth = f"depth: {DEPTH.label} ({VARIABLE} = {' | '.join(depth.label for depth in Depth)})"
+    return [depth, postgres_server.header()]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -28,6 +28,8 @@ TimelineError
 │   ├── DuplicateEvent                   an event id is in the log already, in another append or with other content
 │   ├── PathTaken                        a path is in use in this conversation
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
+│   ├── StoreBusy                        more waits to be written than the server keeps up with
+│   ├── StoreUnavailable                 the server of the store cannot be reached
 │   ├── AppendUncertain                  the commit of an append failed, and may be found after a crash all the same
 │   ├── StoreMoved                       the database file was swapped while it was open
 │   ├── ScavengeInProgress               another process is removing history from the store
@@ -483,6 +485,14 @@ class StoreMoved(StoreError):
     The newest appends may be in the old file only, and reads from it are no longer valid. The store takes no more
     appends: open it again, and append again.
     """
+
+
+class StoreBusy(StoreError):
+    """More waits to be written than the server keeps up with; nothing was written. Wait a little, then try again."""
+
+
+class StoreUnavailable(StoreError):
+    """The server of the store cannot be reached; no acknowledged event is lost. Try again when it is back."""
 
 
 class StoreClosed(StoreError):

@@ -203,7 +203,8 @@ class Scavenging(Protocol):
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what `remove` of these conversations, `remove_values` and `shrink` would do; the store stays as it is.
 
-        It is done on a copy that nobody else can open, so the figures are those of the real run.
+        It is done on a copy that nobody else can open, so the figures are those of the real run; of a large store on a
+        server ``after`` is an estimate.
         """
         ...
 
@@ -267,6 +268,8 @@ NOT_REACHED: Final[Mapping[str, str]] = {
     "traces": "spans sent before with include_content=True hold it",
     "provider": "requests that were sent held it; what the provider keeps of them is the provider's",
     "memory": "a process that read it may hold it until it ends, and so may a core dump or a swap file",
+    "server": "a database server keeps it in its write-ahead log, in what it archived of that, and on standbys, until "
+    "it is written over there; and in its own log, where it is set to write statements",
 }
 """By place of the erasure map what no call of this library reaches, with what is there."""
 
@@ -282,8 +285,9 @@ class ErasureReport:
             ``snapshots``, ``values``, ``facts`` and ``conversations``. A place at which nothing was is left out.
         rewritten: each event that was written anew, as ``conversation@version``.
         left: by place why something was not reached, beyond what no call reaches.
-        physical: whether the bytes are gone from the store's files too: free pages, the search index, the log. False
-            where another connection was in the way, or where it was left for later: scavenge, or repeat the call.
+        physical: whether the bytes are gone from the store's files too: free pages, the search index, the log beside a
+            file. False where another connection was in the way, or where it was left for later: scavenge, or repeat the
+            call. A server's own log is among what is not reached.
         not_reached: by place what no call of this library reaches.
     """
 
@@ -467,7 +471,8 @@ class Proofs(Protocol):
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with what it is derived from, and return what differs.
 
-        It is done on a copy that nobody else can open, so the store stays as it is, and appends go on.
+        It is done on a copy that nobody else can open, or by reading alone, so the store stays as it is, and appends go
+        on.
         """
         ...
 
@@ -672,6 +677,27 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
 
     async def aclose(self) -> None:
         """Finish running writes, then close; a second call does nothing."""
+        ...
+
+
+class Wakeup(Protocol):
+    """A store's hint that something was appended through another store on its database."""
+
+    def concerns(self, conversation: str | None, types: Collection[str]) -> bool:
+        """Return whether a conversation, or any one if None, may have got an event of one of these types."""
+        ...
+
+
+@runtime_checkable
+class WakingStore(Protocol):
+    """What a store has that hears of appends of other processes. Followers of any other store find them by looking."""
+
+    def wakeups(self) -> AsyncIterator[Wakeup]:
+        """Iterate over the wake-ups from now on, until the store is closed.
+
+        It never fails: while there is no connection to hear them by, none come, and when there is one again, the first
+        one concerns everything. Followers look at the log by themselves too, so that one may be lost.
+        """
         ...
 
 

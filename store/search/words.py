@@ -58,6 +58,12 @@ class Words:
         words = " ".join(written).casefold().split(" ") if written else []
         return cls(words, [humps for word in written if len(word) > 1 and (humps := humps_of(word))])
 
+    @staticmethod
+    def each(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each word of a text in lower case, with its humps."""
+        for word in WORD.findall(text):
+            yield word.casefold(), humps_of(word)
+
     @cached_property
     def columns(self) -> tuple[str, str]:
         """The words, and the humps with ``SEAM`` between those of two words: two texts that are split at spaces."""

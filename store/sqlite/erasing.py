@@ -57,7 +57,11 @@ def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase
         # Dropped whole: the words of a text can be taken out of it one event at a time only, at a multiple of the cost.
         connection.execute(statements.DROP_INDEX)
         connection.execute(statements.FORGET_PROGRESS)
-        copied = [_cut_loose(connection, fork) for fork, _ in own] if forks == "copy" else []
+        copied = [fork for fork, _ in own] if forks == "copy" else []
+        for fork in copied:
+            _cut_loose(connection, fork)
+            for id_ in _family(connection, fork)[1:]:
+                _chain_anew(connection, id_)
         counts: Counter[str] = Counter()
         named: set[str] = set()
         for id_ in reversed(erased):  # a fork before its parent, which it refers to
@@ -102,8 +106,16 @@ def _erase_one(  # noqa: PLR0917 - the parts of a row
     connection.execute(statements.ADD_ERASED, (id_, at, reason))
 
 
-def _cut_loose(connection: sqlite3.Connection, fork: str) -> str:
-    """Write the log of a fork anew, with what it shares as its own; return its id."""
+def _chain_anew(connection: sqlite3.Connection, id_: str) -> None:
+    """Chain a fork behind a parent whose links are others now; its events stay as they are."""
+    key = SQLiteLog(connection, id_).key
+    connection.execute(statements.UNCHAIN_EVENTS, (key,))
+    connection.execute(statements.SET_HEAD, (None, key))
+    chain_whole(connection, key)
+
+
+def _cut_loose(connection: sqlite3.Connection, fork: str) -> None:
+    """Write the log of a fork anew, with what it shares as its own."""
     log = SQLiteLog(connection, fork)
     for key, base, last in connection.execute(statements.LINEAGE_OF, (fork,)).fetchall()[::-1]:
         if key != log.key:
@@ -120,7 +132,6 @@ def _cut_loose(connection: sqlite3.Connection, fork: str) -> str:
             after = rows[-1][1]
     connection.execute(statements.CUT_LOOSE, (log.key,))
     chain_whole(connection, log.key)
-    return fork
 
 
 def _move(connection: sqlite3.Connection, key: int, fork: str, position: int, columns: list[object]) -> None:

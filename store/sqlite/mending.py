@@ -21,9 +21,11 @@ from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
 from ..digests import rows_of
+from ..removal import values_named
+from ..settings import PROOF, RETENTION, RETENTIONS, retention_set, wrong_settings
 from . import conversation_rows, digest_rows, statements, waypoints
 from .facts import proof_of, reach
-from .removing import PROOF, RETENTION, RETENTIONS, mark_of, set_retention
+from .removing import mark_of, set_retention
 from .search import FORM as SEARCH_FORM
 from .search import index_up_to
 from .transactions import set_pragma, transaction
@@ -31,8 +33,6 @@ from .transactions import set_pragma, transaction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_NAMING: Final = ("policy", "system", "tools", "ephemeral")
-"""Fields of events that hold the hash of a text."""
 DERIVED: Final = frozenset(
     {"compactions", "digest_entries", "facts", "facts_progress", "search_progress", "snapshots", "waypoints"}
 )
@@ -145,22 +145,14 @@ def mend_settings(connection: sqlite3.Connection) -> list[Finding]:
     What two of them say is made anew. A store whose retention was set by an earlier release has no mark.
     """
     stored = dict(connection.execute("SELECT name, value FROM settings"))
-    kept, proof = stored.get(RETENTION), stored.get(f"{RETENTION}{PROOF}")
     (mark,) = connection.execute(statements.MARK).fetchone()
     marked = next((value for value in RETENTIONS if mark_of(value) == mark), None)
-    agreed = kept if kept is not None and proof == sha256_hex(kept) else None
-    wrong = {name: value for name, value in stored.items() if not _valid(name, value)}
-    differs = mark and mark != (None if agreed is None else mark_of(agreed))
-    found = _with_its_mark(connection, agreed, marked) if differs else []
-    known = {RETENTION, f"{RETENTION}{PROOF}"} if differs and (agreed or marked) else set()
-    found += [
-        Finding("settings", f"the setting {name!r} has the value {value!r}", derivable=False)
-        for name, value in wrong.items()
-        if name not in known
-    ]
-    if not differs and proof is not None and agreed is None:
-        found.append(Finding("settings", f"the retention {kept!r} is not the one that was set", derivable=False))
-    return found
+    agreed = retention_set(stored)
+    if not mark or mark == (None if agreed is None else mark_of(agreed)):
+        return wrong_settings(stored)
+    if agreed or marked:
+        stored = {name: value for name, value in stored.items() if name not in {RETENTION, f"{RETENTION}{PROOF}"}}
+    return _with_its_mark(connection, agreed, marked) + wrong_settings(stored)
 
 
 def _with_its_mark(connection: sqlite3.Connection, agreed: str | None, marked: str | None) -> list[Finding]:
@@ -172,21 +164,6 @@ def _with_its_mark(connection: sqlite3.Connection, agreed: str | None, marked: s
     set_retention(connection, value)
     what = "its mark is another one's" if agreed else "its row, or the proof of it, is gone or was changed"
     return [Finding("settings", f"the retention was set to {value!r}: {what}", derivable=True)]
-
-
-def _valid(name: str, value: str) -> bool:
-    match name:
-        case "retention":
-            return value in RETENTIONS
-        case "retention.proof":
-            return value in {sha256_hex(each) for each in RETENTIONS}
-        case "shrink":
-            return value.isdigit()
-        case "turn" | "chained":
-            with suppress(ValueError):
-                return isinstance(json.loads(value), list)
-            return False
-    return False
 
 
 def _snapshots(connection: sqlite3.Connection) -> list[Finding]:
@@ -220,12 +197,7 @@ def _missing(connection: sqlite3.Connection) -> Iterator[str]:
         return  # a redaction takes texts away, too
     known: set[str] = set()
     for id_, version, payload in connection.execute(statements.VALUES_NAMED):
-        try:
-            fields = json.loads(payload)
-            named = {fields.get(name) for name in _NAMING}
-        except (ValueError, AttributeError, TypeError):
-            continue  # reading the event reports the damage
-        for hash_ in sorted(named - known - {None}):
+        for hash_ in sorted(values_named(payload) - known):
             known.add(hash_)
             if connection.execute("SELECT 1 FROM stored_values WHERE hash = ?", (hash_,)).fetchone() is None:
                 yield f"version {version} of {id_!r} names the text {hash_}, which is not in the store"

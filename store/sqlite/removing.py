@@ -9,9 +9,8 @@ log, and in older parts of the search index.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import instant_text, parse_instant
 from timeline.errors import ConversationNotFound, StoreLocked, VersionConflict
 from timeline.events.chain import given, remains
 from timeline.frozen import sha256_hex
@@ -19,6 +18,7 @@ from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 
 from ..codec import decode_snapshot
 from ..removal import Bounds, bounds, named_in
+from ..settings import DUE, PROOF, RETENTION, TURN, in_the_way, lease
 from . import statements
 from .facts import proof_of, reach
 from .log_head import NOWHERE, SQLiteLog
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from ..codec import Row, SnapshotDraft
 
 _KEPT: Final = json.dumps(sorted(KEPT_TYPES))
-PROOF: Final = ".proof"
-"""Behind the name of a setting: the hash of its value, without which nothing would tell a changed one."""
-_DUE: Final = "shrink"
-_TURN: Final = "turn"
-RETENTION: Final = "retention"
-RETENTIONS: Final = ("keep", "window")
 _EVENTS_AT_ONCE: Final = 5_000
 """Events of a step of a rehearsal; nobody waits for its transactions."""
 
@@ -112,7 +106,7 @@ def _blank(connection: sqlite3.Connection, key: int, rows: list[Row]) -> None:
 
 def note_size(connection: sqlite3.Connection) -> None:
     """Note, with the first removal since the last `shrink`, that one is due, and the size to compare with."""
-    connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
+    connection.execute(statements.SET_ONCE, (DUE, str(size_of(connection))))
 
 
 def replace_snapshot(
@@ -178,7 +172,7 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
         StoreLocked: another connection still reads from the write-ahead log.
         sqlite3.Error: the database failed; it is as it was.
     """
-    due = connection.execute(statements.SETTING, (_DUE,)).fetchone()
+    due = connection.execute(statements.SETTING, (DUE,)).fetchone()
     if due is None:
         return None
     if connection.execute(statements.IS_INDEXED).fetchone()[0]:
@@ -187,7 +181,7 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     with set_pragma(connection, "temp_store", "FILE"):
         connection.execute("VACUUM")
     _empty_log(connection, where)
-    connection.execute(statements.UNSET, (_DUE,))
+    connection.execute(statements.UNSET, (DUE,))
     _empty_log(connection, where)
     return int(due[0]), size_of(connection)
 
@@ -254,13 +248,11 @@ def take_lease(connection: sqlite3.Connection, runner: str, now: datetime, until
         sqlite3.Error: the database failed; the lease is as it was.
     """
     with transaction(connection):
-        found: Any = connection.execute(statements.SETTING, (_TURN,)).fetchone()
-        if found is not None:
-            holder, ends = json.loads(found[0])
-            if holder != runner and parse_instant(ends) > now:
-                return parse_instant(ends)
+        found = connection.execute(statements.SETTING, (TURN,)).fetchone()
+        if (end := in_the_way(found and found[0], runner, now)) is not None:
+            return end
         if until > now:
-            connection.execute(statements.SET, (_TURN, json.dumps([runner, instant_text(until)])))
+            connection.execute(statements.SET, (TURN, lease(runner, until)))
         else:
-            connection.execute(statements.UNSET, (_TURN,))
+            connection.execute(statements.UNSET, (TURN,))
     return None

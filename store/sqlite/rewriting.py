@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ConversationNotFound, VersionConflict
 from timeline.events import CompactionCompleted
-from timeline.events.chain import given
-from timeline.events.encoding import checksum, encode_payload
-from timeline.frozen import sha256_hex
 
-from ..codec import decode_snapshot, encode_snapshot, tokens_of
 from ..digests import rows_of
 from ..removal import named_in
+from ..rewriting import Place, overwritten, rewritten
 from . import digest_rows, facts, statements, waypoints
 from .appending import append_within
 from .log_head import NOWHERE, SQLiteLog
@@ -29,10 +26,10 @@ from .transactions import set_pragma, transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from timeline.events import Payload
-    from timeline.ports import Rewriting, Snapshot
+    from timeline.ports import Rewriting
 
     from ..codec import Batch
 
@@ -100,10 +97,9 @@ def overwrite(connection: sqlite3.Connection, key: int, conversation: str, versi
     row = connection.execute(statements.TO_OVERWRITE, (key, version)).fetchone()
     position, id_, type_, schema, at, old, salt, was, c = row
     forget_text(connection, key, position, old)  # before its text goes: FTS5 finds its entries by that text
-    text = encode_payload(payload)
-    hashed = checksum(conversation, version, id_, type_, schema, at, text)
-    connection.execute(statements.OVERWRITE, (text, tokens_of(payload), hashed, given(salt, was, c), position))
-    index_again(connection, key, position, text)
+    new = overwritten(Place(conversation, version, id_, type_, schema, at), payload, salt, was, c)
+    connection.execute(statements.OVERWRITE, (*new, position))
+    index_again(connection, key, position, new.payload)
     if isinstance(payload, CompactionCompleted):
         (reverted,) = connection.execute(statements.REVERTED_BY, (position,)).fetchone() or (None,)
         connection.execute(statements.DROP_ENTRIES, (position,))
@@ -113,7 +109,7 @@ def overwrite(connection: sqlite3.Connection, key: int, conversation: str, versi
 
 
 def _rewrite_snapshots(connection: sqlite3.Connection, key: int, part: Rewriting, where: str) -> int:
-    read = partial(_rewritten, part.conversation, part.snapshot, where)
+    read = partial(rewritten, part.conversation, part.snapshot, where)
     done = 0
     for version, body, stored in connection.execute(statements.SNAPSHOTS_OF, (key,)).fetchall():
         if (new := read(body, stored)) is not None:
@@ -122,15 +118,6 @@ def _rewrite_snapshots(connection: sqlite3.Connection, key: int, part: Rewriting
         if (new := read(body, stored)) is not None:
             done += connection.execute(statements.SET_BASE, (*new, key, version)).rowcount
     return done
-
-
-def _rewritten(
-    conversation: str, change: Callable[[Snapshot], Snapshot], where: str, body: str, stored: str
-) -> tuple[str, str] | None:
-    """Return the new body of a snapshot and its checksum; None where it stays as it is."""
-    old = decode_snapshot(conversation, body, stored, where)
-    new = encode_snapshot(change(old)).body
-    return None if new == body else (new, sha256_hex(new))
 
 
 def drop_values(connection: sqlite3.Connection, candidates: Collection[str]) -> int:

@@ -9,10 +9,7 @@ The index is FTS5's, without a copy of the text (see `CREATE_INDEX`).
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import StoreCorrupt
@@ -20,17 +17,16 @@ from timeline.errors import StoreCorrupt
 from ..codec import decode
 from ..digests import within
 from ..search.columns import columns_of
-from ..search.scanning import MOST, Hit, Scan, SearchFilter, best, redacted_version, text_of
-from ..search.snippets import found
+from ..search.querying import DatabaseSearch
+from ..search.scanning import MOST, Hit, SearchFilter, redacted_version, text_of
 from . import statements
-from .aside import at_its_size
 from .transactions import transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
-    from timeline.queries import Found, StoredDigest
+    from timeline.queries import StoredDigest
 
     from ..codec import Row
     from ..digests import DigestFilter
@@ -217,13 +213,11 @@ def _phrase(phrase: Phrase) -> str:
     return f'{{{" ".join(columns)}}} : "{" ".join(phrase.parts)}"{" *" if phrase.prefix else ""}'
 
 
-_SCANNED: Final = 500
-"""Events that are read at a time where there is no index."""
 _LAST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class SQLiteQuestions:
+class SQLiteQuestions(DatabaseSearch):
     """The queries on one SQLite file.
 
     Attributes:
@@ -262,31 +256,8 @@ class SQLiteQuestions:
         ((last,),) = await self.rows(statements.LAST_OF_ALL, ())
         return (int(rows[0][0]) if rows else 0), last or 0
 
-    async def search(self, query: Query, key: int | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:
-        """Iterate over the best hits; events that the index has not reached are scanned."""
-        indexed, last = await self.progress()
-        hits = await self._indexed(query, key, wanted) if indexed else []
-        redacted: set[tuple[int, int]] = set()
-        if indexed < last:
-            redacted = await self._redacted_since(indexed)
-            with _given_up() as check:
-                scan = Scan(query, key, wanted, check)
-                await self._scan(scan, indexed, redacted)
-            hits = best([*hits, *scan.best()])
-        for start in range(0, len(hits), page):
-            ranks = {hit.position: hit.rank for hit in hits[start : start + page]}
-            rows = {row[2]: row for row in await self.rows(statements.FOUND, (json.dumps(list(ranks)),))}
-            for row in (rows[position] for position in ranks if position in rows):
-                hit = await at_its_size(partial(self._found, row, query, ranks[row[2]], redacted), [row])
-                if hit is not None:
-                    yield hit
-
-    def _found(self, row: Row, query: Query, rank: float, redacted: set[tuple[int, int]]) -> Found | None:
-        owner, key, *stored = row
-        hit = found(decode(owner, tuple(stored), self.where), stored[6], query, rank)
-        return None if hit is None or (key, hit.version) in redacted else hit
-
-    async def _indexed(self, query: Query, key: int | None, wanted: SearchFilter) -> list[Hit]:
+    async def indexed(self, query: Query, key: int | None, wanted: SearchFilter) -> list[Hit]:
+        """Return the best hits in the index."""
         if wanted.types is not None and not wanted.types:
             return []
         expression = match_expression(query, key, wanted.types)
@@ -300,41 +271,17 @@ class SQLiteQuestions:
             )
         return [Hit(position, -score) for position, score in rows]
 
-    async def _redacted_since(self, position: int) -> set[tuple[int, int]]:
-        rows = await self.rows(statements.REDACTED_SINCE, (position,))
-        return {(key, version) for key, payload in rows if (version := redacted_version(payload)) is not None}
+    async def redacted_since(self, position: int) -> list[Row]:
+        """Return conversation's key and payload of the redactions behind a position."""
+        return await self.rows(statements.REDACTED_SINCE, (position,))
 
-    async def _scan(self, scan: Scan, after: int, redacted: set[tuple[int, int]]) -> None:
-        """Scan every text behind a position. Ranks count only these texts."""
-        while rows := await self.rows(statements.TO_INDEX, (after, _LAST, _SCANNED)):
-            await at_its_size(partial(_scan, scan, rows, redacted), rows)
-            after = rows[-1][0]
+    async def texts_behind(self, position: int, most: int) -> list[Row]:
+        """Return the next events behind a position that may hold a text."""
+        return await self.rows(statements.TO_INDEX, (position, _LAST, most))
 
-
-def _scan(scan: Scan, rows: Sequence[Row], redacted: set[tuple[int, int]]) -> None:
-    for position, key, version, _, at, payload, _ in rows:
-        text = text_of(payload)
-        if text is not None and (key, version) not in redacted:
-            scan.add(position, key, text, at)
-
-
-class _GivenUp(Exception):
-    """Nobody waits for a search any more."""
-
-
-@contextmanager
-def _given_up() -> Iterator[Callable[[], None]]:
-    """Give a check that raises once the block was left: a thread that was left goes on to the next one."""
-    left = Event()
-
-    def check() -> None:
-        if left.is_set():
-            raise _GivenUp
-
-    try:
-        yield check
-    finally:
-        left.set()
+    async def events_at(self, positions: Sequence[int]) -> list[Row]:
+        """Return the id and the key of the conversation and the event at each position."""
+        return await self.rows(statements.FOUND, (json.dumps(positions),))
 
 
 def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[str], dict[str, Any]]:

@@ -145,6 +145,11 @@ TO_CHAIN: Final = (
     " WHERE conversation = ? AND version > ? ORDER BY version LIMIT ?"
 )
 CHAIN: Final = "UPDATE events SET salt = ?, link = ? WHERE position = ?"
+UNCHAIN_EVENTS: Final = (
+    "UPDATE events SET salt = NULL, c = NULL, link = NULL,"
+    f" packed = CASE WHEN {SCAVENGED_WHERE} THEN NULL ELSE packed END WHERE conversation = ?"
+)
+"""A scavenged event is vouched for by its link, and by nothing without one."""
 SET_HEAD: Final = "UPDATE conversations SET head = ? WHERE key = ?"
 
 # --- the readers --------------------------------------------------------------------------------------------------

@@ -70,6 +70,8 @@ from ..failures import (
     store_error,
 )
 from ..queries import QueryMixin
+from ..settings import RETENTION
+from ..waypoint_bodies import read_waypoint
 from . import statements, waypoints
 from .appending import append_nothing
 from .carrying import Mended, batches
@@ -84,7 +86,7 @@ from .holding import log
 from .identity import Place
 from .mending import mend
 from .reading import open_alone, open_beside
-from .removing import RETENTION, rehearse, remove, remove_values, replace_snapshot, set_retention, shrink, take_lease
+from .removing import rehearse, remove, remove_values, replace_snapshot, set_retention, shrink, take_lease
 from .rewriting import rewrite
 from .search import SLICE, SQLiteQuestions, catch_up, cut_slice, enter_slice
 from .writer import Writer
@@ -600,7 +602,7 @@ class SQLiteStore(QueryMixin):
             await self._key(conversation)
             return None
         owner, *row = rows[0]
-        return waypoints.read(owner, tuple(row), str(self.file))
+        return read_waypoint(owner, tuple(row), str(self.file))
 
     async def waypoints(self, conversation: str) -> list[int]:
         """Return the versions of a conversation's own snapshots of the past, rising."""

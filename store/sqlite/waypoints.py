@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.errors import StoreCorrupt
-from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
-from ..codec import decode_snapshot, encode_snapshot
-from ..packing import packed_whole, unpacked_whole
+from ..codec import encode_snapshot
+from ..waypoint_bodies import read_waypoint, waypoint_columns
 from . import statements
 from .removing import key_expected
 from .transactions import transaction
@@ -29,25 +28,7 @@ if TYPE_CHECKING:
 
 def write(connection: sqlite3.Connection, key: int, conversation: str, draft: SnapshotDraft) -> None:
     """Keep a snapshot, in the open transaction."""
-    row = (key, draft.version, packed_whole(draft.body), _checksum(conversation, draft.body))
-    connection.execute(statements.ADD_WAYPOINT, row)
-
-
-def read(conversation: str, row: tuple[int, bytes, str], where: str) -> Snapshot:
-    """Read the snapshot of a row: its version, its body and its checksum.
-
-    Raises:
-        StoreCorrupt: it is damaged, or of another conversation or version.
-    """
-    version, body, stored = row
-    text = unpacked_whole(body)
-    place = f"{where}: the snapshot of conversation {conversation!r} at version {version} is damaged"
-    if _checksum(conversation, text) != stored:
-        raise StoreCorrupt(f"{place}. `timeline repair` makes it anew.")
-    snapshot = decode_snapshot(conversation, text, sha256_hex(text), where)
-    if snapshot.version != version:
-        raise StoreCorrupt(f"{place}: it is of version {snapshot.version}. `timeline repair` makes it anew.")
-    return snapshot
+    connection.execute(statements.ADD_WAYPOINT, (key, *waypoint_columns(conversation, draft)))
 
 
 def replace(
@@ -81,7 +62,7 @@ def rewrite(
     for (version,) in connection.execute(statements.WAYPOINT_VERSIONS, (key,)).fetchall():
         body, stored = connection.execute(statements.WAYPOINT, (key, version)).fetchone()
         try:
-            old = read(conversation, (version, body, stored), where)
+            old = read_waypoint(conversation, (version, body, stored), where)
         except StoreCorrupt:
             done += connection.execute(statements.DROP_WAYPOINT, (key, version)).rowcount
             continue
@@ -98,13 +79,9 @@ def mend(connection: sqlite3.Connection) -> list[Finding]:
         for key, id_, version in connection.execute(statements.ALL_WAYPOINTS).fetchall():
             body, stored = connection.execute(statements.WAYPOINT, (key, version)).fetchone()
             try:
-                read(id_ or "", (version, body, stored), "")
+                read_waypoint(id_ or "", (version, body, stored), "")
             except StoreCorrupt:
                 connection.execute(statements.DROP_WAYPOINT, (key, version))
                 problem = f"that of {id_!r} at version {version} is not as it was written"
                 found.append(Finding("waypoints", problem, derivable=True))
     return found
-
-
-def _checksum(conversation: str, body: str) -> str:
-    return sha256_hex(f"{conversation}\n{body}")

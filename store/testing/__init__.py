@@ -1,8 +1,16 @@
-"""The contract of `EventStore` as tests: subclass `StoreContract`, define `make_store`, and run pytest.
+"""The contract of `EventStore` as tests: subclass `StoreContract`, define three hooks, and run pytest.
 
     class TestMyStore(StoreContract):
         async def make_store(self, folder: Path) -> EventStore:
             return await MyStore.open(folder / "my.db")
+
+        async def open_again(self, folder: Path) -> EventStore | None:
+            return await self.make_store(folder)  # None: one store has the database for itself
+
+        async def restore(self, folder: Path, copy: Path) -> EventStore | None:
+            return None  # there are no backups of it
+
+`docs/stores.md` has an example that runs.
 
 Needs pytest and pytest-asyncio with ``asyncio_mode = "auto"``. Every test gets a new, empty store.
 """
@@ -24,6 +32,7 @@ pytest.register_assert_rewrite(
             "facts",
             "searches",
             "scavenging",
+            "sharing",
             "forgetting",
             "faults",
             "waypoints",
@@ -44,6 +53,7 @@ from .repeats import RepeatContract  # noqa: E402 - after the asserts were annou
 from .samples import block_event, compaction, event, events, fork  # noqa: E402 - after the asserts were announced
 from .scavenging import ScavengeContract  # noqa: E402 - after the asserts were announced
 from .searches import SearchContract  # noqa: E402 - after the asserts were announced
+from .sharing import SharingContract  # noqa: E402 - after the asserts were announced
 from .waypoints import WaypointContract  # noqa: E402 - after the asserts were announced
 
 __all__ = ["StoreContract", "block_event", "cancelled_at", "compaction", "event", "events", "fork"]
@@ -61,6 +71,7 @@ class StoreContract(
     ForgetContract,
     ChainContract,
     FaultContract,
+    SharingContract,
     WaypointContract,
 ):
-    """Every sentence of `EventStore`'s docstrings as a test. Subclasses override `make_store`."""
+    """Every sentence of `EventStore`'s docstrings as a test. Subclasses override the hooks of `ContractBase`."""

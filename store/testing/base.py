@@ -1,4 +1,4 @@
-"""The common base of the contract's parts: the hook that makes a store, and the fixture that closes it."""
+"""The common base of the contract's parts: the hooks that make stores, and the fixture that closes one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,32 @@ if TYPE_CHECKING:
 
 
 class ContractBase:
-    """Makes the store under test."""
+    """Makes the store under test.
+
+    Attributes:
+        every: calls are cancelled at one of so many of their suspensions: at each, or at fewer for a store that waits for its
+            server hundreds of times in a call.
+    """
+
+    every: int = 1
 
     async def make_store(self, folder: Path) -> EventStore:
         """Return a new, empty store; ``folder`` is an empty folder of its own."""
         raise NotImplementedError("a subclass of StoreContract says how to make its store")
+
+    async def open_again(self, folder: Path) -> EventStore | None:
+        """Return one more store on the database that `make_store` made in a folder.
+
+        It is opened beside the first one, or after that was closed. None if a database is its one store's alone.
+        """
+        raise NotImplementedError("a subclass of StoreContract opens a second store, or returns None")
+
+    async def restore(self, folder: Path, copy: Path) -> EventStore | None:
+        """Back up the database in a folder while it is open, restore it into an empty folder, and return its store.
+
+        None if there are no backups of such a store.
+        """
+        raise NotImplementedError("a subclass of StoreContract restores a backup, or returns None")
 
     @pytest.fixture
     async def store(self, tmp_path: Path) -> AsyncIterator[EventStore]:

@@ -46,7 +46,7 @@ BROKE: Final = Digest(
 async def _filled(store: EventStore) -> list[NewEvent]:
     """Fill two conversations: ``a`` with compactions at versions 3 (BUILT) and 6 (BROKE), ``b`` with one at 3 (LOOKED).
 
-    They were completed in the order BUILT, LOOKED, BROKE, which are positions 3, 6 and 9.
+    They were completed in the order BUILT, LOOKED, BROKE.
     """
     made = [compaction(1, 2, digest=BUILT), compaction(1, 2, digest=LOOKED), compaction(3, 5, digest=BROKE, round_=2)]
     await store.append("a", [*events(2), made[0]])

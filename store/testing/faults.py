@@ -56,7 +56,7 @@ class FaultContract(ContractBase):
     async def test_an_append_cancelled_anywhere_is_whole_or_not_there(self, store: EventStore) -> None:
         """For every n: cancelled at its n-th suspension, the append wrote all or nothing, and the store still works."""
         size = 0
-        for suspension in count(1):
+        for suspension in count(1, self.every):
             written = [block_event(f"{suspension}.{number}") for number in range(5)]
             done = await _finished(store.append("a", written), suspension)
             again = await store.append("a", written)
@@ -71,7 +71,7 @@ class FaultContract(ContractBase):
         snapshot = Snapshot(version=2, window_start=2, blocks=(1,))
         await store.append("a", [block_event("p"), block_event("q")], snapshot=snapshot)
         other = events(1)
-        for suspension in count(1):
+        for suspension in count(1, self.every):
             done = await _finished(_all(store), suspension)
             assert (await store.append("b", other)).version == 1
             assert await versions(store, "a") == [1, 2]
@@ -80,7 +80,7 @@ class FaultContract(ContractBase):
 
     async def test_scavenging_cancelled_anywhere_leaves_a_usable_store(self, store: EventStore) -> None:
         """For every n: cancelled at its n-th suspension, what is left is readable, and a later run ends it."""
-        for suspension in count(1):
+        for suspension in count(1, self.every):
             name = str(suspension)
             written = [block_event(f"{name}.{number}", "x" * 3_000) for number in range(5)]
             await store.append(name, written, snapshot=Snapshot(version=5, window_start=5, blocks=(2,)))
@@ -93,7 +93,7 @@ class FaultContract(ContractBase):
 
     async def test_a_close_cancelled_anywhere_still_closes(self, tmp_path: Path) -> None:
         """For every n: a close that was cancelled and called again closes the store."""
-        for suspension in count(1):
+        for suspension in count(1, self.every):
             folder = tmp_path / str(suspension)
             folder.mkdir()
             store = await self.make_store(folder)

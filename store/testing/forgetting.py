@@ -18,6 +18,7 @@ from timeline.errors import (
     VersionConflict,
 )
 from timeline.events import BlockAppended, BlockRedacted, ContextRendered, block_appended
+from timeline.events.chain import START, link
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import RetentionSet
 from timeline.frozen import sha256_hex
@@ -64,7 +65,7 @@ class ForgetContract(ContractBase):
         [after] = await store.read_versions("a", [1])
         assert WORD not in encode_payload(after.payload)
         assert after.checksum != before.checksum
-        assert (after.id, after.version, after.at, after.position) == (before.id, before.version, before.at, 1)
+        assert (after.id, after.version, after.at, after.position) == (before.id, 1, before.at, before.position)
         assert await store.find("a", "a.1") == after
         assert await anext(aiter(store.read_all())) == after
         assert (await store.load_window("a")).events[0] == after
@@ -239,6 +240,23 @@ class ForgetContract(ContractBase):
         await store.append("f", [block_event("f.5", "goes on")])
         with pytest.raises(ConversationErased):
             await store.append("late", [fork("a", 1)])
+
+    async def test_forks_of_a_fork_that_keeps_a_copy_are_chained_behind_it(self, store: EventStore) -> None:
+        """The copy has a chain of its own, since links name their conversation; so have they that continue it."""
+        await store.append("a", [block_event("a.1", "shared"), block_event("a.2", WORD)])
+        await store.append("f", [fork("a", 1), block_event("f.3", "own")])
+        await store.append("g", [fork("f", 3), block_event("g.5", "further")])
+        await store.append("h", [fork("g", 4), block_event("h.6", "and further")])
+        await store.erase("a", forks="copy")
+        await store.append("h", [block_event("h.7", "goes on")])
+        for id_ in ("f", "g", "h"):
+            before = START
+            for each in [each async for each in store.chained(id_)]:
+                place = (each.conversation, each.version, each.id, each.type, each.schema_version, each.at)
+                assert each.c is not None
+                assert each.link == link(before, *place, each.c)
+                before = each.link
+            assert await store.chain_head(id_) == before
 
     async def test_a_fork_of_scavenged_history_keeps_what_is_left(self, store: EventStore) -> None:
         """Removed versions stay removed, and taken."""

@@ -3,6 +3,7 @@
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,7 +43,9 @@ class ReadContract(ContractBase):
         assert await versions(store, "a", page=page, types=mixed) == [1, 2, 3, 5, 6, 7]
         rare = {"blocks.pinned", "compaction.completed"}
         assert await versions(store, "a", page=page, types=rare) == [3, 4, 6]
-        assert [e.position async for e in store.read_all(page=page)] == [1, 2, 3, 4, 5, 6, 7]
+        every = [e async for e in store.read_all(page=page)]
+        assert [e.version for e in every] == [1, 2, 3, 4, 5, 6, 7]
+        assert all(one.position < two.position for one, two in itertools.pairwise(every))
         assert [e.version async for e in store.read_all(page=page, types=rare)] == [3, 4, 6]
         assert [e.version async for e in store.read_all(page=page, types=mixed)] == [1, 2, 3, 5, 6, 7]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import math
 from typing import TYPE_CHECKING
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROW = Row("Search", "a search", "FTS5", Measured(2.5, 2.0, 3.5, 9), 4.0)
+
+
+@pytest.fixture
+def no_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the collector alone: what is measured is made up, and the garbage is that of the tests before."""
+    monkeypatch.setattr(gc, "collect", lambda: 0)
 
 
 def test_the_page_of_speed_shows_what_was_measured() -> None:
@@ -55,6 +62,7 @@ def test_a_row_that_is_measured_again_takes_the_place_of_the_earlier_one(tmp_pat
     assert [Row.from_json(row) for row in kept] == [again, other]
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_pairs_are_added_until_the_bar_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values around the bar are measured longer than values far from it."""
     monkeypatch.setattr("tests.bench.rows.MOST_SECONDS", math.inf)
@@ -77,6 +85,7 @@ def test_an_interval_holds_the_median_of_what_was_measured() -> None:
     assert 59 <= high <= 62
 
 
+@pytest.mark.usefixtures("no_garbage")
 def test_growth_is_the_exponent_of_a_fit() -> None:
     """Work that takes four times as long for twice the size has exponent 2."""
     row = growth("Search", "work", {size: lambda size=size: size * size / 1e6 for size in (10, 20, 40, 80)}, 2.1)  # type: ignore[misc]

@@ -60,5 +60,25 @@ def doctor(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> int:
     return run(care.doctor(db, as_json=as_json))
 
 
-COMMANDS = (backup, restore, doctor)
+def copy(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Only these conversations; all of them, unless given.")
+    ] = None,
+    *,
+    source: Annotated[str, typer.Option("--from", metavar="PATH_OR_URL", help="The store to read.")],
+    target: Annotated[str, typer.Option("--to", metavar="PATH_OR_URL", help="The store to write; a new file is made.")],
+    as_json: AsJson = False,
+) -> int:
+    """Copy conversations from one store into another, event for event.
+
+    What is there already is compared and not written again, so run it again after an interruption, or to bring over
+    what came since. Each event is read back and compared; the heads of both stores are the same then. A conversation
+    whose history was scavenged is not copied, and reported.
+    """
+    from timeline.cli import copying
+
+    return run(copying.copy(source, target, ids or [], as_json=as_json))
+
+
+COMMANDS = (backup, restore, copy, doctor)
 """The order of these commands in `timeline --help`."""

@@ -23,6 +23,7 @@
 | `redact --json`, `erase` | one `ErasureRow` |
 | `backup --json` | one `BackupRow` |
 | `restore --json` | one `RestoreRow` |
+| `copy --json` | one `CopyRow` |
 | `doctor --json` | one `DoctorRow` |
 | `watch --json` | an event a line, as `timeline.inspector.stream` sends it, in camelCase |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
@@ -167,6 +168,27 @@ RestoreRow = TypedDict(
 ``events_before`` is None where the database was missing or did not read, and ``problem`` then says why; ``kept`` are
 the names that the replaced files have now.
 """
+
+
+class CopiedRow(TypedDict):
+    """A conversation of a copy: its version there, events copied now and known before, and the head that both have.
+
+    ``problem`` is why it was not copied; version and head are None then.
+    """
+
+    id: str
+    version: int | None
+    events: int
+    known: int
+    head: str | None
+    problem: str | None
+
+
+class CopyRow(TypedDict):
+    """What a copy from one store into another did; ``not_copied`` counts the conversations with a problem."""
+
+    conversations: list[CopiedRow]
+    not_copied: int
 
 
 class FreedRow(TypedDict):

@@ -1,7 +1,7 @@
-"""Wake the followers of a log when this process appends to it, so that they need not poll for that.
+"""Wake the followers of a log when it is appended to, so that they need not poll for that.
 
-Without followers it costs an append one look at an empty table. Appends of other processes wake no follower: it has to
-look for them itself.
+Appends of this process wake them directly; without followers that costs one look at an empty table. Of appends of other
+processes a store may bring word (`WakingStore`). Whatever brings none, or loses it, a follower finds by looking.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import anyio
+
+from timeline.ports import WakingStore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -64,6 +66,7 @@ def waiting(store: EventStore, conversation: str | None, types: Collection[str])
     one, key = Waiter(store, types), (id(store), conversation)
     with _LOCK:
         _ASLEEP.setdefault(key, set()).add(one)
+    _listen(store)
     try:
         yield one
     finally:
@@ -72,6 +75,26 @@ def waiting(store: EventStore, conversation: str | None, types: Collection[str])
             beside.discard(one)
             if not beside:
                 del _ASLEEP[key]
+
+
+_LISTENING: Final[dict[int, asyncio.Task[None]]] = {}
+"""By the id of a store the task that hears of other processes' appends, from its first follower to its end."""
+
+
+def _listen(store: EventStore) -> None:
+    if id(store) not in _LISTENING and isinstance(store, WakingStore):
+        task = asyncio.get_running_loop().create_task(_heard(store, store))
+        _LISTENING[id(store)] = task
+        task.add_done_callback(lambda _: _LISTENING.pop(id(store), None))
+
+
+async def _heard(store: EventStore, waking: WakingStore) -> None:
+    async for wakeup in waking.wakeups():
+        with _LOCK:
+            asleep = [(key[1], one) for key, beside in _ASLEEP.items() if key[0] == id(store) for one in beside]
+        for conversation, one in asleep:
+            if wakeup.concerns(conversation, one.types):
+                one.wake()
 
 
 def notify(store: EventStore, conversation: str, events: Sequence[NewEvent]) -> None:

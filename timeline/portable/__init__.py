@@ -1,13 +1,25 @@
 """Copy whole conversations from a store to a file, and from the file into another store, event for event.
 
 `export_log` writes the lines, `read_copies` reads them, and `import_copy` appends the events that a store does not have
-yet. Redacted content never leaves a store. `lines` documents the format of the lines.
+yet. Redacted content never leaves a store. `lines` documents the format of the lines. `copy_store` and
+`copy_conversation` do without the file, from one open store into another.
 """
 
 from __future__ import annotations
 
+from timeline.portable.copying import Copied, NotCopied, copy_conversation, copy_store
 from timeline.portable.exporting import Exported, export_log
 from timeline.portable.importing import import_copy
 from timeline.portable.lines import LogCopy, read_copies
 
-__all__ = ["Exported", "LogCopy", "export_log", "import_copy", "read_copies"]
+__all__ = [
+    "Copied",
+    "Exported",
+    "LogCopy",
+    "NotCopied",
+    "copy_conversation",
+    "copy_store",
+    "export_log",
+    "import_copy",
+    "read_copies",
+]

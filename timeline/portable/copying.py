@@ -1,49 +1,287 @@
-"""Copy a stored conversation into another store, so that it can be tried out without writing to its own."""
+"""Copy conversations from one store into another, event for event: with their ids, versions, seals and links.
+
+A copy is proved, not trusted. Before anything is appended, what the other store holds already is compared link by link;
+afterwards each new event is read back from there, and compared with the one that it is a copy of. So a copy that was
+interrupted goes on where it stopped, and one that is repeated brings over what came since.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
-from timeline.errors import HistoryUnavailable
-from timeline.events import NewEvent
+from timeline.blocks import parse_instant
+from timeline.errors import (
+    ConversationErased,
+    ConversationNotFound,
+    HistoryUnavailable,
+    ImportFailed,
+    StoreCorrupt,
+)
+from timeline.events import encoded_event
+from timeline.events.chain import Seal
+from timeline.events.encoding import decode_payload
 from timeline.portable.lines import values_of
+from timeline.ports import Expected
 
 if TYPE_CHECKING:
-    from timeline.ports import EventStore
+    from collections.abc import AsyncIterator, Callable, Sequence
 
-_BATCH: Final = 500
+    from timeline.errors import TimelineError
+    from timeline.events import EncodedEvent
+    from timeline.ports import ChainedEvent, ConversationInfo, EventStore, WrittenEvent
+
+_MOST_EVENTS: Final = 500
 """Events in one append."""
+_MOST_TEXT: Final = 4_000_000
+"""Characters of payloads behind which an append is complete: large ones are not held by the hundred."""
 
 
-async def copy_conversation(store: EventStore, conversation: str, into: EventStore) -> None:
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The outcome of copying one conversation.
+
+    Attributes:
+        conversation: its id.
+        version: the last version that was copied; the copy is at this one, or was ahead of it.
+        events: number of events that were appended.
+        known: number of events that were there already.
+        head: the link of that version, which is the same in both stores.
+    """
+
+    conversation: str
+    version: int
+    events: int
+    known: int
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NotCopied:
+    """A conversation of which nothing, or not all, was copied, and why."""
+
+    conversation: str
+    error: TimelineError
+
+
+async def copy_store(
+    store: EventStore, into: EventStore, *, on_progress: Callable[[str, int], None] = lambda _, __: None
+) -> AsyncIterator[Copied | NotCopied]:
+    """Copy all conversations, in the order in which they were opened; one that cannot be copied leaves out no other.
+
+    What belongs to the store as a whole is its retention, which an empty store takes over. Erased conversations leave
+    nothing to copy: their ids are free in the other store. Positions are the other store's own: each conversation's
+    events keep their order, those of different ones follow one another.
+
+    Args:
+        store: holds the conversations.
+        into: another store.
+        on_progress: called with a conversation and the number of its events compared or appended.
+
+    Yields:
+        The outcome of each conversation.
+
+    Raises:
+        StoreError: one of the stores failed; the copy can be repeated, and goes on where it stopped.
+
+    Example:
+        ```python
+        from timeline import Timeline, open_store
+        from timeline.portable import copy_store
+
+        store, other = await open_store("memory://"), await open_store("memory://")
+        await Timeline.open(store, "cards")
+        copied = [done async for done in copy_store(store, other)]
+        assert copied[0].head == await other.chain_head("cards")
+        ```
+    """
+    if not await into.head():
+        await into.set_retention(await store.retention())
+    infos = [info async for info in store.conversations()]
+    for info in infos:
+        try:
+            yield await copy_log(store, info, into, until=info.version, on_progress=partial(on_progress, info.id))
+        except (ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed) as error:
+            yield NotCopied(info.id, error)
+
+
+async def copy_conversation(
+    store: EventStore, conversation: str, into: EventStore, *, on_progress: Callable[[int], None] = lambda _: None
+) -> list[Copied]:
     """Copy a conversation, after the shared part of those that it was forked from, under the same ids and versions.
 
     Args:
         store: holds the conversation.
         conversation: its id.
-        into: a store that has none of them yet, such as ``memory://``.
+        into: another store. What it holds of them already is compared, and not written again.
+        on_progress: called with the number of events compared or appended of each log.
+
+    Returns:
+        The outcome of each log, ancestors first.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: `timeline scavenge` removed a part of it.
+        HistoryUnavailable: a scavenge removed a part of it.
+        ImportFailed: the other store holds another conversation under one of the ids.
+        StoreError: an append failed, and the copy can be repeated; or an event came out of the other store differently.
     """
     info = await store.info(conversation)
     line = [(info, info.version)]
     while info.base and info.parent is not None:
         base, info = info.base, await store.info(info.parent.conversation)
         line.append((info, base))
-    for ancestor, until in reversed(line):
-        if ancestor.first_version > 1:
-            raise HistoryUnavailable(ancestor.id, 1, ancestor.first_version, ancestor.version, scavenged=True)
-        batch: list[NewEvent] = []
-        async for event in store.read(ancestor.id, after=ancestor.base, until=until):
-            batch.append(NewEvent(id=event.id, at=event.at, payload=event.payload))
-            if len(batch) == _BATCH:
-                await _append(store, ancestor.id, batch, into)
-                batch = []
-        await _append(store, ancestor.id, batch, into)
+    return [
+        await copy_log(store, ancestor, into, until=until, on_progress=on_progress)
+        for ancestor, until in reversed(line)
+    ]
 
 
-async def _append(store: EventStore, conversation: str, batch: list[NewEvent], into: EventStore) -> None:
-    hashes = {hash_ for event in batch for hash_ in values_of(event.payload)}
-    await into.append(conversation, batch, values=await store.values(hashes))
+async def copy_log(
+    store: EventStore,
+    info: ConversationInfo,
+    into: EventStore,
+    *,
+    until: int,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Copied:
+    """Copy a conversation's own events up to a version, and its snapshots up to there.
+
+    Args:
+        store: holds the conversation.
+        info: the conversation.
+        into: another store; of a fork it holds the shared past already.
+        until: the last version to copy.
+        on_progress: called with the number of events compared or appended.
+
+    Raises:
+        HistoryUnavailable: see `copy_conversation`, as for the others.
+        ImportFailed: see above.
+        StoreError: see above.
+    """
+    if info.first_version > 1:
+        raise HistoryUnavailable(info.id, 1, info.first_version, info.version, scavenged=True)
+    there = await _version(into, info.id)
+    known = min(there, until)
+    if known > info.base:
+        await _compare(store, into, info, known, on_progress)
+    first = max(known, info.base)
+    written = 0
+    async for batch in _batches(store, info.id, first, until):
+        expected = first + written if there or written else Expected.NO_STREAM
+        await _append(store, into, info.id, batch, expected)
+        written += len(batch)
+        on_progress(first - info.base + written)
+    if written:
+        await _read_back(store, into, info.id, first, until)
+        await _copy_snapshots(store, into, info.id, until)
+    head = await _link(store, info.id, until)
+    return Copied(info.id, until, written, max(known - info.base, 0), head)
+
+
+async def _version(store: EventStore, conversation: str) -> int:
+    try:
+        return (await store.info(conversation)).version
+    except ConversationNotFound:
+        return 0
+
+
+async def _link(store: EventStore, conversation: str, version: int) -> bytes:
+    found = await anext(aiter(store.chained(conversation, after=version - 1, page=1)))
+    return found.link or b""
+
+
+async def _compare(
+    store: EventStore, into: EventStore, info: ConversationInfo, known: int, on_progress: Callable[[int], None]
+) -> None:
+    """Compare the events that both stores hold, without their payloads: checksums and links vouch for those.
+
+    Raises:
+        ImportFailed: the other store has another conversation, or content that was redacted here since.
+    """
+    theirs = aiter(into.chained(info.id, after=info.base))
+    number = 0
+    async for ours in store.chained(info.id, after=info.base):
+        if ours.version > known:
+            return
+        other = await anext(theirs)
+        number += 1
+        if _identity(ours) != _identity(other):
+            raise ImportFailed(
+                info.id,
+                f"the other store holds a conversation of this id that is another one from version {ours.version} on. "
+                "Nothing of it was copied; copy it into another store, or erase the other one first.",
+            )
+        if ours.checksum != other.checksum:
+            raise ImportFailed(
+                info.id,
+                f"version {ours.version} was redacted in one of the stores since it was copied. Nothing was copied; "
+                "redact it in the other store too, or erase the copy and make it under another id.",
+            )
+        if number % _MOST_EVENTS == 0 or ours.version == known:
+            on_progress(number)
+
+
+def _identity(event: ChainedEvent) -> tuple[object, ...]:
+    return event.version, event.id, event.type, event.at, event.path, event.link
+
+
+async def _batches(
+    store: EventStore, conversation: str, after: int, until: int
+) -> AsyncIterator[Sequence[tuple[WrittenEvent, EncodedEvent]]]:
+    batch: list[tuple[WrittenEvent, EncodedEvent]] = []
+    size = 0
+    async for found in store.read_written(conversation, after=after, until=until):
+        payload = found.payload or decode_payload(found.type, found.schema_version, found.text)
+        batch.append((found, encoded_event(UUID(found.id), parse_instant(found.at), payload, found.text)))
+        size += len(found.text)
+        if len(batch) == _MOST_EVENTS or size > _MOST_TEXT:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+async def _append(
+    store: EventStore,
+    into: EventStore,
+    conversation: str,
+    batch: Sequence[tuple[WrittenEvent, EncodedEvent]],
+    expected: int | Expected,
+) -> None:
+    seals = [Seal(found.salt, found.c) for found, _ in batch if found.c is not None]
+    hashes = {hash_ for _, event in batch for hash_ in values_of(event.payload)}
+    await into.append(
+        conversation,
+        [event for _, event in batch],
+        expected=expected,
+        values=await store.values(hashes),
+        seals=seals if len(seals) == len(batch) else [],
+    )
+
+
+async def _read_back(store: EventStore, into: EventStore, conversation: str, after: int, until: int) -> None:
+    """Compare each event that was copied with the one that it is a copy of.
+
+    Raises:
+        StoreCorrupt: one of them differs.
+    """
+    theirs = aiter(into.read_written(conversation, after=after, until=until))
+    async for ours in store.read_written(conversation, after=after, until=until):
+        other = await anext(theirs, None)
+        if other is None or ours._replace(payload=None) != other._replace(payload=None):
+            raise StoreCorrupt(
+                f"{conversation!r}, version {ours.version}: the copy reads differently from what was written. Verify "
+                "both stores with `timeline verify --deep`; do not use the copy."
+            )
+
+
+async def _copy_snapshots(store: EventStore, into: EventStore, conversation: str, until: int) -> None:
+    """Bring over the snapshots up to a version, so that opening the copy, and going back in it, costs no more."""
+    versions = [version for version in await store.waypoints(conversation) if version <= until]
+    near = [await store.load_waypoint(conversation, version, after=version - 1) for version in versions]
+    await into.replace_waypoints(conversation, [snapshot for snapshot in near if snapshot is not None])
+    newest = (await store.load_window(conversation)).snapshot
+    if newest is not None and newest.version <= until:
+        await into.replace_snapshot(conversation, newest)

@@ -1,0 +1,93 @@
+"""The row of a conversation as its events say it: what a store compares its own row with."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.frozen import canonical_json
+from timeline.ports import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAMES: Final = (
+    "version",
+    "window_start",
+    "title",
+    "parent",
+    "created_at",
+    "updated_at",
+    "parent_key",
+    "base",
+    "first_version",
+    "head",
+)
+"""The columns that events give, in the order in which they are reported."""
+_CUT: Final = "; its newest events may have been cut off: compare it with a head that was kept elsewhere"
+
+
+def own_opening(openings: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
+    """Return the event that opened a conversation, of its own openings with their payloads, newest first.
+
+    Of a fork that keeps a copy of its past it is the fork's own.
+    """
+    for version, payload in openings[:-1]:
+        with suppress(ValueError, TypeError, AttributeError):
+            link = json.loads(payload).get("parent") or {}
+            if link.get("relation") == "fork" and link.get("version") == version - 1:
+                return version, payload
+    return openings[-1] if openings else None
+
+
+def opened(
+    openings: Sequence[tuple[int, str]], told: Mapping[str, Any], base: int
+) -> tuple[dict[str, Any], str | None]:
+    """Return what the opening event says, title and parent link, and the id of a parent that shares its past."""
+    opening = own_opening(openings)
+    if opening is None:
+        return {"title": "", "parent": None}, None
+    try:
+        payload = json.loads(opening[1])
+        link = payload.get("parent")
+        if opening[0] != base + 1 and (told["title"], told["parent"]) == ("", None):
+            return {}, None  # it came later: an append that opens nothing
+        made: dict[str, Any] = {"title": payload.get("title", ""), "parent": None}
+        if link is None:
+            return made, None
+        parent = {"path": None, "relation": "subagent", "version": None, **link}
+        made["parent"] = canonical_json(parent)
+        return made, parent["conversation"] if base else None
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return {name: told[name] for name in ("title", "parent", "parent_key")}, None  # reading it reports the damage
+
+
+def window_start_of(body: str, stored: int) -> int:
+    """Return where the window of a snapshot starts; what is stored, for a damaged one."""
+    try:
+        return int(json.loads(body)["window_start"])
+    except (ValueError, TypeError, KeyError):
+        return stored
+
+
+def first_behind(base: tuple[int, str], stored: int) -> int:
+    """Return the first version from which on all is there, behind the newest base: its version and its body."""
+    version, body = base
+    return min(window_start_of(body, stored) - 1, int(version)) + 1
+
+
+def differences(id_: str, told: Mapping[str, Any], made: Mapping[str, Any]) -> tuple[list[str], list[Finding]]:
+    """Return the columns in which a row differs from what its events say, and what there is to say of each."""
+    different = [name for name in NAMES if told[name] != made[name]]
+    found = []
+    for name in different:
+        missing = name == "version" and told[name] > made[name]
+        more = "; newer ones are missing" if missing else _CUT if name == "head" else ""
+        problem = f"{id_!r}: its {name} is {_short(told[name])}, and its events say {_short(made[name])}{more}"
+        found.append(Finding("conversations", problem, derivable=not missing))
+    return different, found
+
+
+def _short(value: object) -> str:
+    return value.hex()[:16] + "…" if isinstance(value, bytes) else repr(value)

@@ -1,0 +1,100 @@
+"""Read the URL of a PostgreSQL store: the server's part goes to the driver, the rest is the store's own settings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from timeline.errors import StoreError
+
+SCHEMA: Final = "timeline"
+"""The schema of a store whose URL names none: one of its own, so that it shares a database with an application."""
+MOST_PARTITIONS: Final = 1_024
+_MOST_TENANT: Final = 2**31 - 1
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_YES: Final = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_EXAMPLE: Final = "postgresql://user@host:5432/database"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The parts of a store's URL.
+
+    Attributes:
+        dsn: what the driver connects to; it may hold a password.
+        where: the same for people, without the password; it names the store in errors.
+        schema: the schema that holds the store's tables.
+        tenant: the rows that are seen and written; None where the URL names no tenant, which is tenant 0.
+        pgbouncer: the server is reached through pgbouncer, which gives each transaction another connection.
+        migrate: opening the store for writing brings its schema up to date.
+        partitions: the number of hash partitions of the events in a new store; 0 for a plain table.
+        listen_url: a URL of the same database that leads to the server itself, for wake-ups; None for ``dsn``.
+    """
+
+    dsn: str
+    where: str
+    schema: str = SCHEMA
+    tenant: int | None = None
+    pgbouncer: bool = False
+    migrate: bool = True
+    partitions: int = 0
+    listen_url: str | None = None
+
+    @property
+    def quoted_schema(self) -> str:
+        """The schema's name as SQL has it."""
+        return f'"{self.schema}"'
+
+
+def parse(url: str) -> Address:
+    """Read a store's URL.
+
+    Raises:
+        StoreError: one of the store's own settings cannot be used.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme.partition("+")[0] not in {"postgresql", "postgres"} or not rest:
+        raise StoreError(f"{scheme}: no PostgreSQL URL. Write {_EXAMPLE}.")
+    place, _, query = rest.partition("?")
+    where = f"postgresql://{_without_password(place)}"
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    schema = given.pop("schema", SCHEMA)
+    if not _NAME.fullmatch(schema):
+        raise StoreError(f"{where}: {schema!r} is no name of a schema here: letters, digits and _, at most 63.")
+    tenant = given.pop("tenant", None)
+    partitions = given.pop("partitions", "0")
+    listen_url = given.pop("listen_url", None)
+    if listen_url is not None and not listen_url.startswith(("postgresql://", "postgres://")):
+        raise StoreError(f"{where}: listen_url is a URL of the server itself, such as {_EXAMPLE}, in %-encoding.")
+    pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")
+    dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
+    return Address(
+        dsn,
+        where if schema == SCHEMA else f"{where}?schema={schema}",
+        schema,
+        None if tenant is None else _number(where, "tenant", tenant, _MOST_TENANT),
+        pgbouncer,
+        migrate,
+        _number(where, "partitions", partitions, MOST_PARTITIONS),
+        listen_url,
+    )
+
+
+def _without_password(place: str) -> str:
+    user, at, host = place.rpartition("@")
+    return f"{user.partition(':')[0]}{at}{host}"
+
+
+def _yes(where: str, given: dict[str, str], name: str, default: str) -> bool:
+    value = given.pop(name, default)
+    if value.lower() not in _YES:
+        raise StoreError(f"{where}: {name} is 'true' or 'false', not {value!r}.")
+    return _YES[value.lower()]
+
+
+def _number(where: str, name: str, value: str, most: int) -> int:
+    if not value.isascii() or not value.isdigit() or int(value) > most:
+        raise StoreError(f"{where}: {name} is a number from 0 to {most}, not {value!r}.")
+    return int(value)

@@ -1,0 +1,249 @@
+"""Append in PostgreSQL: place batches behind the heads of their logs, and write them by one compare-and-set.
+
+An append says which head it saw. The statement moves the row of a conversation on from that head, and writes the events
+only where it did: whoever comes second writes nothing, and looks again. Why it is not a lock is in ADR 0065.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.errors import VersionConflict
+from timeline.events.chain import link, stored
+from timeline.frozen import sha256_hex
+from timeline.ports import Appended
+
+from .. import append_rules
+from ..codec import seal_of
+from ..digests import rows_of
+from ..waypoint_bodies import waypoint_columns
+from . import digest_rows, statements
+from .escaping import escaped, key_of, split
+from .log_head import NOWHERE, Head, Known, check_not_erased, check_snapshot, fork_off, heads_of, known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..codec import Batch
+    from .database import Connection
+
+MOST_EVENTS: Final = 2 ** (statements.ORDINALS - 1)
+"""Events of one statement: the other half of a transaction's positions is for appends that need a higher one."""
+_HALF: Final = 2 ** (statements.ORDINALS - 1)
+_WHOLE: Final = 2**statements.ORDINALS
+
+
+class Lost(Exception):
+    """Another writer was first: the head that the append saw is not the newest one. Nothing was written."""
+
+
+class Placed(NamedTuple):
+    """A batch, the key of its log, and the versions of its events; ``last`` is the place of its last event's row."""
+
+    batch: Batch
+    key: int
+    first: int
+    version: int
+    last: int
+
+
+@dataclass(slots=True)
+class Group:
+    """Batches that one statement writes, with its parameters."""
+
+    placed: list[Placed] = field(default_factory=list)
+    moves: dict[str, _Move] = field(default_factory=dict)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def add(self, batch: Batch, head: Head) -> None:
+        """Put a batch behind a head, or behind the batch before it on the same log."""
+        move = self.moves.get(batch.conversation)
+        if move is None:
+            move = self.moves[batch.conversation] = _Move(head.seen, head.seen)
+        first = move.head.version + 1
+        self._add_rows(batch, move.head)
+        move.at = batch.drafts[-1].at
+        if batch.snapshot is not None:
+            move.window_start = batch.snapshot.window_start
+        self.placed.append(Placed(batch, head.key, first, move.head.version, len(self.rows) - 1))
+
+    def _add_rows(self, batch: Batch, head: Head) -> None:
+        """Add the rows of a batch, each event linked behind the one before; the head moves on with them."""
+        conversation = batch.conversation
+        for number, draft in enumerate(batch.drafts):
+            id_, type_, schema_version, at, path, turn_id, tokens, payload = draft
+            head.version += 1
+            hashed = draft.checksum(conversation, head.version)
+            salt, c = seal_of(batch, number, hashed)
+            head.link = link(head.link, conversation, head.version, id_, type_, schema_version, at, c)
+            place = (None, None) if path is None else split(path)
+            turn = None if turn_id is None else escaped(turn_id)
+            event = (id_, escaped(type_), schema_version, at, *place, turn, tokens, payload, hashed)
+            self.rows.append(
+                (head.key, head.version, len(self.rows), *event, salt, stored(salt, c), head.link)
+            )
+
+    def parameters(self) -> list[Any]:
+        """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
+        # By key: two statements that move the same rows then take them in the same order.
+        moves = sorted((move.row() for move in self.moves.values()), key=lambda row: row[0])
+        return [*map(list, zip(*moves, strict=True)), *map(list, zip(*self.rows, strict=True))]
+
+
+@dataclass(slots=True)
+class _Move:
+    """How a statement moves the row of a conversation on: from the head that was seen to the head behind its events."""
+
+    seen: Head
+    head: Head
+    at: str = ""
+    window_start: int | None = None
+
+    def row(self) -> tuple[Any, ...]:
+        seen, head = self.seen, self.head
+        return seen.key, seen.version, seen.link, seen.first_version, head.version, self.at, head.link, self.window_start
+
+
+def at_the_end(batch: Batch, head: Head | None) -> bool:
+    """Return whether a batch goes behind a head without a closer look: the log exists, and is where it is expected."""
+    if head is None or not batch.drafts or head.base or (batch.snapshot is not None and head.first_version > 1):
+        return False
+    try:
+        return append_rules.starting_version(batch, Known(head.version, head.base)) == head.version
+    except VersionConflict:
+        return False
+
+
+def needs_transaction(batches: Iterable[Batch]) -> bool:
+    """Return whether something is written beside the events, which the statement of the append does not write."""
+    return any(batch.values or batch.snapshot or batch.compactions or batch.redacted for batch in batches)
+
+
+async def write(connection: Connection, group: Group, least: int = 0) -> dict[int, Appended]:
+    """Write a group; return the places of its batches by their number, without those that came second.
+
+    It has to be the first statement of its transaction that writes; otherwise give ``least``.
+
+    Args:
+        connection: in a transaction, unless there are only events to write.
+        group: the batches.
+        least: the lowest position that the events may have.
+
+    Raises:
+        asyncpg.UniqueViolationError: an id or a path is in use; nothing of the group was written.
+    """
+    row = await connection.fetchrow(statements.APPEND, *group.parameters(), least)
+    assert row is not None  # noqa: S101 - a SELECT without FROM a table has one row
+    begin, keys, _ = row
+    won = set(keys or ())
+    written: dict[int, Appended] = {}
+    for number, placed in enumerate(group.placed):
+        if placed.key in won:
+            written[number] = Appended(placed.first, placed.version, begin + placed.last)
+    await _write_beside(connection, [group.placed[number] for number in written])
+    return written
+
+
+async def _write_beside(connection: Connection, written: Sequence[Placed]) -> None:
+    """Write what comes with events, in the transaction of their append: values, snapshots, and what is derived."""
+    values = {hash_: text for placed in written for hash_, text in placed.batch.values.items()}
+    if values:
+        # In order, so that two transactions never wait for each other's texts.
+        hashes = sorted(values)
+        await connection.execute(statements.INSERT_VALUES, hashes, [values[hash_] for hash_ in hashes])
+    for placed in written:
+        batch, key = placed.batch, placed.key
+        if batch.snapshot is not None:
+            body = batch.snapshot.body
+            await connection.execute(
+                statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body)
+            )
+            await connection.execute(statements.ADD_WAYPOINT, key, *waypoint_columns(batch.conversation, batch.snapshot))
+        for number, version in batch.redacted:
+            if version < placed.first + number:
+                await connection.execute(statements.UNPROVE_FACTS, key, version)
+                await connection.execute(statements.FORGET_FACTS, key, version)
+        for number, payload in batch.compactions:
+            row = rows_of(placed.first + number, batch.drafts[number].at, payload)
+            await digest_rows.write(connection, key, row)
+
+
+async def append_within(connection: Connection, batch: Batch, least: int = 0) -> Appended:
+    """Append one batch in the open transaction, after a look at all that may keep it from being the next.
+
+    Args:
+        connection: has the transaction.
+        batch: the batch.
+        least: the lowest position that its events may have, behind those that the transaction appended before.
+
+    Raises:
+        Lost: another writer was first.
+        TimelineError: the batch was refused, see `EventStore.append`.
+        asyncpg.PostgresError: the database failed.
+    """
+    head = (await heads_of(connection, [batch.conversation])).get(batch.conversation)
+    if head is None:
+        await check_not_erased(connection, batch.conversation)
+        head = Head()
+    if not batch.drafts:
+        return await _nothing(connection, head)
+    after = append_rules.starting_version(batch, Known(head.version, head.base))
+    if after < head.version:
+        return append_rules.repetition(batch, await known(connection, batch, head, after), after)
+    if batch.fork is not None and head.key == NOWHERE:
+        head = await fork_off(connection, batch.fork)
+    await check_snapshot(connection, batch, head)
+    found = await known(connection, batch, head, head.version)
+    if repeated := append_rules.collision(batch, found):
+        return repeated
+    if head.key == NOWHERE:
+        head.key = await _open(connection, batch, head)
+    else:
+        least = max(least, await _behind(connection, await _position(connection, head)))
+    group = Group()
+    group.add(batch, head)
+    written = await write(connection, group, least)
+    if not written:
+        raise Lost
+    return written[0]
+
+
+async def _nothing(connection: Connection, head: Head) -> Appended:
+    return Appended(head.version + 1, head.version, await _position(connection, head))
+
+
+async def _position(connection: Connection, head: Head) -> int:
+    """Return the position of a log's newest event; 0 if it has none of its own."""
+    rows = await connection.fetch(statements.STORED_BETWEEN, head.key, head.version, head.version)
+    return int(rows[0][2]) if rows else 0
+
+
+async def _behind(connection: Connection, position: int) -> int:
+    """Return the lowest position for an event that follows one, when its transaction may have the lower number.
+
+    A transaction that wrote before it looked at the head has its number from then. Its events then take positions of
+    the later transaction's upper half: nobody reads beyond a transaction that is still running, so none is missed.
+    """
+    begin = position - position % _WHOLE
+    newest = await connection.fetchval(statements.NEWEST_BETWEEN, begin + _HALF, begin + _WHOLE)
+    return begin + _HALF if newest is None else int(newest) + 1
+
+
+async def _open(connection: Connection, batch: Batch, head: Head) -> int:
+    key: int | None = await connection.fetchval(
+        statements.INSERT_CONVERSATION,
+        key_of(batch.conversation),
+        escaped(batch.conversation),
+        head.version,
+        escaped(batch.title),
+        batch.parent,
+        batch.drafts[0].at,
+        head.parent_key,
+        head.base,
+        head.first_version,
+        head.link,
+    )
+    if key is None:
+        raise Lost
+    return key

@@ -1,0 +1,329 @@
+"""The connections of a PostgreSQL store: pools of asyncpg, the session's settings, and the translation of errors.
+
+Reads are single statements on any connection of the readers' pool. A write has a transaction on one of two connections
+of its own: one for the queue of appends, one for everything else, so that neither waits for the other's place.
+
+The schema and the tenant are settings of the session, made when a connection is opened. Behind pgbouncer a session is
+not ours between two transactions: there each transaction sets them for itself, also around a single read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import warnings
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+
+import asyncpg
+
+from timeline.errors import StoreError
+from timeline.ports import Home
+
+from ..failures import closed
+from . import statements
+from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, reading_only, store_error
+from .migrations import check_version, migrate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+
+    from ..codec import Row
+    from .address import Address
+
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+    Pool: TypeAlias = asyncpg.Pool[asyncpg.Record]
+
+T = TypeVar("T")
+Durability: TypeAlias = Literal["full", "normal"]
+
+log: Final = logging.getLogger("timeline.store")
+LEAST_SERVER: Final = 15
+READERS: Final = 4
+"""Most connections that read at once."""
+PATIENCE: Final = 10.0
+"""Seconds that a read, and an append, wait for a server that went away to come back."""
+ATTEMPTS: Final = 10
+"""Times that a transaction is tried which the server gives up for another one."""
+_CONNECT: Final = 10.0
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+
+
+class Database:
+    """One store's connections. Subclasses are the parts of the store; `opened` makes the pools.
+
+    Args:
+        address: the store's URL, read.
+        durability: ``normal`` does not wait for the disk at a commit.
+        readonly: write nothing.
+
+    Attributes:
+        where: names the store in errors.
+        address: the store's URL, read.
+        read_only: nothing is written.
+    """
+
+    def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
+        self.address = address
+        self.where = address.where
+        self.read_only = readonly
+        self._durability = durability
+        self._home = Home(f"{self.where}: the store")
+        self._readers: Pool | None = None
+        self._writers: Pool | None = None
+        self._jobs: set[asyncio.Task[Any]] = set()
+        self._closing: asyncio.Task[None] | None = None
+        self._begin = self._beginning()
+
+    async def _connect(self) -> None:
+        """Make the pools, and bring the schema up to date.
+
+        Raises:
+            StoreUnavailable: the server cannot be reached.
+            StoreTooOld, StoreTooNew, NotAStore, StoreCorrupt: the schema is not this version's.
+            StoreError: the server is too old, or refused the role.
+        """
+        try:
+            connection = await self._connected()
+            try:
+                await self._prepare(connection)
+            finally:
+                await connection.close()
+            self._readers = self._pool(READERS)
+            await self._readers
+            if not self.read_only:
+                self._writers = self._pool(2)
+                await self._writers
+        except DRIVER_ERRORS as error:
+            await self._drop_pools()
+            raise store_error(error, self.where) from error
+        except ValueError as error:  # the driver's own words about a URL that it cannot use
+            raise StoreError(f"{self.where}: {error}") from error
+
+    async def _prepare(self, connection: Connection) -> None:
+        server = connection.get_server_version()
+        if server.major < LEAST_SERVER:
+            raise StoreError(
+                f"{self.where}: the server is PostgreSQL {server.major}.{server.minor}, and a store needs "
+                f"{LEAST_SERVER} or later."
+            )
+        if self.read_only or not self.address.migrate:
+            await check_version(connection, self.address)
+        else:
+            await migrate(connection, self.address)
+        async with connection.transaction():
+            await connection.execute(self._begin)
+            await self._check_tenant(connection)
+            if not self.read_only:
+                await self._check_counter(connection)
+
+    async def _check_tenant(self, connection: Connection) -> None:
+        """Check that the role sees its own tenant's rows alone, if there are several."""
+        role, unbound, tenants = await connection.fetchrow(statements.ROLE) or ("", False, False)
+        if unbound and (tenants or self.address.tenant):
+            raise bypasses(self.where, role)
+        if self.address.tenant and not tenants and not self.read_only:
+            await connection.execute(statements.HAS_TENANTS)
+
+    async def _check_counter(self, connection: Connection) -> None:
+        """Raise the offset of positions where the server counts transactions lower than the one they come from."""
+        if await connection.fetchval(statements.COUNTER_IS_BEHIND):
+            await connection.execute(statements.LOCK_META)
+            await connection.execute(statements.RAISE_OFFSET)
+            log.warning("%s: restored into another server; its positions go on behind the stored ones", self.where)
+
+    async def _connected(self) -> Connection:
+        return await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
+
+    def _pool(self, most: int) -> Pool:
+        return asyncpg.create_pool(
+            self.address.dsn,
+            min_size=1,
+            max_size=most,
+            max_inactive_connection_lifetime=0,
+            reset=_keep,
+            timeout=_CONNECT,
+            **self._options(),
+        )
+
+    def _options(self) -> dict[str, Any]:
+        if self.address.pgbouncer:
+            # Each transaction may have another server connection, which knows no statement that we prepared.
+            return {"statement_cache_size": 0}
+        settings = {
+            "application_name": "timeline",
+            "search_path": self.address.quoted_schema,
+            "timeline.tenant": str(self.address.tenant or 0),
+            "jit": "off",
+        }
+        if self.read_only:
+            settings["default_transaction_read_only"] = "on"
+        if self._durability == "normal":
+            settings["synchronous_commit"] = "off"
+        return {"server_settings": settings}
+
+    def _beginning(self) -> str:
+        """Write what a transaction begins with where the session's settings are not ours."""
+        settings = [
+            f"SET LOCAL search_path TO {self.address.quoted_schema}",
+            f"SET LOCAL timeline.tenant TO '{self.address.tenant or 0}'",
+        ]
+        if self._durability == "normal":
+            settings.append("SET LOCAL synchronous_commit TO off")
+        return "; ".join(settings)
+
+    async def rows(self, statement: str, *parameters: Any) -> list[Row]:
+        """Run one statement that reads, and return its rows. It waits for a server that is away, some seconds.
+
+        A text that UTF-8 cannot encode is in no database: there are no rows.
+        """
+        self._check_open()
+        try:
+            return await self.patiently(lambda: self._fetched(statement, parameters))
+        except UnicodeEncodeError:
+            return []
+        except asyncpg.DataError as error:
+            if isinstance(error.__cause__, UnicodeEncodeError):
+                return []
+            raise store_error(error, self.where) from error
+        except DRIVER_ERRORS as error:
+            self._check_open()
+            raise store_error(error, self.where) from error
+
+    async def _fetched(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
+        pool = self._readers
+        if pool is None:
+            raise closed(self.where)
+        async with pool.acquire() as connection:
+            if not self.address.pgbouncer:
+                return [tuple(row) for row in await connection.fetch(statement, *parameters)]
+            async with connection.transaction(readonly=True):
+                await connection.execute(self._begin)
+                return [tuple(row) for row in await connection.fetch(statement, *parameters)]
+
+    async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do work again while the server is away, for some seconds; the work may have been done each time."""
+        until, pause, warned = monotonic() + PATIENCE, _FIRST_PAUSE, False
+        while True:
+            try:
+                return await work()
+            except DRIVER_ERRORS as error:
+                if not is_away(error) or monotonic() + pause > until or self._readers is None:
+                    raise
+                if not warned:
+                    log.warning("%s: the server is away, waiting for it (%s)", self.where, error)
+                    warned = True
+            await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - so that not all come back at once
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Take a connection that may write, without a transaction; the driver's errors pass.
+
+        Raises:
+            StoreReadOnly: the store is open for reading only.
+        """
+        if self.read_only:
+            raise reading_only(self.where)
+        pool = self._writers
+        if pool is None:
+            raise closed(self.where)
+        async with pool.acquire() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Open a writing transaction, which ends with the block: commit, or on any error rollback.
+
+        Raises:
+            StoreReadOnly: the store is open for reading only.
+            StoreError: the database failed; nothing was written, or, where the connection broke, perhaps all.
+        """
+        self._check_open()
+        try:
+            async with self.begun() as connection:
+                yield connection
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.where) from error
+
+    @asynccontextmanager
+    async def begun(self) -> AsyncIterator[Connection]:
+        """Open a writing transaction; the driver's errors pass."""
+        async with self.connection() as connection, connection.transaction(isolation="read_committed"):
+            if self.address.pgbouncer:
+                await connection.execute(self._begin)
+            yield connection
+
+    async def do(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do work in a writing transaction that goes on to its end, also when the caller is cancelled.
+
+        Work that the server gives up for another transaction is done again.
+
+        Raises:
+            StoreReadOnly: the store is open for reading only.
+            StoreError: the database failed; nothing was written, or, where the connection broke, perhaps all.
+        """
+        self._check_open()
+        if self.read_only:
+            raise reading_only(self.where)
+        job = asyncio.create_task(self._done(work))
+        self._jobs.add(job)
+        job.add_done_callback(self._forget)
+        return await asyncio.shield(job)
+
+    def _forget(self, job: asyncio.Task[Any]) -> None:
+        self._jobs.discard(job)
+        if not job.cancelled():
+            job.exception()  # its caller may be gone
+
+    async def _done(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        for attempt in range(ATTEMPTS):
+            try:
+                async with self.begun() as connection:
+                    return await work(connection)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate not in AGAIN or attempt == ATTEMPTS - 1:
+                    raise store_error(error, self.where) from error
+            except DRIVER_ERRORS as error:
+                raise store_error(error, self.where) from error
+            await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - so that they do not meet again
+        raise AssertionError("the last attempt returned or raised")
+
+    async def aclose(self) -> None:
+        """Finish running writes, then close. A cancelled call continues to close; a second call waits for the end."""
+        self._home.check()
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        while self._jobs:
+            await asyncio.wait(self._jobs)
+        await self._drop_pools()
+
+    async def _drop_pools(self) -> None:
+        pools = [pool for pool in (self._readers, self._writers) if pool is not None]
+        self._readers = self._writers = None
+        for pool in pools:
+            try:
+                await asyncio.wait_for(pool.close(), _CONNECT)
+            except TimeoutError:
+                pool.terminate()
+
+    def _check_open(self) -> None:
+        self._home.check()
+        if self._closing is not None:
+            raise closed(self.where)
+
+    def __del__(self) -> None:
+        if self._closing is None and self._readers is not None and not self._home.forked:
+            warnings.warn(f"{self.where}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
+
+
+def _keep(connection: object) -> Coroutine[Any, Any, None]:
+    """Leave a connection as it is when it goes back to its pool: its settings are the store's."""
+    del connection
+    return asyncio.sleep(0)

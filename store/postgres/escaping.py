@@ -1,0 +1,58 @@
+r"""Write any text so that PostgreSQL can hold it, and keep what is indexed short.
+
+PostgreSQL refuses U+0000 in text, and index entries above some 2,700 bytes. So ``\`` is written as ``\\`` and U+0000 as
+``\0`` in every text that is no JSON (JSON escapes both itself). A prefix of a text stays a prefix of it when both are
+escaped. A search for a part of a text may find too much; the event decides.
+
+A key of an index is the text itself, or, of a long one, its head and its hash: one character longer than any text that
+is its own key, so that no two texts have the same key.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from timeline.frozen import sha256_hex
+
+MOST: Final = 500
+"""Characters of a text that is its own key."""
+HEAD: Final = MOST + 1 - 64
+"""Characters of a longer text that its key begins with; the hash comes behind them."""
+_ESCAPE: Final = re.compile(r"\\([\\0])")
+
+
+def escaped(text: str) -> str:
+    """Return a text as it is stored."""
+    if "\\" in text or "\0" in text:
+        return text.replace("\\", "\\\\").replace("\0", "\\0")
+    return text
+
+
+def unescaped(text: str) -> str:
+    """Return a stored text as it was."""
+    return _ESCAPE.sub(lambda found: "\0" if found[1] == "0" else "\\", text) if "\\" in text else text
+
+
+def key_of(text: str) -> str:
+    """Return the key of a text that is not escaped yet, to look it up by."""
+    return split(text)[0]
+
+
+def split(text: str) -> tuple[str, str | None]:
+    """Return the key of a text, and what has to be stored beside it: the rest behind the head of a long text."""
+    stored = escaped(text)
+    if len(stored) <= MOST:
+        return stored, None
+    return stored[:HEAD] + sha256_hex(stored), stored[HEAD:]
+
+
+def joined(key: str, rest: str | None) -> str:
+    """Return the text of a key and the rest beside it."""
+    return unescaped(key if rest is None else key[:HEAD] + rest)
+
+
+def prefix_bounds(prefix: str) -> tuple[str, str]:
+    """Return the two ends of the range of keys of the texts that begin with a prefix; it may hold a few others."""
+    begin = escaped(prefix)[:HEAD]
+    return begin, begin + "\U0010ffff"  # a noncharacter: no path continues with it

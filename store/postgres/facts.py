@@ -1,0 +1,369 @@
+# ruff: noqa: S608 - the texts are put together from constants, never from input
+"""Facts of a PostgreSQL store: rows that queries catch up from the log, and the queries over them.
+
+An append writes none. A query brings the rows up to the horizon first, a slice at a time, each in a transaction of its
+own under an advisory lock: it is taken before the log is read, and unlike a row's lock it gives the transaction no
+number until it writes, so that no other store's tail waits for the reading.
+
+A redaction takes rows away in its append, without the lock. One that commits while a slice is made is above the
+horizon of that slice: the next one takes away what the slice has added, and until then the queries leave it out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from timeline.facts.extracting import BY_USER, FORM
+
+from ..digests import within
+from ..fact_making import facts_of_page
+from ..fact_queries import DatabaseFacts, Found, Group
+from ..facts import NUMBERS, FactFilter, FactRow
+from ..search.scanning import redacted_version
+from . import statements
+from .escaping import HEAD, escaped, joined, key_of, unescaped
+from .rows import plain
+from .statements import HORIZON, LINEAGE_OF_ID, LINEAGE_OF_KEY, OWN, RARE_WHERE
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+    from timeline.events import Covers
+
+    from ..codec import Row
+    from ..fact_making import Asking, Question
+    from ..fact_queries import Part
+    from .database import Connection
+
+T = TypeVar("T")
+
+SLICE: Final = 500
+"""Events that are read in one transaction."""
+LAST_BELOW: Final = f"SELECT coalesce(max(position), 0) FROM events WHERE {OWN} AND position < {HORIZON}"
+LAST_OF_ALL: Final = f"SELECT coalesce(max(position), 0) FROM events WHERE {OWN}"
+LOCK: Final = (
+    "SELECT pg_advisory_xact_lock(hashtextextended('timeline ' || current_schema() || ' '"
+    " || coalesce(current_setting('timeline.tenant', true), ''), 0))"
+)
+"""Held by what makes rows of the log, and by what takes them away with their events."""
+_RARE_OF_E: Final = RARE_WHERE.replace("type", "e.type")
+_PATH: Final = f"CASE WHEN path_rest IS NULL THEN coalesce(path, '') ELSE left(path, {HEAD}) || path_rest END"
+_PATH_OF_E: Final = _PATH.replace("path", "e.path")
+_FACT: Final = (
+    "f.position, f.number, f.conversation, f.kind, f.failed, f.status, f.version, f.call, f.subject, f.tool, f.detail,"
+    " f.path, f.source"
+)
+_PROGRESS: Final = f"SELECT position FROM facts_progress WHERE form = $1 AND {OWN}"
+_FORGET_PROGRESS: Final = f"DELETE FROM facts_progress WHERE {OWN}"
+_SET_PROGRESS: Final = (
+    "INSERT INTO facts_progress (form, position) VALUES ($1, $2)"
+    " ON CONFLICT (form, tenant) DO UPDATE SET position = excluded.position"
+)
+_EVENTS: Final = (
+    f"SELECT position, conversation, version, at, {_PATH}, payload, checksum FROM events WHERE {OWN}"
+    " AND position > $1 AND position <= $2 AND type = 'block.appended' AND schema_version = 1"
+    " ORDER BY position LIMIT $3"
+)
+_EVENTS_WITHIN: Final = _EVENTS.replace(OWN, "conversation = $4")
+_REDACTED_BETWEEN: Final = (
+    f"SELECT conversation, version, payload FROM events WHERE {OWN} AND type = 'block.redacted' AND {RARE_WHERE}"
+    " AND position > $1 AND position <= $2"
+)
+_KNOWN: Final = f"SELECT DISTINCT position FROM facts WHERE {OWN} AND position > $1 AND position <= $2 AND number >= 0"
+_INSERT: Final = (
+    "INSERT INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool, detail,"
+    " path, source) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],"
+    " $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[])"
+    " ON CONFLICT (tenant, position, number) DO NOTHING"
+)
+_DROP_OTHER: Final = (
+    f"DELETE FROM facts WHERE {OWN} AND source = 0 AND EXISTS (SELECT 1 FROM events AS e"
+    " WHERE e.conversation = facts.conversation AND e.position = facts.position AND e.checksum <> '' AND NOT EXISTS"
+    " (SELECT 1 FROM events AS c WHERE c.conversation = e.conversation AND c.version = facts.call"
+    " AND c.checksum = ''))"
+)
+_REDACTIONS: Final = (
+    f"{LINEAGE_OF_KEY}SELECT e.conversation, e.version, e.payload FROM lineage AS l JOIN events AS e"
+    f" ON e.conversation = l.key AND e.version <= l.last WHERE e.type = 'block.redacted' AND {_RARE_OF_E}"
+)
+_CALLS_AT: Final = (
+    f"{LINEAGE_OF_KEY}SELECT e.path, e.path_rest, e.version, e.payload FROM lineage AS l CROSS JOIN LATERAL"
+    " (SELECT path, path_rest, version, payload FROM events WHERE conversation = l.key AND path = ANY($3::text[])"
+    " OFFSET 0) AS e WHERE e.version <= l.last"
+)
+_CALLS: Final = (
+    f"{LINEAGE_OF_KEY}SELECT e.version, e.payload FROM lineage AS l JOIN events AS e ON e.conversation = l.key"
+    " AND e.version <= l.last WHERE e.type = 'block.appended'"
+    ' AND strpos(e.payload, \'"type":"react.tool.call"\') > 0'
+)
+"""Reads all calls of a conversation: only for results that no path leads to a call."""
+_POSITION_AT: Final = (
+    "SELECT position FROM events WHERE conversation = $1 AND version <= $2 ORDER BY version DESC LIMIT 1"
+)
+_ROWS_AT: Final = f"SELECT {_FACT} FROM facts AS f WHERE f.{OWN} AND f.position = ANY($1::bigint[])"
+_ID_OF: Final = "SELECT id FROM conversations WHERE key = $1"
+_COVERING: Final = (
+    f"{LINEAGE_OF_ID}SELECT e.type, e.version, e.payload FROM lineage AS l JOIN events AS e ON e.conversation = l.key"
+    f" AND e.version <= l.last WHERE e.type IN ('compaction.completed', 'compaction.reverted') AND {_RARE_OF_E}"
+)
+_MEANT: Final = "(f.tool <> '' OR f.detail = $7)"
+_GROUPS: Final = f"""
+WITH f AS MATERIALIZED (
+    SELECT {_FACT}, {_MEANT} AS meant FROM unnest($1::bigint[], $2::bigint[]) AS p (key, last)
+    JOIN facts AS f ON f.conversation = p.key AND f.position <= p.last
+    WHERE NOT (f.version = ANY($3::bigint[])) AND (f.call IS NULL OR NOT (f.call = ANY($3::bigint[])))
+    AND ($4::bigint[] IS NULL OR f.version = ANY($6::bigint[]) OR EXISTS (
+        SELECT 1 FROM unnest($4::bigint[], $5::bigint[]) AS r (first, last) WHERE f.version BETWEEN r.first AND r.last))
+), counted AS (
+    SELECT kind, subject, failed, count(*) AS times, count(*) FILTER (WHERE meant) AS meant,
+    CASE kind WHEN $8::bigint THEN array_agg(version) END AS versions FROM f GROUP BY kind, subject, failed
+), newest AS (
+    SELECT DISTINCT ON (kind, subject, failed) * FROM f
+    ORDER BY kind, subject, failed, version DESC, position DESC, number
+), oldest AS (
+    SELECT DISTINCT ON (kind, subject, failed) * FROM f ORDER BY kind, subject, failed, version, position, number
+)
+SELECT n.kind, n.subject, n.failed, c.times, c.meant, n.version, n.path, n.tool, n.status, n.detail, e.at,
+    {_PATH_OF_E}, o.version, o.meant::int, c.versions
+FROM newest AS n JOIN counted AS c USING (kind, subject, failed) JOIN oldest AS o USING (kind, subject, failed)
+CROSS JOIN LATERAL (SELECT at, path, path_rest FROM events WHERE {OWN} AND position = n.position OFFSET 0) AS e
+"""
+
+
+async def catch_up(connection: Connection) -> bool:
+    """Add one slice of the events below the horizon, in the open transaction; return whether there are more."""
+    await connection.execute(LOCK)
+    until = await connection.fetchval(LAST_BELOW)
+    progress = await connection.fetchval(_PROGRESS, FORM)
+    if progress is None:
+        await connection.execute(_DROP_OTHER)
+        await connection.execute(_FORGET_PROGRESS)
+    after = progress or 0
+    rows = await _events(connection, after, until)
+    reached = rows[-1][0] if len(rows) == SLICE else max(after, until)
+    if reached != progress:
+        await _add(connection, rows, after, reached)
+        await connection.execute(_SET_PROGRESS, FORM, reached)
+    return bool(reached < until)
+
+
+async def reach(connection: Connection) -> None:
+    """Add all events, in the open transaction: before some are removed, their facts are kept.
+
+    Those above the horizon are added without a note that they were: the next slice comes by them once more.
+    """
+    while await catch_up(connection):
+        pass
+    after = await connection.fetchval(_PROGRESS, FORM)
+    until = await connection.fetchval(LAST_OF_ALL)
+    while rows := await _events(connection, after, until):
+        await _add(connection, rows, after, rows[-1][0])
+        after = rows[-1][0]
+
+
+async def _events(connection: Connection, after: int, until: int) -> list[Row]:
+    return [_event(row) for row in await connection.fetch(_EVENTS, after, until, SLICE)]
+
+
+async def _add(connection: Connection, rows: Sequence[Row], after: int, reached: int) -> None:
+    """Add the facts of some events, and take away those that were redacted by one of these positions."""
+    known = {position for (position,) in await connection.fetch(_KNOWN, after, reached)}
+    made = await answer(connection, facts_of_page([row for row in rows if row[6]], known))
+    new = [columns(fact) for page in made for fact in chain(page.done, page.named)]
+    if new:
+        await connection.execute(_INSERT, *map(list, zip(*new, strict=True)))
+    for key, by, payload in await connection.fetch(_REDACTED_BETWEEN, after, reached):
+        version = redacted_version(payload)
+        if version is not None and version < by:
+            await connection.execute(statements.FORGET_FACTS, key, version)
+
+
+def columns(fact: FactRow) -> FactRow:
+    """Return the columns of a fact as they are stored."""
+    return FactRow._make(escaped(value) if isinstance(value, str) else _within(value) for value in fact)
+
+
+def _within(value: Any) -> Any:
+    return within(value) if isinstance(value, int) else value
+
+
+def _event(row: Sequence[Any]) -> Row:
+    position, key, version, at, path, payload, checksum = row
+    return (position, key, version, at, unescaped(path), payload, checksum)
+
+
+def _fact(row: Sequence[Any]) -> FactRow:
+    subject, tool, detail = map(unescaped, row[8:11])
+    return FactRow._make((*row[:8], subject, tool, detail, plain(row[11]), row[12]))
+
+
+async def answer(connection: Connection, asking: Asking[T]) -> T:
+    """Answer the questions of what makes facts, in the open transaction."""
+
+    async def rows(statement: str, *parameters: Any) -> list[Row]:
+        return [tuple(row) for row in await connection.fetch(statement, *parameters)]
+
+    try:
+        question = next(asking)
+        while True:
+            question = asking.send(await _asked(rows, question))
+    except StopIteration as answered:
+        return answered.value  # type: ignore[no-any-return]
+
+
+async def _asked(rows: Callable[..., Awaitable[list[Row]]], question: Question) -> list[Row]:
+    about, last, key, listed = question
+    match about:
+        case "redactions":
+            return await rows(_REDACTIONS, key, last)
+        case "calls_at":
+            found = await rows(_CALLS_AT, key, last, [key_of(path) for path in listed])
+            return [(joined(path, rest), version, payload) for path, rest, version, payload in found]
+        case "calls_of_ids":
+            calls = [(_call_id(payload), version, payload) for version, payload in await rows(_CALLS, key, last)]
+            return [call for call in calls if call[0] in listed]
+
+
+def _call_id(payload: str) -> str | None:
+    """Return the id of a call; None where the event is damaged: reading it reports the damage."""
+    try:
+        found = json.loads(payload)["block"]["call_id"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresFacts(DatabaseFacts):
+    """The queries of facts on PostgreSQL.
+
+    Attributes:
+        rows: runs a statement that reads, and returns all rows.
+    """
+
+    rows: Callable[..., Awaitable[list[Row]]]
+
+    async def progress(self) -> tuple[int, int]:
+        """Return the position that the rows have reached, and that of the newest event."""
+        rows = await self.rows(_PROGRESS, FORM)
+        ((last,),) = await self.rows(LAST_OF_ALL)
+        return (int(rows[0][0]) if rows else 0), last
+
+    async def asked(self, question: Question) -> list[Row]:
+        """Answer what the facts of a page depend on."""
+        return await _asked(self.rows, question)
+
+    async def lineage(self, conversation: str) -> list[Row]:
+        """Return a conversation and its ancestors, itself first."""
+        rows = await self.rows(statements.LINEAGE, key_of(conversation))
+        return [(key, unescaped(id_), base, last) for key, id_, base, last, _ in rows]
+
+    async def position_at(self, key: int, version: int) -> int:
+        """Return the position of a conversation's newest event up to a version; 0 if it has none."""
+        rows = await self.rows(_POSITION_AT, key, version)
+        return int(rows[0][0]) if rows else 0
+
+    async def page_of_rows(
+        self, key: int | None, wanted: FactFilter, after: tuple[int, int], last: int, page: int
+    ) -> list[Found]:
+        """Return the rows behind a position and number, by both."""
+        conditions, parameters = _conditions(key, wanted)
+        statement = (
+            f"SELECT f.*, e.at, {_PATH_OF_E}, c.id FROM (SELECT {_FACT} FROM facts AS f WHERE"
+            " (f.position, f.number) > ($1::bigint, $2::bigint) AND f.position <= $3"
+            f"{conditions} ORDER BY f.position, f.number LIMIT $4) AS f CROSS JOIN LATERAL (SELECT at, path, path_rest"
+            f" FROM events WHERE {OWN} AND position = f.position OFFSET 0) AS e"
+            " JOIN conversations AS c ON c.key = f.conversation ORDER BY f.position, f.number"
+        )
+        rows = await self.rows(statement, *after, last, page, *parameters)
+        return [Found(_fact(row), row[13], unescaped(row[14]), unescaped(row[15])) for row in rows]
+
+    async def events_between(self, key: int | None, after: int, last: int, most: int) -> list[Row]:
+        """Return the appended blocks behind a position, by it, scavenged ones too."""
+        if key is None:
+            return [_event(row) for row in await self.rows(_EVENTS, after, last, most)]
+        return [_event(row) for row in await self.rows(_EVENTS_WITHIN, after, last, most, key)]
+
+    async def rows_at(self, positions: Sequence[int]) -> list[FactRow]:
+        """Return the rows of some events."""
+        return [_fact(row) for row in await self.rows(_ROWS_AT, list(positions))]
+
+    async def id_of(self, key: int) -> str:
+        """Return the id of a conversation."""
+        ((id_,),) = await self.rows(_ID_OF, key)
+        return unescaped(id_)
+
+    async def redacted_since(self, reached: int) -> Mapping[int, Collection[int]]:
+        """Return by conversation's key the versions whose rows may not have gone yet, though they were redacted."""
+        gone: dict[int, set[int]] = {}
+        for key, by, payload in await self.rows(_REDACTED_BETWEEN, reached, 2**63 - 1):
+            version = redacted_version(payload)
+            if version is not None and version < by:
+                gone.setdefault(key, set()).add(version)
+        return gone
+
+    async def covering(self, conversation: str) -> list[Row]:
+        """Return the compactions of a conversation and its ancestors, and what undid some."""
+        rows = await self.rows(_COVERING, key_of(conversation))
+        return [(type_, version, *_covered(payload)) for type_, version, payload in rows]
+
+    async def groups(self, parts: Sequence[Part], hidden: Collection[int], covers: Covers | None) -> list[Group]:
+        """Return the rows of some logs as groups, by kind, subject and outcome."""
+        firsts = lasts = None
+        if covers is not None:
+            firsts, lasts = [first for first, _ in covers.ranges], [last for _, last in covers.ranges]
+        rows = await self.rows(
+            _GROUPS,
+            [part.key for part in parts],
+            [part.last for part in parts],
+            sorted(hidden),
+            firsts,
+            lasts,
+            [] if covers is None else list(covers.summaries),
+            BY_USER,
+            NUMBERS["request"],
+        )
+        return sorted(map(_group, rows), key=lambda group: group[:3])
+
+
+def _group(row: Row) -> Group:
+    kind, subject, failed, times, meant, last, kept, tool, status, detail, *rest = row
+    at, path, first, first_meant, versions = rest
+    own = (last, plain(kept), unescaped(tool), status, unescaped(detail), at, unescaped(path))
+    return Group(kind, unescaped(subject), failed, times, meant, *own, first, first_meant, versions or ())
+
+
+def _covered(payload: str) -> tuple[str | None, ...]:
+    """Return the JSON of what an event covers, of what it carries and of what it undoes; damaged ones have none."""
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        return (None, None, None)
+    return tuple(json.dumps(value[name]) if name in value else None for name in ("covers", "carried", "versions"))
+
+
+def _conditions(key: int | None, wanted: FactFilter) -> tuple[str, list[Any]]:
+    """Write the given conditions, with their parameters from the fifth on."""
+    given: list[tuple[str, Any]] = [(f"f.{OWN}", None) if key is None else ("f.conversation = {}", key)]
+    if not wanted.every_kind:
+        given.append(("f.kind = ANY({}::bigint[])", sorted(wanted.kinds)))
+    if wanted.failed is not None:
+        given.append(("f.failed = {}", int(wanted.failed)))
+    if wanted.tool is not None:
+        given.append(("f.tool = {}", escaped(wanted.tool)))
+    if wanted.status is not None:
+        given.append(("f.status = {}", within(wanted.status)))
+    if wanted.subject is not None:
+        given.append(("strpos(f.subject, {}) > 0", escaped(wanted.subject)))
+    if wanted.bounded:
+        at = f"EXISTS (SELECT 1 FROM events AS t WHERE t.{OWN} AND t.position = f.position AND t.at"
+        given += [(at + " >= {})", wanted.since), (at + " <= {})", wanted.until)]
+    text, parameters = "", []
+    for condition, value in given:
+        if value is not None:
+            parameters.append(value)
+        text += " AND " + (condition if value is None else condition.format(f"${len(parameters) + 4}"))
+    return text, parameters

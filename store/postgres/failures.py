@@ -1,0 +1,101 @@
+"""Translate the driver's and the server's errors into `timeline.errors`: one line that names the store and the cure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import asyncpg
+
+from timeline.errors import (
+    AppendUncertain,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""The driver's exceptions; what `TimeoutError` is, is an `OSError` too."""
+
+_AWAY: Final = (StoreUnavailable, "the server cannot be reached. Nothing that was acknowledged is lost; try again")
+_LOCKED: Final = (StoreLocked, "others keep the rows locked. Nothing was written; try again")
+_RIGHTS: Final = (
+    StoreError,
+    "the role lacks a right. Have an administrator grant it USAGE on the schema, SELECT, INSERT, UPDATE and DELETE on"
+    " its tables, and USAGE on its sequences",
+)
+_PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
+_DAMAGED: Final = (StoreCorrupt, "the database is damaged. Restore a backup of the database")
+_POOLER: Final = (
+    StoreError,
+    "a connection pooler mixes up prepared statements. Behind pgbouncer, add ?pgbouncer=true to the URL",
+)
+_BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
+    "53100": (StoreFull, "the server's disk is full. What was stored is intact; free some space and try again"),
+    "53200": (StoreUnavailable, "the server is out of memory. Nothing was written; try again"),
+    "53300": (StoreUnavailable, "the server has no connection left. Raise its max_connections, or use pgbouncer"),
+    "25006": (StoreReadOnly, "the server or the role may only read (a standby?). Nothing was written"),
+    "42501": _RIGHTS,
+    "28P01": _PASSWORD,
+    "28000": _PASSWORD,
+    "3D000": (StoreError, "there is no such database. Create it first"),
+    "42P01": (StoreCorrupt, "a table of the store is missing. Restore a backup of the database"),
+    "42703": (StoreCorrupt, "a column of the store is missing. Restore a backup of the database"),
+    "40001": _LOCKED,
+    "40P01": _LOCKED,
+    "55P03": _LOCKED,
+    "57014": _LOCKED,
+    "25P03": _LOCKED,
+    "26000": _POOLER,
+    "42P05": _POOLER,
+    "XX001": _DAMAGED,
+    "XX002": _DAMAGED,
+    "54000": (StoreError, "a text is longer than PostgreSQL can hold. Nothing was written; split the block"),
+}
+_AWAY_STATES: Final = ("08", "57P")
+"""Connection exceptions, and a server that shuts down, starts or recovers."""
+AGAIN: Final = frozenset({"40001", "40P01"})
+"""A transaction that the server gave up for another one; the same again may go well."""
+
+
+def is_away(error: BaseException) -> bool:
+    """Return whether an error means that the connection broke or could not be made, and may come back."""
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "").startswith(_AWAY_STATES) or error.sqlstate == "53300"
+    if isinstance(error, asyncpg.InterfaceError):
+        return "clos" in str(error)  # the connection is closed, or was closed in the middle of operation
+    return isinstance(error, OSError)
+
+
+def store_error(error: BaseException, where: str) -> StoreError:
+    """Return the store error for an error of the driver."""
+    said = f"{type(error).__name__}: {error}" if not isinstance(error, asyncpg.PostgresError) else str(error)
+    kind, meaning = StoreError, "the database refused. Nothing was written"
+    if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:
+        kind, meaning = _BY_STATE[error.sqlstate]
+    elif is_away(error):
+        kind, meaning = _AWAY
+    return kind(f"{where}: {meaning} (PostgreSQL: {said.splitlines()[0] if said else 'no message'}).")
+
+
+def append_uncertain(error: BaseException, where: str, arguments: Mapping[str, Any]) -> AppendUncertain:
+    """Return the error for an append during which the connection broke, and did not come back."""
+    return AppendUncertain(where, f"the connection broke: {error}", [e.id for e in arguments["events"]], arguments)
+
+
+def reading_only(where: str) -> StoreReadOnly:
+    """Return the error for an append to a store that is open for reading only."""
+    return StoreReadOnly(f"{where}: the store is open for reading only. Nothing was written. Open it without readonly.")
+
+
+def bypasses(where: str, role: str) -> StoreError:
+    """Return the error for a role that would see the rows of all tenants."""
+    return StoreError(
+        f"{where}: the role {role!r} is a superuser or has BYPASSRLS, and would see the rows of all tenants. Connect as"
+        " a role without them."
+    )

@@ -1,0 +1,128 @@
+"""Migrate the schema of a PostgreSQL store: ordered steps, each in one transaction, under an advisory lock.
+
+A store of a later version is refused. One of an earlier version is migrated when it is opened for writing by a role
+that may do so; for a role that may not, an administrator runs `timeline migrate`, or what `timeline migrate --sql`
+prints.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
+
+from . import create
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .address import Address
+    from .database import Connection
+
+MIGRATIONS: Final[tuple[tuple[str, Callable[[int], list[str]]], ...]] = (("create the tables", create.statements),)
+"""The steps in order, each as its statements by the number of partitions; the first has number 1. A released step is
+never changed."""
+_LOCK: Final = 0x544C_4E45
+"""``TLNE``: the first key of the advisory lock of a migration; the second one is the schema's."""
+_RECORD: Final = (
+    'CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text COLLATE "C" NOT NULL,'
+    " at timestamptz NOT NULL DEFAULT now())"
+)
+_OURS: Final = frozenset({"conversations", "events", *create.WITH_TENANT, "store_meta", "migrations"})
+_HAS_SCHEMA: Final = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)"
+_TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = $1"
+
+
+async def schema_version(connection: Connection, address: Address) -> int:
+    """Return the number of the newest migration that was applied; 0 where there is no store yet.
+
+    Raises:
+        StoreTooNew: a later version of this library wrote the store.
+        NotAStore: the schema holds another application's tables of the same names.
+        StoreCorrupt: the store has lost the record of its migrations.
+    """
+    names = {name for (name,) in await connection.fetch(_TABLES, address.schema)}
+    if "migrations" not in names:
+        if taken := sorted(_OURS & names):
+            raise NotAStore(
+                f"{address.where}: the schema {address.schema!r} is no timeline store, and holds a table "
+                f"{taken[0]!r}. It was not changed. Give the store a schema of its own: ?schema=NAME."
+            )
+        return 0
+    version = await connection.fetchval(f"SELECT max(number) FROM {address.quoted_schema}.migrations")  # noqa: S608 - checked name
+    if version is None:
+        raise StoreCorrupt(f"{address.where}: the store has lost the record of its migrations. Restore a backup.")
+    if version > len(MIGRATIONS):
+        raise StoreTooNew(
+            f"{address.where}: a later version of timeline-engine wrote this store (schema {version}, this version "
+            f"knows {len(MIGRATIONS)}). Upgrade timeline-engine; nothing was changed."
+        )
+    return int(version)
+
+
+async def check_version(connection: Connection, address: Address) -> None:
+    """Check that a store can be used without a migration.
+
+    Raises:
+        StoreTooOld: it needs one, or there is no store yet.
+        StoreTooNew, NotAStore, StoreCorrupt: as for `schema_version`.
+    """
+    if await schema_version(connection, address) < len(MIGRATIONS):
+        raise too_old(address)
+
+
+async def migrate(connection: Connection, address: Address) -> list[str]:
+    """Bring a new or an older store to the newest schema; return the names of the steps that were applied.
+
+    Raises:
+        StoreTooNew, NotAStore, StoreCorrupt: as for `schema_version`; nothing was changed.
+        StoreTooOld: the role may not create what is missing.
+    """
+    done: list[str] = []
+    try:
+        for number in range(await schema_version(connection, address) + 1, len(MIGRATIONS) + 1):
+            async with connection.transaction():
+                await connection.execute(_locking(address))
+                # Asked first: IF NOT EXISTS wants the right to create one even where it is there.
+                if not await connection.fetchval(_HAS_SCHEMA, address.schema):
+                    await connection.execute(f"CREATE SCHEMA {address.quoted_schema}")
+                # Again behind the lock: another process may be making the same store.
+                if await schema_version(connection, address) < number:
+                    await connection.execute(";\n".join(_step(number, address)))
+                    done.append(MIGRATIONS[number - 1][0])
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise too_old(address) from error
+    return done
+
+
+def sql(address: Address, after: int = 0) -> str:
+    """Write the statements of the steps behind a version, for an administrator to run."""
+    steps = [
+        ";\n".join(["BEGIN", _locking(address), *_step(number, address), "COMMIT"]) + ";\n"
+        for number in range(after + 1, len(MIGRATIONS) + 1)
+    ]
+    return "\n".join([f"CREATE SCHEMA IF NOT EXISTS {address.quoted_schema};\n", *steps])
+
+
+def too_old(address: Address) -> StoreTooOld:
+    """Return the error for a store that needs a migration which may not be made here."""
+    return StoreTooOld(
+        f"{address.where}: the schema {address.schema!r} holds no store of this version yet, and may not be changed "
+        "here. Have an administrator run `timeline migrate --db URL`, or what `timeline migrate --db URL --sql` prints."
+    )
+
+
+def _locking(address: Address) -> str:
+    return f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext('{address.schema}'))"
+
+
+def _step(number: int, address: Address) -> list[str]:
+    name, statements = MIGRATIONS[number - 1]
+    return [
+        f"SET LOCAL search_path TO {address.quoted_schema}",
+        _RECORD,
+        *statements(address.partitions),
+        f"INSERT INTO migrations (number, name) VALUES ({number}, '{name}')",
+    ]

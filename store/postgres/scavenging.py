@@ -1,0 +1,153 @@
+"""The part of a PostgreSQL store that removes history; see `timeline.ports.Scavenging`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from timeline.frozen import sha256_hex
+
+from ..settings import PROOF, RETENTION, TURN, in_the_way, lease
+from . import rehearsing, table_files
+from .facts import reach
+from .failures import DRIVER_ERRORS, store_error
+from .keeping import take_turn
+from .moments import Moments
+from .removing import drop_unnamed, remove, unnamed_values
+from .statements import OWN, SCAVENGED_WHERE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from timeline.events.other_payloads import Retention
+    from timeline.ports import Rehearsal, Removal
+
+    from .database import Connection
+
+SETTING: Final = f"SELECT value FROM settings WHERE name = $1 AND {OWN}"  # noqa: S608 - own condition
+_SET: Final = (
+    "INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::text[])"
+    " ON CONFLICT (name, tenant) DO UPDATE SET value = excluded.value"
+)
+_UNSET: Final = f"DELETE FROM settings WHERE name = $1 AND {OWN}"  # noqa: S608 - own condition
+_COUNT_SCAVENGED: Final = (
+    f"SELECT type, count(*) FROM events WHERE conversation = $1 AND version <= $2 AND {SCAVENGED_WHERE} GROUP BY type"  # noqa: S608
+)
+
+
+class Scavenging(Moments):
+    """`timeline.ports.Scavenging`, but for `load_base`."""
+
+    async def retention(self) -> Retention:
+        """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
+        rows = await self.rows(SETTING, RETENTION)
+        return "window" if rows and rows[0][0] == "window" else "keep"
+
+    async def set_retention(self, retention: Retention) -> None:
+        """Set what holds for conversations that have no setting of their own."""
+        names, values = [RETENTION, f"{RETENTION}{PROOF}"], [retention, sha256_hex(retention)]
+        await self.do(lambda connection: connection.execute(_SET, names, values))
+
+    async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
+        """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
+        schema = self.address.schema
+
+        async def work(connection: Connection) -> Removal:
+            await reach(connection)  # what came meanwhile: of what goes its facts are all that is left
+            done = await remove(connection, conversation, after, most, self.address)
+            if done.events:
+                await table_files.note_removal(connection, schema, before)
+            return done
+
+        self._check_writable()
+        before = await self._size()
+        await self.do(reach)
+        return await self.do(work)
+
+    async def _size(self) -> int:
+        async with self._moment() as connection:
+            return await table_files.size_of(connection, self.address.schema)
+
+    async def remove_values(self) -> tuple[int, int]:
+        """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes.
+
+        The log is read before the transaction that appends wait for, and in it only what came since.
+        """
+        self._check_writable()
+        async with self._moment() as connection:
+            found, since = await unnamed_values(connection)
+            before = await table_files.size_of(connection, self.address.schema)
+
+        async def work(connection: Connection) -> tuple[int, int]:
+            await take_turn(connection)
+            sizes = await drop_unnamed(connection, found, since)
+            if sizes:
+                await table_files.note_removal(connection, self.address.schema, before)
+            return len(sizes), sum(sizes)
+
+        return await self.do(work) if found else (0, 0)
+
+    async def shrink(self) -> tuple[int, int] | None:
+        """Rewrite the tables without what was removed; see `Scavenging.shrink` and `store.postgres.table_files`."""
+        self._check_writable()
+        try:
+            return await table_files.shrink(self)
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.where) from error
+
+    async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
+        """Return what removing would do; see `Scavenging.rehearse` and `store.postgres.rehearsing`.
+
+        Where the tables are too large to be rewritten while agents wait, or are not the role's, the bytes of the texts
+        that go are subtracted.
+        """
+        async with self._moment() as connection:
+            found = await rehearsing.counted(connection, conversations, self.address)
+            small = not self.read_only and await rehearsing.is_small(connection, self.address.schema)
+        if not small:
+            return found
+        try:
+            return replace(found, after=await self._measured(conversations))
+        except asyncpg.InsufficientPrivilegeError:
+            return found  # no temporary tables for this role
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.where) from error
+
+    async def _measured(self, conversations: Collection[str]) -> int:
+        connection = await self._connected()
+        transaction = connection.transaction(isolation="repeatable_read")
+        try:
+            await transaction.start()
+            await connection.execute(self._begin)
+            try:
+                return await rehearsing.measured(connection, conversations, self.address)
+            finally:
+                await transaction.rollback()
+        finally:
+            await connection.close()
+
+    async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
+        """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
+
+        async def work(connection: Connection) -> datetime | None:
+            await take_turn(connection)
+            if (end := in_the_way(await connection.fetchval(SETTING, TURN), runner, now)) is not None:
+                return end
+            if until > now:
+                await connection.execute(_SET, [TURN], [lease(runner, until)])
+            else:
+                await connection.execute(_UNSET, TURN)
+            return None
+
+        return await self.do(work)
+
+    async def scavenged(self, conversation: str) -> dict[str, int]:
+        """Return how many of a conversation's events were removed, by type."""
+        counts: Counter[str] = Counter()
+        for part in await self._lineage(conversation):
+            counts.update(dict(await self.rows(_COUNT_SCAVENGED, part.key, part.last)))
+        return dict(counts)

@@ -1,0 +1,287 @@
+# ruff: noqa: S608 - the texts are put together from the constants below, never from input
+"""The statements of appends and reads, in one place, so that a test can check the plan of each one.
+
+Each is an indexed look-up or a range of an index; none scans a table. A look-up that does not begin at a conversation's
+key names the tenant (`OWN`). What may have many answers in one index and few in another is a LATERAL query behind
+``OFFSET 0``: the planner cannot turn it round, whatever the statistics say.
+
+A reader of all conversations takes what lies below the `HORIZON` alone: every transaction below it has ended, so that
+nothing can appear behind the reader's back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .create import TENANT
+from .escaping import HEAD as _HEAD_OF_KEY
+
+RARE_WHERE: Final = "type <> 'block.appended' AND type <> 'context.rendered' AND type <> 'model.called'"
+"""Condition of the two partial indexes of rare events."""
+SCAVENGED_WHERE: Final = "checksum = ''"
+"""Condition of the partial index of scavenged events. A damaged event still has a checksum that it does not match."""
+FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.called"})
+
+OWN: Final = f"tenant = {TENANT}"
+"""Condition of every look-up that does not begin at a conversation's key."""
+ORDINALS: Final = 20
+"""Bits of a position below the transaction's number: the place of the event among those of its transaction."""
+HORIZON: Final = (
+    "(SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint + m.xid_offset) << 20 FROM store_meta AS m)"
+)
+"""The position that all transactions below it have ended, so that no event will have a lower one any more."""
+
+PATH_OF_E: Final = f"CASE WHEN e.path_rest IS NULL THEN e.path ELSE left(e.path, {_HEAD_OF_KEY}) || e.path_rest END"
+EVENT: Final = (
+    "e.position, e.version, e.event_id::text, e.type, e.schema_version, e.at, e.payload, e.checksum,"
+    f" {PATH_OF_E}, e.turn_id, e.tokens"
+)
+"""The columns of an event as `codec.decode` wants them, once `store.postgres.rows.event_row` undid the escaping."""
+_THERE = " AND e.checksum <> ''"
+_RARE_OF_E = "e.type <> 'block.appended' AND e.type <> 'context.rendered' AND e.type <> 'model.called'"
+
+
+def lineage(start: str) -> str:
+    """Write the common table expression of a conversation and its ancestors, itself first.
+
+    Each row gives the versions of the whole that are that conversation's own: ``base < version <= last``. A parent has
+    the lower key; without that condition, a circle in a damaged database would have no end.
+    """
+    return (
+        f"WITH RECURSIVE lineage (key, id, base, last, parent_key, parent) AS ({start} UNION ALL"
+        " SELECT c.key, c.id, c.base, least(l.base, l.last), c.parent_key, c.parent FROM lineage AS l"
+        " JOIN conversations AS c ON c.key = l.parent_key AND c.key < l.key) "
+    )
+
+
+LINEAGE_OF_ID: Final = lineage(
+    f"SELECT key, id, base, version, parent_key, parent FROM conversations WHERE id_key = $1 AND {OWN}"
+)
+"""Of the conversation whose `escaping.key_of` is parameter 1."""
+LINEAGE_OF_KEY: Final = lineage(
+    "SELECT key, id, base, $2::bigint, parent_key, parent FROM conversations WHERE key = $1"
+)
+"""Of the conversation with key parameter 1, up to version parameter 2."""
+
+
+def _of_compactions(total: str, wanted: str) -> str:
+    """Write an expression over the compactions of a row of `conversations`, shared ones included."""
+    start = (
+        "SELECT conversations.key, conversations.id, conversations.base, conversations.version,"
+        " conversations.parent_key, conversations.parent"
+    )
+    return (
+        f"({lineage(start)}SELECT {total}((SELECT {wanted} FROM events AS e"
+        " WHERE e.conversation = l.key AND e.type = 'compaction.completed' AND e.version <= l.last"
+        f" AND {_RARE_OF_E})) FROM lineage AS l)"
+    )
+
+
+_INFO = (
+    "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version,"
+    f" {_of_compactions('sum', 'count(*)')}::bigint, {_of_compactions('max', 'max(e.at)')}"
+)
+
+# --- opening ------------------------------------------------------------------------------------------------------
+
+ROLE: Final = (
+    "SELECT current_user::text, r.rolsuper OR r.rolbypassrls, (SELECT m.tenants FROM store_meta AS m)"
+    " FROM pg_roles AS r WHERE r.rolname = current_user"
+)
+HAS_TENANTS: Final = "UPDATE store_meta SET tenants = true WHERE NOT tenants"
+COUNTER_IS_BEHIND: Final = (
+    "SELECT coalesce((SELECT max(e.position) FROM events AS e WHERE e.position > 0) >> 20 >="
+    " pg_snapshot_xmax(pg_current_snapshot())::text::bigint + m.xid_offset, false) FROM store_meta AS m"
+)
+LOCK_META: Final = "LOCK TABLE store_meta IN ACCESS EXCLUSIVE MODE"
+RAISE_OFFSET: Final = (
+    "UPDATE store_meta SET epoch = gen_random_uuid(), xid_offset ="
+    " (SELECT max(e.position) >> 20 FROM events AS e) + 1 - pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+    " WHERE (SELECT max(e.position) >> 20 FROM events AS e)"
+    " >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + xid_offset"
+)
+STORE: Final = "SELECT store FROM store_meta"
+
+# --- the writer ---------------------------------------------------------------------------------------------------
+
+HEADS: Final = (
+    "SELECT id_key, key, version, base, parent_key, first_version, head FROM conversations"
+    f" WHERE id_key = ANY($1::text[]) AND {OWN}"
+)
+APPEND: Final = """
+WITH cas AS MATERIALIZED (
+    UPDATE conversations AS c
+    SET version = b.last, updated_at = b.at, head = b.head, window_start = coalesce(b.window_start, c.window_start)
+    FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::text[], $7::bytea[],
+        $8::bigint[]) AS b (key, seen, seen_head, seen_first, last, at, head, window_start)
+    WHERE c.key = b.key AND c.version = b.seen AND c.head IS NOT DISTINCT FROM b.seen_head
+        AND c.first_version = b.seen_first
+    RETURNING c.key
+), began AS MATERIALIZED (
+    SELECT greatest((pg_current_xact_id()::text::bigint + m.xid_offset) << 20, $25::bigint) AS position
+    FROM store_meta AS m
+), written AS (
+    INSERT INTO events (conversation, version, position, event_id, type, schema_version, at, path, path_rest, turn_id,
+        tokens, payload, checksum, salt, c, link)
+    SELECT e.key, e.version, began.position + e.ordinal, e.id, e.type, e.schema_version, e.at, e.path, e.path_rest,
+        e.turn_id, e.tokens, e.payload, e.checksum, e.salt, e.c, e.link
+    FROM began CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::bigint[], $12::uuid[], $13::text[], $14::bigint[],
+        $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::text[], $21::text[], $22::bytea[],
+        $23::bytea[], $24::bytea[])
+        AS e (key, version, ordinal, id, type, schema_version, at, path, path_rest, turn_id, tokens, payload, checksum,
+            salt, c, link)
+    WHERE e.key IN (SELECT key FROM cas)
+    RETURNING 1
+)
+SELECT began.position, (SELECT array_agg(key) FROM cas), (SELECT count(*) FROM written) FROM began
+"""
+"""Append to many conversations at once: to each that still has the version and the head that were seen, none of the
+others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
+positions are made, with its first write, and so it must not have one before it looks whether another one was first.
+Parameter 25 is the lowest position that the events may have, of an append that cannot be the first one."""
+INSERT_CONVERSATION: Final = (
+    "INSERT INTO conversations (id_key, id, version, window_start, title, parent, created_at, updated_at, parent_key,"
+    " base, first_version, head) VALUES ($1, $2, $3, 1, $4, $5, $6, $6, $7, $8, $9, $10)"
+    " ON CONFLICT (id_key, tenant) DO NOTHING RETURNING key"
+)
+REPLACE_SNAPSHOT: Final = (
+    "INSERT INTO snapshots (conversation, version, body, checksum) VALUES ($1, $2, $3, $4)"
+    " ON CONFLICT (conversation) DO UPDATE"
+    " SET version = excluded.version, body = excluded.body, checksum = excluded.checksum"
+)
+ADD_WAYPOINT: Final = (
+    "INSERT INTO waypoints (conversation, version, body, checksum) VALUES ($1, $2, $3, $4)"
+    " ON CONFLICT (conversation, version) DO UPDATE SET body = excluded.body, checksum = excluded.checksum"
+)
+INSERT_VALUES: Final = (
+    "INSERT INTO stored_values (hash, text) SELECT * FROM unnest($1::text[], $2::text[])"
+    " ON CONFLICT (hash, tenant) DO NOTHING"
+)
+NEWEST_BETWEEN: Final = f"SELECT max(e.position) FROM events AS e WHERE e.{OWN} AND e.position >= $1 AND e.position < $2"
+STORED_BETWEEN: Final = (
+    "SELECT event_id::text, checksum, position, version FROM events"
+    " WHERE conversation = $1 AND version BETWEEN $2 AND $3 ORDER BY version"
+)
+VERSIONS_OF_IDS: Final = (
+    "SELECT event_id::text, version FROM events WHERE conversation = $1 AND event_id = ANY($2::uuid[])"
+)
+PATHS_IN_USE: Final = (
+    f"{LINEAGE_OF_KEY}SELECT e.path FROM lineage AS l CROSS JOIN LATERAL (SELECT path, version FROM events"
+    " WHERE conversation = l.key AND path = ANY($3::text[]) OFFSET 0) AS e WHERE e.version <= l.last"
+)
+LINK_AT: Final = (
+    f"{LINEAGE_OF_KEY}SELECT e.link FROM lineage AS l JOIN events AS e ON e.conversation = l.key AND e.version = $2"
+    " AND e.version <= l.last"
+)
+NEWEST_SCAVENGED: Final = (
+    f"{LINEAGE_OF_KEY}SELECT coalesce(max((SELECT max(e.version) FROM events AS e"
+    f" WHERE e.conversation = l.key AND e.version <= l.last AND e.{SCAVENGED_WHERE})), 0) FROM lineage AS l"
+)
+INSERT_COMPACTION: Final = (
+    "INSERT INTO compactions (position, conversation, version, at, round, source, summary, first_version, last_version,"
+    " before_tokens, after_tokens, errors) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+)
+INSERT_ENTRIES: Final = (
+    "INSERT INTO digest_entries (position, list, number, subject_key, subject, tool_key, tool, path, times, tokens,"
+    " exit_status, errors, message) SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[],"
+    " $6::text[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[])"
+)
+REVERT: Final = (
+    "UPDATE compactions SET reverted_by = $1 WHERE reverted_by IS NULL AND position IN"
+    " (SELECT e.position FROM events AS e WHERE e.conversation = $3 AND e.version = ANY($2::bigint[]))"
+)
+FORGET_FACTS: Final = (
+    "DELETE FROM facts WHERE conversation = $1 AND (version = $2 OR call = $2"
+    " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = $1 AND e.version = $2))"
+)
+UNPROVE_FACTS: Final = (
+    f"UPDATE events SET packed = NULL WHERE {OWN} AND checksum = '' AND position IN (SELECT f.position FROM facts AS f"
+    " WHERE f.conversation = $1 AND (f.version = $2 OR f.call = $2"
+    " OR f.position IN (SELECT e.position FROM events AS e WHERE e.conversation = $1 AND e.version = $2)))"
+)
+
+# --- the readers --------------------------------------------------------------------------------------------------
+
+CONVERSATION_KEY: Final = f"SELECT key FROM conversations WHERE id_key = $1 AND {OWN}"
+ERASED: Final = f"SELECT at, reason FROM erased WHERE id_key = $1 AND {OWN}"
+INFO: Final = f"SELECT {_INFO} FROM conversations WHERE id_key = $1 AND {OWN}"
+INFO_AND_SNAPSHOT: Final = (
+    f"SELECT {_INFO}, s.body, s.checksum FROM conversations"
+    " LEFT JOIN LATERAL (SELECT body, checksum FROM snapshots WHERE conversation = conversations.key OFFSET 0) AS s"
+    f" ON true WHERE id_key = $1 AND {OWN}"
+)
+CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
+LINEAGE: Final = f"{LINEAGE_OF_ID}SELECT key, id, base, last, parent FROM lineage ORDER BY key DESC"
+PAGE: Final = (
+    f"SELECT {EVENT} FROM events AS e WHERE e.conversation = $1"
+    f" AND e.version > $2 AND e.version <= $3{_THERE} ORDER BY e.version LIMIT $4"
+)
+PAGE_AS_WRITTEN: Final = (
+    f"SELECT {EVENT}, e.salt, e.c, e.link FROM events AS e WHERE e.conversation = $1"
+    f" AND e.version > $2 AND e.version <= $3{_THERE} ORDER BY e.version LIMIT $4"
+)
+PAGE_OF_TYPES: Final = (
+    f"SELECT {EVENT} FROM events AS e WHERE e.conversation = $1 AND e.version > $2 AND e.version <= $3"
+    f" AND e.type = ANY($5::text[]){_THERE} ORDER BY e.version LIMIT $4"
+)
+PAGE_OF_RARE_TYPES: Final = (
+    f"SELECT {EVENT} FROM (SELECT f.version FROM unnest($5::text[]) AS t (type) CROSS JOIN LATERAL"
+    " (SELECT version FROM events WHERE conversation = $1 AND type = t.type AND version > $2 AND version <= $3"
+    f" AND {RARE_WHERE} AND checksum <> '' ORDER BY version LIMIT $4) AS f ORDER BY f.version LIMIT $4) AS found"
+    " JOIN events AS e ON e.conversation = $1 AND e.version = found.version ORDER BY e.version"
+)
+BY_VERSION: Final = (
+    f"{LINEAGE_OF_ID}SELECT l.id, e.* FROM lineage AS l CROSS JOIN LATERAL (SELECT {EVENT} FROM events AS e"
+    " WHERE e.conversation = l.key AND e.version = ANY($2::bigint[]) AND e.version <= l.last OFFSET 0) AS e"
+)
+BY_PATH: Final = (
+    f"{LINEAGE_OF_ID}SELECT l.id, e.* FROM lineage AS l CROSS JOIN LATERAL (SELECT {EVENT} FROM events AS e"
+    " WHERE e.conversation = l.key AND e.path = $2 AND e.version <= l.last OFFSET 0) AS e"
+)
+AT_PATH: Final = (
+    "SELECT e.version FROM events AS e WHERE e.conversation = $1 AND e.version > $2 AND e.version <= $3"
+    " AND e.path || '' = $4 ORDER BY e.version LIMIT 1"
+)
+"""The same as `BY_PATH` past the index of paths: it walks the conversation's events."""
+SCAVENGED_BETWEEN: Final = (
+    f"SELECT count(*) FROM events WHERE conversation = $1 AND version >= $2 AND version <= $3 AND {SCAVENGED_WHERE}"
+)
+PATHS_BETWEEN: Final = (
+    f"{LINEAGE_OF_ID}SELECT e.path, e.path_rest FROM lineage AS l CROSS JOIN unnest($2::text[], $3::text[])"
+    " AS b (first, beyond) CROSS JOIN LATERAL (SELECT path, path_rest, version FROM events WHERE conversation = l.key"
+    " AND path >= b.first AND path < b.beyond AND path IS NOT NULL OFFSET 0) AS e WHERE e.version <= l.last"
+)
+IDS_KNOWN: Final = (
+    f"SELECT e.event_id::text FROM events AS e WHERE e.conversation = ({CONVERSATION_KEY})"
+    " AND e.event_id = ANY($2::uuid[])"
+)
+HEAD_POSITION: Final = (
+    f"SELECT e.position FROM events AS e WHERE {OWN} AND e.position < {HORIZON} ORDER BY e.position DESC LIMIT 1"
+)
+IS_SETTLED: Final = f"SELECT {HORIZON} > $1::bigint"
+_ALL = f"e.{OWN} AND e.position > $1 AND e.position < {HORIZON}"
+_OF_ALL = " CROSS JOIN LATERAL (SELECT id FROM conversations WHERE key = e.conversation OFFSET 0) AS c"
+PAGE_OF_ALL: Final = (
+    f"SELECT c.id, e.* FROM (SELECT {EVENT}, e.conversation FROM events AS e WHERE {_ALL}{_THERE}"
+    f" ORDER BY e.position LIMIT $2) AS e{_OF_ALL} ORDER BY e.position"
+)
+PAGE_OF_ALL_OF_TYPES: Final = (
+    f"SELECT c.id, e.* FROM (SELECT {EVENT}, e.conversation FROM events AS e WHERE {_ALL}{_THERE}"
+    f" AND e.type = ANY($3::text[]) ORDER BY e.position LIMIT $2) AS e{_OF_ALL} ORDER BY e.position"
+)
+PAGE_OF_ALL_OF_RARE_TYPES: Final = (
+    f"SELECT c.id, e.* FROM (SELECT f.* FROM unnest($3::text[]) AS t (type) CROSS JOIN LATERAL (SELECT {EVENT},"
+    f" e.conversation FROM events AS e WHERE {_ALL}{_THERE} AND e.type = t.type AND {_RARE_OF_E}"
+    f" ORDER BY e.position LIMIT $2) AS f ORDER BY f.position LIMIT $2) AS e{_OF_ALL} ORDER BY e.position"
+)
+VALUES: Final = f"SELECT hash, text FROM stored_values WHERE hash = ANY($1::text[]) AND {OWN}"
+NEAREST_WAYPOINT: Final = (
+    f"{LINEAGE_OF_ID}SELECT l.id, w.version, w.body, w.checksum FROM lineage AS l CROSS JOIN LATERAL"
+    " (SELECT version, body, checksum FROM waypoints WHERE conversation = l.key AND version > $2"
+    " AND version <= least(l.last, $3) ORDER BY version DESC LIMIT 1) AS w ORDER BY w.version DESC LIMIT 1"
+)
+NEWEST_BASE: Final = (
+    f"{LINEAGE_OF_ID}SELECT b.body, b.checksum FROM lineage AS l CROSS JOIN LATERAL"
+    " (SELECT version, body, checksum FROM bases WHERE conversation = l.key AND version <= least(l.last, $2)"
+    " ORDER BY version DESC LIMIT 1) AS b ORDER BY b.version DESC LIMIT 1"
+)

@@ -1,0 +1,33 @@
+"""The columns that the server never samples for its statistics.
+
+ANALYZE copies values of a column into the catalogue, which any role may ask about the tables that it reads, and leaves
+them there when the rows go. These columns hold what somebody said, or chose a name for. No plan depends on them: a
+look-up by one of them is by a unique index, or has an order that is fixed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+UNSAMPLED: Final = {
+    "conversations": ("id_key", "id", "title", "parent"),
+    "events": ("path", "path_rest", "turn_id", "payload"),
+    "snapshots": ("body",),
+    "bases": ("body",),
+    "waypoints": ("body",),
+    "stored_values": ("text",),
+    "erased": ("id_key", "id", "reason"),
+    "compactions": ("summary",),
+    "digest_entries": ("subject_key", "subject", "tool_key", "tool", "path", "message"),
+    "facts": ("subject", "tool", "detail", "path"),
+    "search_index": ("found",),
+}
+
+
+def statements() -> list[str]:
+    """Write the statements for tables that are there, with their partitions."""
+    return [
+        f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0"
+        for table, columns in UNSAMPLED.items()
+        for column in columns
+    ]

@@ -1,0 +1,239 @@
+"""Wake the followers in other processes: NOTIFY and LISTEN, on a connection that no append waits for.
+
+A notification inside an append's transaction makes every commit of the server wait for the one before it; so it is sent
+afterwards, in a transaction of its own, and what is committed meanwhile goes with the next one. It is a hint: one that
+is lost with its connection costs a follower its interval, since it looks at the log by itself as well.
+
+What is sent names no conversation: everybody who may connect to the database may listen. Conversations are named by a
+hash, whose key is the store's schema and tenant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from base64 import b64encode
+from contextlib import suppress
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import asyncpg
+
+from .database import Database
+from .failures import DRIVER_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+
+    from .address import Address
+    from .database import Durability
+
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+
+log: Final = logging.getLogger("timeline.store")
+ALIVE: Final = "SELECT 1"
+TOGETHER: Final = 0.004
+"""Seconds between two notifications: what is committed in between is told together."""
+HEARTBEAT: Final = 30.0
+"""Seconds after which a silent connection is asked whether it is there."""
+_CONNECT: Final = 10.0
+_ANSWER: Final = 10.0
+_FAREWELL: Final = 1.0
+_LEAST_PAUSE, _MOST_PAUSE = 0.1, 5.0
+_MOST_BYTES: Final = 7_900
+"""PostgreSQL refuses a payload of 8,000 bytes."""
+_MOST_CONVERSATIONS: Final = 10_000
+_HASH: Final = 9
+_ALL: Final = "*"
+
+
+class Heard:
+    """A wake-up: which conversations got events of which types; without any, all may have got some."""
+
+    def __init__(self, told: Mapping[str, frozenset[str]] | None, key: bytes) -> None:
+        self._told, self._key = told, key
+
+    def concerns(self, conversation: str | None, types: Collection[str]) -> bool:
+        """Return whether a conversation, or any one if None, may have got an event of these types."""
+        if self._told is None:
+            return True
+        if conversation is None:
+            return any(not of.isdisjoint(types) for of in self._told.values())
+        return not self._told.get(_hashed(self._key, conversation), frozenset()).isdisjoint(types)
+
+
+class Waking:
+    """One store's wake-ups: it tells others of its appends, and hears of theirs.
+
+    The connection is made when it is first needed, and again whenever it is lost.
+
+    Args:
+        connect: makes a connection to the server: a direct one if ``listens``.
+        name: of the log, the same in every store on it: its schema and its tenant.
+        where: names the store in messages.
+        listens: the connection keeps its session, as one behind pgbouncer does not.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Awaitable[Connection]], name: str, where: str, *, listens: bool = True
+    ) -> None:
+        self._connect, self._where, self._listens = connect, where, listens
+        self._key = blake2b(name.encode(), digest_size=16).digest()
+        self.channel = f"timeline_{self._key.hex()}"
+        self._told: dict[str, set[str]] = {}
+        self._all = False
+        self._work = asyncio.Event()
+        self._ears: set[asyncio.Queue[Heard | None]] = set()
+        self._listening = False
+        self._running: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def tell(self, conversation: str, types: Collection[str]) -> None:
+        """Note that a conversation got events of these types; it is sent soon. It never waits and never fails."""
+        if len(self._told) < _MOST_CONVERSATIONS:
+            self._told.setdefault(_hashed(self._key, conversation), set()).update(types)
+        else:
+            self._all = True
+        self._wake()
+
+    async def hear(self) -> AsyncIterator[Heard]:
+        """Iterate over the wake-ups of others until the store is closed; none come where no connection can listen."""
+        if not self._listens or self._closed:
+            return
+        ears: asyncio.Queue[Heard | None] = asyncio.Queue()
+        self._ears.add(ears)
+        self._wake()
+        try:
+            while (heard := await ears.get()) is not None:
+                yield heard
+        finally:
+            self._ears.discard(ears)
+
+    async def aclose(self) -> None:
+        """Send what is left, if that is quick, and end."""
+        self._closed = True
+        running, self._running = self._running, None
+        if running is not None:
+            self._work.set()
+            await asyncio.wait([running], timeout=_FAREWELL)
+            running.cancel()
+            await asyncio.wait([running])
+        for ears in self._ears:
+            ears.put_nowait(None)
+
+    def _wake(self) -> None:
+        self._work.set()
+        if self._running is None and not self._closed:
+            self._running = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        """Keep a connection, and do over it what there is to do."""
+        pause = _LEAST_PAUSE
+        while True:
+            connection: Connection | None = None
+            try:
+                connection = await self._connect()
+                pause = _LEAST_PAUSE
+                await self._serve(connection)
+            except DRIVER_ERRORS as error:
+                self._all = self._all or connection is not None  # some of what was taken may not have been sent
+                log.info("%s: wake-ups rest until the server is back, followers poll (%s)", self._where, error)
+            finally:
+                self._listening = False
+                if connection is not None:
+                    connection.terminate()
+            if self._closed:
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _MOST_PAUSE)
+
+    async def _serve(self, connection: Connection) -> None:
+        connection.add_termination_listener(lambda _: self._work.set())
+        self._work.set()  # a new connection listens at once
+        while not connection.is_closed():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HEARTBEAT):
+                    await self._work.wait()
+            silent = not self._work.is_set()
+            self._work.clear()
+            if self._ears and not self._listening:
+                await connection.add_listener(self.channel, self._hear)
+                self._listening = True
+                self._spread(Heard(None, self._key))  # what was told before somebody listened
+            for payload in self._payloads():
+                # as one message, so that it goes through pgbouncer as well
+                quoted = payload.replace("'", "''")
+                await connection.execute(f"NOTIFY {self.channel}, '{quoted}'", timeout=_ANSWER)
+            if silent:
+                await connection.execute(ALIVE, timeout=_ANSWER)
+            if self._closed:
+                return
+            await asyncio.sleep(TOGETHER)
+
+    def _payloads(self) -> Iterator[str]:
+        """Take what is to be told, as texts that the server accepts: hashes of conversations, by the same types."""
+        told, self._told = self._told, {}
+        everything, self._all = self._all, False
+        if everything:
+            yield _ALL
+            return
+        by_types: dict[tuple[str, ...], list[str]] = {}
+        for hashed, types in told.items():
+            by_types.setdefault(tuple(sorted(types)), []).append(hashed)
+        for types_, hashes in by_types.items():
+            room = _MOST_BYTES - len(json.dumps(types_)) - 8
+            if room <= 2 * _HASH:
+                yield _ALL
+                return
+            most = room // (len(hashes[0]) + 4)
+            for start in range(0, len(hashes), most):
+                yield json.dumps([types_, hashes[start : start + most]])
+
+    def _hear(self, connection: Any, pid: int, channel: str, payload: object) -> None:
+        del channel
+        if pid != connection.get_server_pid():  # this store's own followers know already
+            self._spread(Heard(_read(str(payload)), self._key))
+
+    def _spread(self, heard: Heard) -> None:
+        for ears in self._ears:
+            ears.put_nowait(heard)
+
+
+def _hashed(key: bytes, conversation: str) -> str:
+    named = conversation.encode(errors="surrogatepass")
+    return b64encode(blake2b(named, digest_size=_HASH, key=key).digest(), b"-_").decode()
+
+
+def _read(payload: str) -> dict[str, frozenset[str]] | None:
+    """Read a notification; one that another version sent, or another program, may mean anything."""
+    try:
+        types, hashes = json.loads(payload)
+        return dict.fromkeys(hashes, frozenset(types))
+    except (ValueError, TypeError):
+        return None
+
+
+class Wakeups(Database):
+    """The part of a store that wakes followers in other processes, and is woken by theirs: `ports.WakingStore`."""
+
+    def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
+        super().__init__(address, durability, readonly=readonly)
+        name = f"{address.schema}\n{address.tenant or 0}"
+        listens = address.listen_url is not None or not address.pgbouncer
+        self.waking = Waking(self._waking_connection, name, self.where, listens=listens)
+
+    async def _waking_connection(self) -> Connection:
+        # No statement is prepared: those of this connection have no parameters.
+        return await asyncpg.connect(
+            self.address.listen_url or self.address.dsn, timeout=_CONNECT, statement_cache_size=0
+        )
+
+    async def wakeups(self) -> AsyncIterator[Heard]:
+        """Iterate over the hints of appends through other stores; see `WakingStore.wakeups`."""
+        async for heard in self.waking.hear():
+            yield heard
+
+    async def _close(self) -> None:
+        await self.waking.aclose()
+        await super()._close()

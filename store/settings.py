@@ -1,0 +1,67 @@
+"""The settings of a store: their names, what their values look like, and the lease of the one that scavenges."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import instant_text, parse_instant
+from timeline.frozen import sha256_hex
+from timeline.ports import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+RETENTION: Final = "retention"
+RETENTIONS: Final = ("keep", "window")
+PROOF: Final = ".proof"
+"""Behind the name of a setting: the hash of its value, without which nothing would tell a changed one."""
+TURN: Final = "turn"
+DUE: Final = "shrink"
+
+
+def in_the_way(stored: str | None, runner: str, now: datetime) -> datetime | None:
+    """Return the end of another runner's lease, which goes on; None where the turn may be taken."""
+    if stored is None:
+        return None
+    holder, ends = json.loads(stored)
+    end = parse_instant(ends)
+    return end if holder != runner and end > now else None
+
+
+def lease(runner: str, until: datetime) -> str:
+    """Return the value of the turn that a runner has."""
+    return json.dumps([runner, instant_text(until)])
+
+
+def retention_set(stored: Mapping[str, str]) -> str | None:
+    """Return the retention that its proof vouches for; None where there is none."""
+    kept, proof = stored.get(RETENTION), stored.get(f"{RETENTION}{PROOF}")
+    return kept if kept is not None and proof == sha256_hex(kept) else None
+
+
+def wrong_settings(stored: Mapping[str, str]) -> list[Finding]:
+    """Check the settings of a store. Their values are their only record, so that none can be made anew."""
+    problems = [
+        f"the setting {name!r} has the value {value!r}" for name, value in stored.items() if not _valid(name, value)
+    ]
+    if f"{RETENTION}{PROOF}" in stored and retention_set(stored) is None:
+        problems.append(f"the retention {stored.get(RETENTION)!r} is not the one that was set")
+    return [Finding("settings", problem, derivable=False) for problem in problems]
+
+
+def _valid(name: str, value: str) -> bool:
+    match name:
+        case "retention":
+            return value in RETENTIONS
+        case "retention.proof":
+            return value in {sha256_hex(each) for each in RETENTIONS}
+        case "shrink":
+            return value.isdigit()
+        case "turn" | "chained" | "files":
+            with suppress(ValueError):
+                return isinstance(json.loads(value), list)
+            return False
+    return False

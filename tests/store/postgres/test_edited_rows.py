@@ -1,0 +1,182 @@
+# ruff: noqa: S608 - the statements edit rows of a test's own schema
+"""Rows that are edited behind the store's back, one at a time: a verification in depth finds each."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.postgres import without
+from tests.scenes import Scribe, after, call, result, small_policy, turn
+from timeline import Timeline, open_store
+from timeline.audit.deep import repair, verify_deep
+from timeline.blocks import ToolCall, ToolResult
+from timeline.errors import TimelineError
+from timeline.retention import scavenge
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from timeline.ports import EventStore
+
+asyncpg = pytest.importorskip("asyncpg")
+
+POLICY: Final = small_policy(max_tokens=4_000, keep_recent_tokens=400)
+_OF = "(SELECT key FROM conversations WHERE id = '{}')"
+_C, _FORK, _OLD = (f"conversation = {_OF.format(id_)}" for id_ in ("c", "fork", "old"))
+_COMPACTION = "(SELECT position FROM compactions ORDER BY position LIMIT 1)"
+_FACT = "(position, number) = (SELECT position, number FROM facts WHERE conversation = {} ORDER BY 1, 2 LIMIT 1)"
+EDITS: Final = {
+    "payload": f"UPDATE events SET payload = replace(payload, 'a', 'b') WHERE {_C} AND version = 3",
+    "time": f"UPDATE events SET at = '2026-01-01T00:00:00.000001Z' WHERE {_C} AND version = 3",
+    "path": f"UPDATE events SET path = 'x' WHERE {_C} AND version = 2",
+    "tokens": f"UPDATE events SET tokens = tokens + 1 WHERE {_C} AND version = 2",
+    "salt": f"UPDATE events SET salt = decode(repeat('01', 16), 'hex') WHERE {_C} AND version = 2",
+    "link": f"UPDATE events SET link = decode('01', 'hex') WHERE {_C} AND version = 2",
+    "event dropped": f"DELETE FROM events WHERE {_C} AND version = 4",
+    "newest event dropped": f"DELETE FROM events WHERE {_FORK} AND version ="
+    " (SELECT version FROM conversations WHERE id = 'fork')",
+    "type of a scavenged event": f"UPDATE events SET type = 'model.called' WHERE {_OLD} AND version ="
+    " (SELECT min(version) FROM events WHERE checksum = '' AND type = 'block.appended')",
+    "base of a fork": "UPDATE conversations SET base = base - 1 WHERE id = 'fork'",
+    "base": "UPDATE bases SET body = replace(body, '1', '2')",
+    "text": "UPDATE stored_values SET text = text || 'x' WHERE hash = (SELECT min(hash) FROM stored_values)",
+    "text dropped": "DELETE FROM stored_values WHERE hash = (SELECT min(hash) FROM stored_values)",
+    "facts of a scavenged event": (
+        "UPDATE facts SET subject = subject || 'x' WHERE (position, number) = (SELECT f.position, f.number"
+        " FROM facts AS f JOIN events AS e ON e.position = f.position WHERE e.checksum = '' ORDER BY 1, 2 LIMIT 1)"
+    ),
+    "retention": "UPDATE settings SET value = 'keep' WHERE name = 'retention'",
+}
+"""By what is edited; nothing makes these anew."""
+DERIVED: Final = {
+    "version": "UPDATE conversations SET version = version - 1 WHERE id = 'c'",
+    "title": "UPDATE conversations SET title = 'x' WHERE id = 'c'",
+    "head": "UPDATE conversations SET head = decode('01', 'hex') WHERE id = 'c'",
+    "window": "UPDATE conversations SET window_start = window_start + 1 WHERE id = 'c'",
+    "first version": "UPDATE conversations SET first_version = 1 WHERE id = 'old'",
+    "snapshot": f"UPDATE snapshots SET body = replace(body, '1', '2') WHERE {_C}",
+    "waypoint": "UPDATE waypoints SET body = body || '\\x00'::bytea, checksum = 'x'"
+    " WHERE version = (SELECT max(version) FROM waypoints)",
+    "compaction": f"UPDATE compactions SET before_tokens = before_tokens + 1 WHERE position = {_COMPACTION}",
+    "compaction dropped": f"DELETE FROM compactions WHERE position = {_COMPACTION}",
+    "digest entry": f"UPDATE digest_entries SET errors = errors + 1 WHERE position = {_COMPACTION}",
+    "digest entry dropped": f"DELETE FROM digest_entries WHERE position = {_COMPACTION}",
+    "fact": f"UPDATE facts SET subject = subject || 'x' WHERE {_FACT.format(_OF.format('c'))}",
+    "fact dropped": f"DELETE FROM facts WHERE {_FACT.format(_OF.format('c'))}",
+    "fact of another conversation": f"UPDATE facts SET {_FORK} WHERE {_FACT.format(_OF.format('c'))}",
+    "reach of the facts": "UPDATE facts_progress SET position = position * 2",
+    "index": "DROP INDEX events_path",
+    "another index": "DROP INDEX events_rare; CREATE INDEX events_rare ON events (type)",
+    "trigger": (
+        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+        " CREATE TRIGGER lost BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION nothing()"
+    ),
+}
+"""By what is edited; a repair makes these anew."""
+
+
+def _work(id_: str, file: str) -> list[ToolCall | ToolResult]:
+    return [
+        ToolCall(call_id=f"{id_}1", name="Read", arguments={"file_path": file}),
+        ToolResult(call_id=f"{id_}1", text=f"def main_{id_}(): pass"),
+        ToolCall(call_id=f"{id_}2", name="Bash", arguments={"command": f"make {id_}"}),
+        ToolResult(call_id=f"{id_}2", text=f"failed {id_}", is_error=True, exit_status=2),
+    ]
+
+
+async def _conversation(store: EventStore, id_: str) -> Timeline:
+    timeline = await Timeline.open(store, id_, policy=POLICY, summarizer=Scribe(), title=f"About {id_}")
+    await timeline.append(*turn(1_500), *_work("a", "src/main.py"))
+    await timeline.render(system="S", tools=[{"name": "run"}], now=after(1))
+    await timeline.append(*turn(1_500), *turn(1_000), call("e"), result("e", 1_500))
+    await timeline.render(system="S", now=after(2))
+    await timeline.append(*_work("h", "src/other.py"), *turn(400))
+    await timeline.render(system="S", now=after(3))
+    return timeline
+
+
+async def make(store: EventStore) -> None:
+    """Write rows into every table: compactions, a fork, what was scavenged, facts."""
+    timeline = await _conversation(store, "c")
+    fork = await timeline.fork(conversation="fork")
+    await fork.append(*turn(40), *_work("g", "src/fork.py"))
+    old = await _conversation(store, "old")
+    await old.set_retention("window")
+    await scavenge(store, ["old"])
+    await store.set_retention("window")
+    assert [fact async for fact in store.facts()]
+    assert [hit async for hit in store.search("make")]
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Any]:
+    """Open a connection to the schema of a store, past the store."""
+    connection = await asyncpg.connect(without(url, "schema"))
+    try:
+        await connection.execute(f"SET search_path TO {url.rpartition('schema=')[2]}")
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def edit(connection: Any, statement: str) -> None:
+    """Edit what a statement names, which is something."""
+    assert await connection.execute(statement) not in {"UPDATE 0", "DELETE 0"}, statement
+
+
+@asynccontextmanager
+async def edited(connection: Any, statement: str) -> AsyncIterator[None]:
+    """Edit a table, and put its rows back as they were."""
+    table = statement.removeprefix("DELETE FROM ").removeprefix("UPDATE ").partition(" ")[0]
+    await connection.execute(f"CREATE TEMPORARY TABLE kept AS TABLE {table}")
+    try:
+        await edit(connection, statement)
+        yield
+    finally:
+        await connection.execute(f"DELETE FROM {table}; INSERT INTO {table} TABLE kept; DROP TABLE kept")
+
+
+async def problems(store: EventStore) -> list[str]:
+    """Return what a deep verification finds."""
+    try:
+        report = await verify_deep(store)
+    except TimelineError as refusal:
+        return [str(refusal)]
+    named = [f"{each.what}: {each.problem}" for each in report.differences]
+    return [*named, *(problem for each in report.conversations for problem in each.problems)]
+
+
+async def test_a_sound_store_is_sound_in_depth(postgres_url: str) -> None:
+    """Nothing that is derived differs from the log, and each conversation is proved to its head."""
+    async with open_store(postgres_url) as store:
+        await make(store)
+    async with open_store(postgres_url, readonly=True) as store:
+        report = await verify_deep(store)
+    assert report.ok, (report.differences, [each.problems for each in report.conversations])
+    assert [each.proved for each in report.conversations] == [each.events for each in report.conversations]
+
+
+async def test_an_edit_of_what_nothing_makes_anew_is_found(postgres_url: str) -> None:
+    """Events, bases and texts are the record itself."""
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await make(store)
+        for what, statement in EDITS.items():
+            async with edited(connection, statement):
+                assert await problems(store), what
+        assert await problems(store) == []
+
+
+async def test_an_edit_of_what_is_derived_is_found_and_mended(postgres_url: str) -> None:
+    """No event is changed by that, and a second look finds nothing."""
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await make(store)
+        events = [event async for event in store.read_all()]
+        for what, statement in DERIVED.items():
+            await edit(connection, statement)
+            assert await problems(store), what
+            assert (await repair(store, dry_run=False)).left == (), what
+            assert await problems(store) == [], what
+        assert [event async for event in store.read_all()] == events

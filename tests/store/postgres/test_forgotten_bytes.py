@@ -1,0 +1,182 @@
+"""What is forgotten in a PostgreSQL store: no query finds it, and where its bytes still are is said."""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.postgres import with_query, without
+from tests.scenes import Scribe, small_policy
+from timeline import Timeline, open_store
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.errors import StoreLocked
+from timeline.events import BlockAppended
+from timeline.forgetting import redact
+from timeline.retention import scavenge
+from timeline.store.testing.samples import block_event
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.postgres_server import Server
+    from timeline.ports import EventStore
+
+asyncpg = pytest.importorskip("asyncpg")
+
+MARK: Final = "zebrafinch"
+"""In the texts that go; a word of its own, so that a digest, a fact or the index of words shows it too."""
+_STATISTICS: Final = (
+    "SELECT tablename, attname, concat(most_common_vals, histogram_bounds, most_common_elems)"
+    " FROM pg_stats WHERE schemaname = $1"
+)
+POLICY: Final = small_policy(max_tokens=1_000, keep_recent_tokens=200)
+
+
+async def planted(store: EventStore, conversation: str = "c") -> None:
+    """Write a conversation whose prompt, call, result, title and summary hold the mark."""
+    timeline = await Timeline.open(store, conversation, policy=POLICY, summarizer=Scribe(), title=f"About {MARK}")
+    await timeline.append(UserPrompt(text=f"Deploy to {MARK}. " + "filler text. " * 40))
+    call = ToolCall(call_id="c1", name="Bash", arguments={"command": f"ssh {MARK}"})
+    await timeline.append(call, ToolResult(call_id="c1", text=f"denied by {MARK} " * 30, is_error=True, exit_status=1))
+    for number in range(8):
+        await timeline.append(UserPrompt(text=f"And now, {number}? " + "filler text. " * 60))
+    await timeline.render(system=f"You work for {MARK}.")
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Any]:
+    """Open a connection past the store."""
+    connection: Any = await asyncpg.connect(without(url, "schema"))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def schema_of(url: str) -> str:
+    """Return the schema that a URL names."""
+    return url.rpartition("schema=")[2]
+
+
+async def shown(url: str) -> list[str]:
+    """Return the columns of all tables, and of the planner's statistics, in which a query finds the mark."""
+    found = []
+    async with connected(url) as connection:
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema_of(url))
+        for (table,) in tables:
+            rows = await connection.fetch(f'SELECT to_jsonb(t) AS row FROM "{schema_of(url)}"."{table}" AS t')  # noqa: S608
+            found += [table for (row,) in rows if MARK in row]
+        for *column, sample in await connection.fetch(_STATISTICS, schema_of(url)):
+            found += [f"pg_stats {'.'.join(column)}"] if MARK in sample else []
+    return sorted(set(found))
+
+
+async def everything_asked(store: EventStore) -> None:
+    """Ask what makes rows: facts, the index of words, digests."""
+    assert [hit async for hit in store.search(MARK)]
+    assert [fact async for fact in store.facts()]
+    assert [digest async for digest in store.digests()]
+
+
+async def test_no_query_finds_what_was_redacted(postgres_url: str) -> None:
+    """Neither in the log, nor in what was made of it, nor in the planner's statistics."""
+    async with open_store(postgres_url) as store:
+        await planted(store)
+        await everything_asked(store)
+        async with connected(postgres_url) as connection:
+            await connection.execute("ANALYZE")
+        appended = [event.payload async for event in store.read("c", types=["block.appended"])]
+        paths = [
+            each.block.path for each in appended if isinstance(each, BlockAppended) and MARK in each.model_dump_json()
+        ]
+        assert "events" in await shown(postgres_url)
+        report = await redact(store, "c", paths, "asked for", text=MARK)
+        assert report.physical
+        assert [hit async for hit in store.search(MARK)] == []
+    assert await shown(postgres_url) == []
+
+
+async def test_no_query_finds_what_was_erased(postgres_url: str) -> None:
+    """A path that its application chose goes, too."""
+    async with open_store(postgres_url) as store:
+        await planted(store)
+        await store.append("other", [block_event("stays", "stays")])
+        await store.append("paths", [block_event(f"{MARK}.{number}", "text") for number in range(50)])
+        await everything_asked(store)
+        async with connected(postgres_url) as connection:
+            await connection.execute("ANALYZE")
+        report = await store.erase("c")
+        assert (report.physical, set(report.left)) == (True, {"ids", "log"})
+        await store.erase("paths")
+    assert await shown(postgres_url) == []
+
+
+def in_files(server: Server) -> dict[str, int]:
+    """Return how often the mark is in the files of a server's folder, by their place: tables, or the log."""
+    found: dict[str, int] = {}
+    for file in _files(server.data):
+        times = len(re.findall(MARK.encode(), file.read_bytes()))
+        place = file.relative_to(server.data).parts[0]
+        if times:
+            found[place] = found.get(place, 0) + times
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file()]
+
+
+async def test_a_rewriting_takes_it_out_of_the_tables_files_and_the_log_is_named(own_postgres: Server) -> None:
+    """Overwriting alone leaves the old row in its file; the write-ahead log is the server's."""
+    url = with_query(own_postgres.url(), schema="kept")
+    async with open_store(url) as store:
+        await planted(store)
+        await everything_asked(store)
+        async with connected(url) as connection:
+            await connection.execute("CHECKPOINT")
+        before = in_files(own_postgres)
+        assert before["base"] > 0
+        report = await store.erase("c")
+        async with connected(url) as connection:
+            await connection.execute("CHECKPOINT")
+        after = in_files(own_postgres)
+    assert "base" not in after
+    assert after["pg_wal"] > 0
+    assert "write-ahead log" in report.left["log"]
+
+
+async def test_bytes_that_an_older_transaction_may_see_are_said_to_be_left(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The erasure is done; calling it again reaches the files once that transaction has ended."""
+    monkeypatch.setattr("timeline.store.postgres.table_files._PATIENCE", 0.2)
+    async with open_store(postgres_url) as store, connected(postgres_url) as other:
+        await planted(store)
+        await other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        report = await store.erase("c")
+        assert not report.physical
+        assert "may still see it" in report.left["files"]
+        await other.execute("ROLLBACK")
+        assert (await store.erase("c")).physical
+
+
+async def test_a_large_table_is_left_to_a_quiet_time(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the command; once its owner ran it, nothing is due any more."""
+    monkeypatch.setattr("timeline.store.postgres.table_files.AT_ONCE", 1)
+    async with open_store(postgres_url) as store:
+        await planted(store)
+        await scavenge(store, ["c"])
+        report = await store.erase("c")
+        assert not report.physical
+        command = re.search(r"run (VACUUM \(FULL\) [^;]*);", report.left["files"])
+        assert command is not None
+        with pytest.raises(StoreLocked, match="At a quiet time"):
+            await store.shrink()
+        async with connected(postgres_url) as connection:
+            await connection.execute(command[1])
+        assert await store.shrink() is not None
+        assert await store.shrink() is None

@@ -1,0 +1,169 @@
+"""The queries of a PostgreSQL store: the contract, and the same answers as SQLite's to the same log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from timeline.blocks import ToolCall, ToolResult
+from timeline.events import BlockAppended, BlockRedacted, CompactionReverted
+from timeline.store.postgres.store import PostgresStore
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event, compaction, event
+from timeline.store.testing.digests import DigestContract
+from timeline.store.testing.facts import FactContract
+from timeline.store.testing.searches import SearchContract
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from timeline.events import NewEvent
+    from timeline.ports import EventStore
+
+
+class TestQueriesOfPostgres(DigestContract, FactContract, SearchContract):
+    """Every sentence of `timeline.queries.Queries`."""
+
+    @pytest.fixture
+    async def store(self, postgres_url: str) -> AsyncIterator[EventStore]:
+        """Open a store in a schema of its own."""
+        async with await PostgresStore.open(postgres_url) as store:
+            yield store
+
+
+LONG = "x" * 5_000
+SIGNS = "back\\slash \\0 and\0null"
+
+
+def _call(number: int, arguments: dict[str, Any]) -> list[NewEvent]:
+    call = ToolCall(path=f"tc:t.{number}.call", turn_id="t", call_id=str(number), name="Bash", arguments=arguments)
+    done = ToolResult(path=f"tc:t.{number}.result", turn_id="t", call_id=str(number), text=f"exit {SIGNS} {number}")
+    return [event(BlockAppended(block=block, tokens=1, counter="chars")) for block in (call, done)]
+
+
+def _log() -> list[tuple[str, list[NewEvent]]]:
+    texts = [
+        "the parser fails on getUserName in src/app/main.py, see https://example.org/a",
+        "the the the parser parser works",
+        SIGNS + " parser",
+        "word " * 3_000 + "needle haystack parser",
+        " ".join(f"w{number}" for number in range(40_000)) + " parser",
+        "a b c d e f g h i j k l m n o p q r s t u v w x y z parser " * 40,
+        "ΐ" * 64 + " 数据库迁移失败了 getUserName",
+        "",
+    ]
+    prompts = [block_event(f"p{number}", text) for number, text in enumerate(texts)]
+    commands = [
+        each
+        for number, command in enumerate(["ls", f"cat {SIGNS}", f"echo {LONG}", "git show 0f3a9c1b"])
+        for each in _call(number, {"command": command})
+    ]
+    return [
+        ("a", prompts[:4]),
+        (LONG, prompts[4:]),
+        ("a\\0\0", commands),
+        ("a", [compaction(1, 2), event(BlockRedacted(version=2))]),
+        ("a", [compaction(1, 3, round_=2), event(CompactionReverted(versions=(5,)))]),
+        ("a", [block_event("late", "a late parser")]),
+    ]
+
+
+ASKED = [
+    "parser",
+    "the parser",
+    '"the the"',
+    "pars*",
+    "w1*",
+    "getUserName",
+    "user",
+    "src/app/main.py",
+    "needle word",
+    '"word word word needle"',
+    '"word needle haystack"',
+    '"a b c d e f g h i j k l m n o p q r s t u v w x y z parser a b"',
+    '"z parser a"',
+    "w0 w39999",
+    "w16381 w16382",
+    '"w15999 w16000 w16001 w16002"',
+    '"w249 w250 w251"',
+    "迁移",
+    "null slash",
+    "cats\ud800parser",
+]
+
+
+@pytest.fixture
+async def both(postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[EventStore, EventStore]]:
+    """Play one log into a SQLite and a PostgreSQL store."""
+    async with await SQLiteStore.open(tmp_path / "a.db") as first, await PostgresStore.open(postgres_url) as second:
+        for conversation, events in _log():
+            await first.append(conversation, events)
+            await second.append(conversation, events)
+        yield first, second
+
+
+async def test_a_search_finds_the_same_blocks_in_the_same_order_at_the_same_ranks(
+    both: tuple[EventStore, EventStore],
+) -> None:
+    """Long texts, which are several vectors, phrases across their seams, and signs that PostgreSQL refuses included."""
+    hits = 0
+    for asked in ASKED:
+        for filters in ({}, {"conversation": "a"}, {"types": ["user.prompt"]}):
+            first, second = [
+                [
+                    (f.conversation, f.version, f.path, f.type, f.at, f.snippet, round(f.rank, 6))
+                    async for f in store.search(asked, **filters)
+                ]
+                for store in both
+            ]
+            assert second == first, (asked, filters)
+            hits += len(first)
+    assert hits > 2 * len(ASKED)
+
+
+async def test_facts_are_the_same(both: tuple[EventStore, EventStore]) -> None:
+    """All but their positions, which each store gives by its own rule."""
+    for filters in (
+        {},
+        {"conversation": "a\\0\0"},
+        {"subject": "\\"},
+        {"subject": "null"},
+        {"subject": "\0"},
+        {"subject": LONG[:40]},
+        {"kind": "command", "failed": False},
+        {"tool": "Bash"},
+        {"covered": True},
+        {"query": "ls"},
+        {"subject": "\ud800"},
+    ):
+        first, second = [
+            [
+                (f.conversation, f.kind, f.subject, f.at, f.path, f.version, f.tool, f.detail, f.covered, f.failed)
+                async for f in store.facts(**filters, page=2)
+            ]
+            for store in both
+        ]
+        assert second == first, filters
+    for conversation in ("a", LONG, "a\\0\0"):
+        assert await both[1].fact_record(conversation) == await both[0].fact_record(conversation)
+
+
+async def test_digests_are_the_same(both: tuple[EventStore, EventStore]) -> None:
+    """In force, undone, and both, by any filter."""
+    for filters in (
+        {"reverted": None},
+        {"reverted": True},
+        {},
+        {"path_glob": "**"},
+        {"compaction_number": range(2, 9)},
+    ):
+        first, second = [
+            [
+                (d.conversation, d.version, d.at, d.compaction_number, d.digest, d.matched, d.reverted_by)
+                async for d in store.digests(**filters, page=1)
+            ]
+            for store in both
+        ]
+        assert second == first, filters

@@ -1,0 +1,202 @@
+"""Wake-ups over a real server; `test_waking_processes.py` has the whole way from an append to a follower."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import asyncpg
+import pytest
+
+from tests.postgres import Postgres, direct_url, new_schema, without
+from timeline.store.postgres.waking import Waking
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from timeline.store.postgres.waking import Heard
+
+PROMPT = "block.appended"
+
+
+@asynccontextmanager
+async def waking(url: str, name: str, *, listens: bool = True) -> AsyncIterator[Waking]:
+    """Make the wake-ups of one store."""
+
+    async def connect() -> asyncpg.Connection[asyncpg.Record]:
+        return await asyncpg.connect(without(url, "schema", "pgbouncer"), statement_cache_size=0)
+
+    one = Waking(connect, name, url, listens=listens)
+    try:
+        yield one
+    finally:
+        await one.aclose()
+
+
+class Ears:
+    """Collects what is heard, from when somebody listens."""
+
+    def __init__(self, one: Waking) -> None:
+        self.heard: list[Heard] = []
+        self._more = asyncio.Condition()
+        self._task = asyncio.create_task(self._listen(one))
+
+    async def _listen(self, one: Waking) -> None:
+        async for heard in one.hear():
+            async with self._more:
+                self.heard.append(heard)
+                self._more.notify_all()
+
+    async def wait(self, count: int) -> None:
+        """Wait until so many wake-ups came."""
+        async with asyncio.timeout(30), self._more:
+            await self._more.wait_for(lambda: len(self.heard) >= count)
+
+    async def end(self) -> None:
+        """Wait for the end of the iteration."""
+        await asyncio.wait_for(self._task, 30)
+
+
+async def test_a_follower_elsewhere_hears_which_conversation_got_what(postgres_url: str) -> None:
+    """The first wake-up concerns everything; then those that were told, by conversation and type."""
+    async with waking(postgres_url, "log") as one, waking(postgres_url, "log") as other:
+        ears = Ears(other)
+        await ears.wait(1)
+        assert ears.heard[0].concerns("anything", {"any.type"})
+        one.tell("cards", [PROMPT])
+        await ears.wait(2)
+        assert ears.heard[1].concerns("cards", {PROMPT, "model.called"})
+        assert ears.heard[1].concerns(None, {PROMPT})
+        assert not ears.heard[1].concerns("cards", {"model.called"})
+        assert not ears.heard[1].concerns("other", {PROMPT})
+
+
+async def test_a_store_does_not_hear_itself(postgres_url: str) -> None:
+    """Its own followers were woken when it appended."""
+    async with waking(postgres_url, "log") as one, waking(postgres_url, "log") as other:
+        ears, others = Ears(one), Ears(other)
+        await ears.wait(1)
+        await others.wait(1)
+        one.tell("cards", [PROMPT])
+        await others.wait(2)
+        other.tell("plans", [PROMPT])
+        await ears.wait(2)
+        assert ears.heard[1].concerns("plans", {PROMPT})
+
+
+async def test_another_log_in_the_same_database_is_not_heard(postgres_url: str) -> None:
+    """Schema and tenant name the channel; and a hash of a conversation is another one there."""
+    async with (
+        waking(postgres_url, "log") as one,
+        waking(postgres_url, "log 2") as other,
+        waking(postgres_url, "log 2") as third,
+    ):
+        ears = Ears(other)
+        await ears.wait(1)
+        one.tell("cards", [PROMPT])
+        await asyncio.sleep(0.1)
+        third.tell("plans", [PROMPT])
+        await ears.wait(2)
+        assert ears.heard[1].concerns("plans", {PROMPT})
+
+
+async def test_what_is_sent_names_no_conversation(postgres_url: str) -> None:
+    """Whoever may connect to the database may listen."""
+    sent: list[str] = []
+    async with waking(postgres_url, "log") as one:
+        spy = await asyncpg.connect(without(postgres_url, "schema"))
+        await spy.add_listener(one.channel, lambda *told: sent.append(str(told[-1])))
+        one.tell("the secret plan", [PROMPT])
+        while not sent:
+            await spy.execute("SELECT 1")
+        await spy.close()
+    assert PROMPT in sent[0]
+    assert "secret" not in sent[0]
+
+
+async def test_many_conversations_are_told_in_few_notifications(postgres_url: str) -> None:
+    """What is told while one is on its way goes with the next; no payload is longer than the server takes."""
+    names = [f"conversation {number}" for number in range(2_000)]
+    async with waking(postgres_url, "log") as one, waking(postgres_url, "log") as other:
+        ears = Ears(other)
+        await ears.wait(1)
+        for name in names:
+            one.tell(name, [PROMPT, "x'y\\"])
+        one.tell("last", ["end"])
+        while not any(heard.concerns("last", {"end"}) for heard in ears.heard[1:]):
+            await ears.wait(len(ears.heard) + 1)
+    assert len(ears.heard) < 10
+    assert all(any(heard.concerns(name, {"x'y\\"}) for heard in ears.heard[1:]) for name in names)
+
+
+async def test_too_many_conversations_are_told_as_all(postgres_url: str) -> None:
+    """A process that cannot send for long keeps a bounded memory of what it would."""
+    async with waking(postgres_url, "log") as one, waking(postgres_url, "log") as other:
+        ears = Ears(other)
+        await ears.wait(1)
+        for number in range(10_001):
+            one.tell(f"conversation {number}", [PROMPT])
+        await ears.wait(2)
+        assert ears.heard[1].concerns("another one", {"any.type"})
+
+
+async def test_a_lost_connection_comes_back_and_says_that_anything_may_have_happened(postgres_url: str) -> None:
+    """The server ends the listener's connection; the next wake-ups are heard over a new one."""
+    async with waking(postgres_url, "log") as one, waking(postgres_url, "log") as other:
+        ears = Ears(other)
+        await ears.wait(1)
+        admin = await asyncpg.connect(without(postgres_url, "schema"))
+        ended = await admin.fetch(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = $1", f'LISTEN "{other.channel}"'
+        )
+        await admin.close()
+        assert len(ended) == 1
+        await ears.wait(2)
+        assert ears.heard[1].concerns("anything", {"any.type"})
+        one.tell("cards", [PROMPT])
+        await ears.wait(3)
+        assert ears.heard[2].concerns("cards", {PROMPT})
+
+
+async def test_the_last_words_are_sent_before_the_store_is_closed(postgres_url: str) -> None:
+    """A command that appends and ends wakes the followers elsewhere, too."""
+    async with waking(postgres_url, "log") as other:
+        ears = Ears(other)
+        await ears.wait(1)
+        async with waking(postgres_url, "log") as one:
+            one.tell("cards", [PROMPT])
+        await ears.wait(2)
+        assert ears.heard[1].concerns("cards", {PROMPT})
+
+
+async def test_an_iteration_ends_with_its_store(postgres_url: str) -> None:
+    """A follower is not left waiting; afterwards there is nothing to iterate over."""
+    async with waking(postgres_url, "log") as one:
+        ears = Ears(one)
+        await ears.wait(1)
+    await ears.end()
+    assert [heard async for heard in one.hear()] == []
+
+
+async def test_behind_pgbouncer_wakeups_are_sent_and_none_are_heard() -> None:
+    """A pooled connection cannot listen; a direct one hears what it tells."""
+    place = Postgres(pooled=True)
+    async with new_schema(place) as pooled, waking(direct_url(place), "log") as direct:
+        ears = Ears(direct)
+        await ears.wait(1)
+        async with waking(pooled, "log", listens=False) as one:
+            assert [heard async for heard in one.hear()] == []
+            one.tell("cards", [PROMPT])
+            await ears.wait(2)
+        assert ears.heard[1].concerns("cards", {PROMPT})
+
+
+async def test_telling_never_waits_for_a_server_that_is_away() -> None:
+    """An append is done before anybody is told, and goes on without."""
+    async with waking("postgresql://nobody@/none?host=/nowhere", "log") as one:
+        for number in range(100):
+            one.tell(str(number), [PROMPT])
+            await asyncio.sleep(0)
+    with pytest.raises(StopAsyncIteration):
+        await anext(aiter(one.hear()))

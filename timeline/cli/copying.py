@@ -1,0 +1,101 @@
+"""`timeline copy`: bring the conversations of one store into another, event for event."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from timeline import open_store
+from timeline.cli import output
+from timeline.cli.database import reading
+from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
+from timeline.cli.output import note, progress, say
+from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed
+from timeline.portable import NotCopied, copy_conversation, copy_store
+from timeline.projection.explain import counted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from timeline.cli.shapes import CopiedRow, CopyRow
+    from timeline.portable import Copied
+    from timeline.ports import EventStore
+
+
+async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -> int:
+    """Copy conversations, and print what became of each; one that cannot be copied leaves out no other.
+
+    Raises:
+        UsageProblem: both are the same store.
+        StoreError: a store cannot be opened, read or written; the copy can be repeated, and goes on where it stopped.
+    """
+    if source == target:
+        raise UsageProblem("--from and --to name the same store. Give --to another file or URL.")
+    done: list[Copied | NotCopied] = []
+    async with reading(source) as store:
+        size = sum([info.version - info.base async for info in store.conversations()])
+        async with open_store(target) as into:
+            with progress("copying", size) as advance:
+                async for outcome in _copied(store, into, ids, _total(advance)):
+                    done.append(outcome)  # noqa: PERF401 - kept when a later one fails
+    failed = [one for one in done if isinstance(one, NotCopied)]
+    for one in failed:
+        note(one_line(one.error))
+    worst = max((exit_code(one.error) for one in failed), default=Exit.OK)
+    if as_json:
+        row: CopyRow = {"conversations": [_row(one) for one in done], "not_copied": len(failed)}
+        output.write_json(row)
+    else:
+        _print(done)
+    return worst
+
+
+async def _copied(
+    store: EventStore, into: EventStore, ids: Sequence[str], on_progress: Callable[[str, int], None]
+) -> AsyncIterator[Copied | NotCopied]:
+    if not ids:
+        async for outcome in copy_store(store, into, on_progress=on_progress):
+            yield outcome
+    for id_ in ids:
+        try:
+            for copied in await copy_conversation(store, id_, into, on_progress=partial(on_progress, id_)):
+                yield copied
+        except (ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed) as error:
+            yield NotCopied(id_, error)
+
+
+def _total(advance: Callable[[int], None]) -> Callable[[str, int], None]:
+    """Return a progress that adds up the events of all conversations."""
+    reached: dict[str, int] = {}
+
+    def on_progress(conversation: str, events: int) -> None:
+        reached[conversation] = events
+        advance(sum(reached.values()))
+
+    return on_progress
+
+
+def _row(outcome: Copied | NotCopied) -> CopiedRow:
+    if isinstance(outcome, NotCopied):
+        why = one_line(outcome.error)
+        return {"id": outcome.conversation, "version": None, "events": 0, "known": 0, "head": None, "problem": why}
+    return {
+        "id": outcome.conversation,
+        "version": outcome.version,
+        "events": outcome.events,
+        "known": outcome.known,
+        "head": outcome.head.hex(),
+        "problem": None,
+    }
+
+
+def _print(done: Sequence[Copied | NotCopied]) -> None:
+    copied = [one for one in done if not isinstance(one, NotCopied)]
+    if copied:
+        rows = [(one.conversation, one.version, one.events, one.known, one.head.hex()[:16]) for one in copied]
+        output.table(("id", "version", "copied", "known", "head"), rows)
+        output.write()
+    events = counted(sum(one.events for one in copied), "event", "events")
+    say(f"{events} copied and read back, {counted(len(copied), 'conversation', 'conversations')}")
+    if len(copied) < len(done):
+        say(f"{counted(len(done) - len(copied), 'conversation', 'conversations')} not copied, see above")
