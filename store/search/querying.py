@@ -67,7 +67,7 @@ class DatabaseSearch(ABC):
         if indexed < last:
             redacted = await self._redacted_since(indexed)
             with _given_up() as check:
-                scan = Scan(query, key, wanted, check)
+                scan = Scan(query, key, wanted, between=check)
                 await self._scan(scan, indexed, redacted)
             hits = best([*hits, *scan.best()])
         for start in range(0, len(hits), page):

@@ -130,11 +130,11 @@ class Scan:
     query: Query
     conversation: Hashable | None
     filter: SearchFilter
-    between: Callable[[], None] = lambda: None
     texts: int = 0
     size: int = 0
     with_phrase: list[int] = field(default_factory=list)
     found: list[tuple[int, int, list[int]]] = field(default_factory=list)
+    between: Callable[[], None] = lambda: None
 
     def add(self, position: int, conversation: Hashable, text: Text, at: str) -> None:
         """Scan one text."""

@@ -15,6 +15,7 @@ PACKAGED = "a file of the package"
 NO_FILE = "opens no file"
 PRIVATE_COPY = "a copy that was made here, under a name that nothing else knows"
 NOT_OPEN_HERE = "behind a look that no connection of this process has the file open"
+SERVER = "a connection to a server, which has the database's files open"
 GUARDED = "behind a look at the file through SQLite"
 ALLOWED = {
     ("store.sqlite.reading", "aiosqlite.connect"): THROUGH_SQLITE,
@@ -33,6 +34,9 @@ ALLOWED = {
     ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.store", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
+    ("store.opening", "PostgresStore.open"): SERVER,
+    ("store.postgres.database", "asyncpg.connect"): SERVER,
+    ("store.postgres.waking", "asyncpg.connect"): SERVER,
     ("store.migrations.indexes", "sqlite3.connect"): NO_FILE,
     ("store.migrations.tables", "sqlite3.connect"): NO_FILE,
     ("timeline.databases", "sqlite3.connect"): THROUGH_SQLITE,
