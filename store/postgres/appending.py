@@ -80,9 +80,7 @@ class Group:
             place = (None, None) if path is None else split(path)
             turn = None if turn_id is None else escaped(turn_id)
             event = (id_, escaped(type_), schema_version, at, *place, turn, tokens, payload, hashed)
-            self.rows.append(
-                (head.key, head.version, len(self.rows), *event, salt, stored(salt, c), head.link)
-            )
+            self.rows.append((head.key, head.version, len(self.rows), *event, salt, stored(salt, c), head.link))
 
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
@@ -102,12 +100,21 @@ class _Move:
 
     def row(self) -> tuple[Any, ...]:
         seen, head = self.seen, self.head
-        return seen.key, seen.version, seen.link, seen.first_version, head.version, self.at, head.link, self.window_start
+        return (
+            seen.key,
+            seen.version,
+            seen.link,
+            seen.first_version,
+            head.version,
+            self.at,
+            head.link,
+            self.window_start,
+        )
 
 
 def at_the_end(batch: Batch, head: Head | None) -> bool:
     """Return whether a batch goes behind a head without a closer look: the log exists, and is where it is expected."""
-    if head is None or not batch.drafts or head.base or (batch.snapshot is not None and head.first_version > 1):
+    if head is None or not batch.drafts or (batch.snapshot is not None and head.first_version > 1):
         return False
     try:
         return append_rules.starting_version(batch, Known(head.version, head.base)) == head.version
@@ -156,10 +163,10 @@ async def _write_beside(connection: Connection, written: Sequence[Placed]) -> No
         batch, key = placed.batch, placed.key
         if batch.snapshot is not None:
             body = batch.snapshot.body
+            await connection.execute(statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body))
             await connection.execute(
-                statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body)
+                statements.ADD_WAYPOINT, key, *waypoint_columns(batch.conversation, batch.snapshot)
             )
-            await connection.execute(statements.ADD_WAYPOINT, key, *waypoint_columns(batch.conversation, batch.snapshot))
         for number, version in batch.redacted:
             if version < placed.first + number:
                 await connection.execute(statements.UNPROVE_FACTS, key, version)
@@ -199,6 +206,8 @@ async def append_within(connection: Connection, batch: Batch, least: int = 0) ->
         return repeated
     if head.key == NOWHERE:
         head.key = await _open(connection, batch, head)
+        # Again behind the insert, which may have waited for an erasure of the same id.
+        await check_not_erased(connection, batch.conversation)
     else:
         least = max(least, await _behind(connection, await _position(connection, head)))
     group = Group()
@@ -226,6 +235,8 @@ async def _behind(connection: Connection, position: int) -> int:
     the later transaction's upper half: nobody reads beyond a transaction that is still running, so none is missed.
     """
     begin = position - position % _WHOLE
+    # One after the other: two of them behind the same transaction would choose the same places.
+    await connection.execute(statements.ALONE_BEHIND, begin)
     newest = await connection.fetchval(statements.NEWEST_BETWEEN, begin + _HALF, begin + _WHOLE)
     return begin + _HALF if newest is None else int(newest) + 1
 

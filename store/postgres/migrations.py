@@ -124,5 +124,5 @@ def _step(number: int, address: Address) -> list[str]:
         f"SET LOCAL search_path TO {address.quoted_schema}",
         _RECORD,
         *statements(address.partitions),
-        f"INSERT INTO migrations (number, name) VALUES ({number}, '{name}')",
+        f"INSERT INTO migrations (number, name) VALUES ({number}, '{name}')",  # noqa: S608 - both are of the table above
     ]

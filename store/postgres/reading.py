@@ -7,6 +7,8 @@ conversation's row, read first, decides which events belong to the read.
 from __future__ import annotations
 
 import asyncio
+import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, StoreCorrupt
@@ -69,9 +71,7 @@ class Reading(Database):
         page: int = 500,
     ) -> AsyncIterator[Event]:
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
-        statement, listed = _choose(
-            types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES
-        )
+        statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
         parts = await self._lineage(conversation)
         version = max(after, 0)
         async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):
@@ -254,7 +254,7 @@ class Reading(Database):
         rows = await self.rows(statements.LINEAGE, key_of(conversation))
         if not rows:
             raise await self._missing(conversation)
-        if rows[-1][2]:
+        if rows[-1][2] or not _leads_to_parents(rows):
             raise StoreCorrupt(
                 f"{self.where}: the log that conversation {conversation!r} was forked from is not the one that its row"
                 f" leads to. {_CURE}."
@@ -285,8 +285,8 @@ class Reading(Database):
             missing -= scavenged
         if missing:
             raise StoreCorrupt(
-                f"{self.where}: of the versions {before + 1} to {version - 1} of conversation {conversation!r} {missing}"
-                f" are missing. {_CURE}. {_RESTORE}."
+                f"{self.where}: of the versions {before + 1} to {version - 1} of conversation {conversation!r}"
+                f" {missing} are missing. {_CURE}. {_RESTORE}."
             )
 
     async def _check_beyond(self, conversation: str, missing: Collection[int]) -> None:
@@ -328,6 +328,18 @@ class Reading(Database):
             return ConversationNotFound(conversation)
         at, reason = rows[0]
         return ConversationErased(conversation, at, unescaped(reason))
+
+
+def _leads_to_parents(rows: Sequence[Row]) -> bool:
+    """Return whether the rows of a lineage, a conversation first, are those of the parents that each names."""
+    for (*_, link), (_, id_, *_rest) in pairwise(rows):
+        try:
+            named = json.loads(link or "{}")
+        except ValueError:
+            return False
+        if not isinstance(named, dict) or named.get("conversation") != unescaped(id_):
+            return False
+    return True
 
 
 def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> tuple[str, tuple[list[str], ...]]:

@@ -26,7 +26,7 @@ from timeline.ports import Appended
 from .appending import MOST_EVENTS, Group, Lost, append_within, at_the_end, needs_transaction, write
 from .database import ATTEMPTS, PATIENCE
 from .failures import AGAIN, DRIVER_ERRORS, is_away, store_error
-from .log_head import Head, heads_of
+from .log_head import Head, heads_of, shared_paths
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -115,7 +115,7 @@ class Writer:
         self.figures.waiting += 1
         self.figures.waiting_characters += size
         self._more.set()
-        if self._running is None:
+        if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._run())
         return future
 
@@ -162,14 +162,15 @@ class Writer:
         self.figures.groups += 1
         self.figures.appends += len(group)
         for job, outcome in zip(group, outcomes, strict=True):
-            if isinstance(outcome, Appended) and not outcome.repeated:
-                self._told(job.batch, outcome)
             if job.future.done():
                 continue
             if isinstance(outcome, BaseException):
                 job.future.set_exception(outcome)
             else:
                 job.future.set_result(outcome)
+        for job, outcome in zip(group, outcomes, strict=True):
+            if isinstance(outcome, Appended) and not outcome.repeated:
+                self._told(job.batch, outcome)
 
     async def _commit(self, batches: Sequence[Batch]) -> list[Appended | BaseException]:
         """Append batches together as far as that goes, the others one by one in their order."""
@@ -202,7 +203,7 @@ class Writer:
             if unknown:
                 for conversation, head in (await heads_of(connection, unknown)).items():
                     self._heads[conversation] = head
-            group, numbers = self._grouped(batches)
+            group, numbers = self._grouped(batches, await self._in_shared_past(connection, batches))
             if not numbers:
                 return {}, 0
             moved = group.moves
@@ -235,14 +236,28 @@ class Writer:
         async with connection.transaction(isolation="read_committed"):
             return await write(connection, group)
 
-    def _grouped(self, batches: Sequence[Batch]) -> tuple[Group, dict[int, int]]:
+    async def _in_shared_past(self, connection: Connection, batches: Sequence[Batch]) -> set[int]:
+        """Return the numbers of the batches with a path that is in use in what their fork shares with its parent."""
+        found = set()
+        for number, batch in enumerate(batches):
+            head = self._heads.get(batch.conversation)
+            if head is not None and await shared_paths(connection, batch, head):
+                found.add(number)
+        return found
+
+    def _grouped(self, batches: Sequence[Batch], taken: set[int]) -> tuple[Group, dict[int, int]]:
         """Put the batches that go to the ends of their logs into a group; return their numbers by place in it too."""
         group, numbers = Group(), dict[int, int]()
         heads: dict[str, Head | None] = {}
         for number, batch in enumerate(batches):
             conversation = batch.conversation
             head = heads[conversation] if conversation in heads else self._heads.get(conversation)
-            if not at_the_end(batch, head) or head is None or len(group.rows) + len(batch.drafts) > MOST_EVENTS:
+            if (
+                number in taken
+                or not at_the_end(batch, head)
+                or head is None
+                or len(group.rows) + len(batch.drafts) > MOST_EVENTS
+            ):
                 heads[conversation] = None  # what comes behind it waits for its turn as well
                 continue
             numbers[len(group.placed)] = number
