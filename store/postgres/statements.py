@@ -118,18 +118,18 @@ WITH cas AS MATERIALIZED (
         AND c.first_version = b.seen_first
     RETURNING c.key
 ), began AS MATERIALIZED (
-    SELECT greatest((pg_current_xact_id()::text::bigint + m.xid_offset) << 20, $25::bigint) AS position
+    SELECT greatest((pg_current_xact_id()::text::bigint + m.xid_offset) << 20, $24::bigint) AS position
     FROM store_meta AS m
 ), written AS (
     INSERT INTO events (conversation, version, position, event_id, type, schema_version, at, path, path_rest, turn_id,
         tokens, payload, checksum, salt, c, link)
-    SELECT e.key, e.version, began.position + e.ordinal, e.id, e.type, e.schema_version, e.at, e.path, e.path_rest,
+    SELECT e.key, e.version, began.position + e.ordinal - 1, e.id, e.type, e.schema_version, e.at, e.path, e.path_rest,
         e.turn_id, e.tokens, e.payload, e.checksum, e.salt, e.c, e.link
-    FROM began CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::bigint[], $12::uuid[], $13::text[], $14::bigint[],
-        $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::text[], $21::text[], $22::bytea[],
-        $23::bytea[], $24::bytea[])
-        AS e (key, version, ordinal, id, type, schema_version, at, path, path_rest, turn_id, tokens, payload, checksum,
-            salt, c, link)
+    FROM began CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[], $12::text[], $13::bigint[], $14::text[],
+        $15::text[], $16::text[], $17::text[], $18::bigint[], $19::text[], $20::text[], $21::bytea[], $22::bytea[],
+        $23::bytea[]) WITH ORDINALITY
+        AS e (key, version, id, type, schema_version, at, path, path_rest, turn_id, tokens, payload, checksum, salt, c,
+            link, ordinal)
     WHERE e.key IN (SELECT key FROM cas)
     RETURNING 1
 )
@@ -138,7 +138,8 @@ SELECT began.position, (SELECT array_agg(key) FROM cas), (SELECT count(*) FROM w
 """Append to many conversations at once: to each that still has the version and the head that were seen, none of the
 others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
 positions are made, with its first write, and so it must not have one before it looks whether another one was first.
-Parameter 25 is the lowest position that the events may have, of an append that cannot be the first one."""
+A column of events may be shorter than the others: the rest of it is NULL.
+Parameter 24 is the lowest position that the events may have, of an append that cannot be the first one."""
 INSERT_CONVERSATION: Final = (
     "INSERT INTO conversations (id_key, id, version, window_start, title, parent, created_at, updated_at, parent_key,"
     " base, first_version, head) VALUES ($1, $2, $3, 1, $4, $5, $6, $6, $7, $8, $9, $10)"
