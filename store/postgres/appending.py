@@ -106,7 +106,16 @@ class _Move:
 
     def row(self) -> tuple[Any, ...]:
         seen, head = self.seen, self.head
-        return seen.key, seen.version, seen.link, seen.first_version, head.version, self.at, head.link, self.window_start
+        return (
+            seen.key,
+            seen.version,
+            seen.link,
+            seen.first_version,
+            head.version,
+            self.at,
+            head.link,
+            self.window_start,
+        )
 
 
 def at_the_end(batch: Batch, head: Head | None) -> bool:
@@ -160,10 +169,10 @@ async def _write_beside(connection: Connection, written: Sequence[Placed]) -> No
         batch, key = placed.batch, placed.key
         if batch.snapshot is not None:
             body = batch.snapshot.body
+            await connection.execute(statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body))
             await connection.execute(
-                statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body)
+                statements.ADD_WAYPOINT, key, *waypoint_columns(batch.conversation, batch.snapshot)
             )
-            await connection.execute(statements.ADD_WAYPOINT, key, *waypoint_columns(batch.conversation, batch.snapshot))
         for number, version in batch.redacted:
             if version < placed.first + number:
                 await connection.execute(statements.UNPROVE_FACTS, key, version)

@@ -69,9 +69,7 @@ class Reading(Database):
         page: int = 500,
     ) -> AsyncIterator[Event]:
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
-        statement, listed = _choose(
-            types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES
-        )
+        statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
         parts = await self._lineage(conversation)
         version = max(after, 0)
         async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):

@@ -48,9 +48,9 @@ def rows() -> Iterator[Row]:
             _row(f"{TASKS} tasks that append to one conversation", shared, alone, BAR),
             _row(f"{TASKS} tasks, each with a conversation of its own", own, alone, BAR_APART),
         ]
-        syncs = (before + syncs(Path(folder))) / 2
+        each = (before + syncs(Path(folder))) / 2
         runner.run(store.aclose())
-    yield from (row._replace(applies=syncs <= NO_BAR_ABOVE) for row in made)
+    yield from (row._replace(applies=each <= NO_BAR_ABOVE) for row in made)
 
 
 def _row(what: str, together: Callable[[], float], alone: Callable[[], float], bar: float) -> Row:
