@@ -264,6 +264,10 @@ HEAD_POSITION: Final = (
     f"SELECT e.position FROM events AS e WHERE {OWN} AND e.position < {HORIZON} ORDER BY e.position DESC LIMIT 1"
 )
 IS_SETTLED: Final = f"SELECT {HORIZON} > $1::bigint"
+HORIZON_LAG: Final = (
+    "SELECT pg_snapshot_xmax(s)::text::bigint - pg_snapshot_xmin(s)::text::bigint"
+    " FROM (SELECT pg_current_snapshot()) AS t (s)"
+)
 _ALL = f"e.{OWN} AND e.position > $1 AND e.position < {HORIZON}"
 _OF_ALL = " CROSS JOIN LATERAL (SELECT id FROM conversations WHERE key = e.conversation OFFSET 0) AS c"
 PAGE_OF_ALL: Final = (
