@@ -32,6 +32,8 @@ MOST_EVENTS: Final = 2 ** (statements.ORDINALS - 1)
 """Events of one statement: the other half of a transaction's positions is for appends that need a higher one."""
 _HALF: Final = 2 ** (statements.ORDINALS - 1)
 _WHOLE: Final = 2**statements.ORDINALS
+_OFTEN_NULL: Final = (15, 21)
+"""The parameters of `statements.APPEND`, from 0, with the rests of long paths and the commitments of erased events."""
 
 
 class Lost(Exception):
@@ -80,13 +82,17 @@ class Group:
             place = (None, None) if path is None else split(path)
             turn = None if turn_id is None else escaped(turn_id)
             event = (id_, escaped(type_), schema_version, at, *place, turn, tokens, payload, hashed)
-            self.rows.append((head.key, head.version, len(self.rows), *event, salt, stored(salt, c), head.link))
+            self.rows.append((head.key, head.version, *event, salt, stored(salt, c), head.link))
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[tuple[Any, ...]]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
         # By key: two statements that move the same rows then take them in the same order.
         moves = sorted((move.row() for move in self.moves.values()), key=lambda row: row[0])
-        return [*map(list, zip(*moves, strict=True)), *map(list, zip(*self.rows, strict=True))]
+        columns = [*zip(*moves, strict=True), *zip(*self.rows, strict=True)]
+        for number in _OFTEN_NULL:
+            if not any(columns[number]):
+                columns[number] = ()  # the driver takes as long for a NULL as for a value
+        return columns
 
 
 @dataclass(slots=True)

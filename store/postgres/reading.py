@@ -229,6 +229,14 @@ class Reading(Database):
         rows = await self.rows(statements.HEAD_POSITION)
         return int(rows[0][0]) if rows else 0
 
+    async def horizon_lag(self) -> int:
+        """Return the number of transactions behind the oldest one that runs, in any database of the server.
+
+        Events above it are not in `read_all` yet; a transaction that stays open holds all readers of it up.
+        """
+        ((lag,),) = await self.rows(statements.HORIZON_LAG)
+        return int(lag)
+
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
         """Return the content-addressed values of these hashes that the store holds.
 

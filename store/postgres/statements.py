@@ -45,12 +45,14 @@ def lineage(start: str) -> str:
     """Write the common table expression of a conversation and its ancestors, itself first.
 
     Each row gives the versions of the whole that are that conversation's own: ``base < version <= last``. A parent has
-    the lower key; without that condition, a circle in a damaged database would have no end.
+    the lower key; without that condition, a circle in a damaged database would have no end. A parent is looked up by
+    key whatever the planner expects: it takes a recursion for ten times as long as its start, and would read all rows.
     """
     return (
         f"WITH RECURSIVE lineage (key, id, base, last, parent_key, parent) AS ({start} UNION ALL"
         " SELECT c.key, c.id, c.base, least(l.base, l.last), c.parent_key, c.parent FROM lineage AS l"
-        " JOIN conversations AS c ON c.key = l.parent_key AND c.key < l.key) "
+        " CROSS JOIN LATERAL (SELECT key, id, base, parent_key, parent FROM conversations"
+        " WHERE key = l.parent_key AND key < l.key OFFSET 0) AS c) "
     )
 
 
@@ -90,14 +92,14 @@ ROLE: Final = (
 )
 HAS_TENANTS: Final = "UPDATE store_meta SET tenants = true WHERE NOT tenants"
 COUNTER_IS_BEHIND: Final = (
-    "SELECT coalesce((SELECT max(e.position) FROM events AS e WHERE e.position > 0) >> 20 >="
+    f"SELECT coalesce((SELECT max(e.position) FROM events AS e WHERE e.{OWN} AND e.position > 0) >> 20 >="
     " pg_snapshot_xmax(pg_current_snapshot())::text::bigint + m.xid_offset, false) FROM store_meta AS m"
 )
 LOCK_META: Final = "LOCK TABLE store_meta IN ACCESS EXCLUSIVE MODE"
 RAISE_OFFSET: Final = (
-    "UPDATE store_meta SET epoch = gen_random_uuid(), xid_offset ="
-    " (SELECT max(e.position) >> 20 FROM events AS e) + 1 - pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
-    " WHERE (SELECT max(e.position) >> 20 FROM events AS e)"
+    f"UPDATE store_meta SET epoch = gen_random_uuid(), xid_offset = (SELECT max(e.position) >> 20 FROM events AS e"
+    f" WHERE e.{OWN}) + 1 - pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+    f" WHERE (SELECT max(e.position) >> 20 FROM events AS e WHERE e.{OWN})"
     " >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + xid_offset"
 )
 STORE: Final = "SELECT store FROM store_meta"
@@ -118,18 +120,18 @@ WITH cas AS MATERIALIZED (
         AND c.first_version = b.seen_first
     RETURNING c.key
 ), began AS MATERIALIZED (
-    SELECT greatest((pg_current_xact_id()::text::bigint + m.xid_offset) << 20, $25::bigint) AS position
+    SELECT greatest((pg_current_xact_id()::text::bigint + m.xid_offset) << 20, $24::bigint) AS position
     FROM store_meta AS m
 ), written AS (
     INSERT INTO events (conversation, version, position, event_id, type, schema_version, at, path, path_rest, turn_id,
         tokens, payload, checksum, salt, c, link)
-    SELECT e.key, e.version, began.position + e.ordinal, e.id, e.type, e.schema_version, e.at, e.path, e.path_rest,
+    SELECT e.key, e.version, began.position + e.ordinal - 1, e.id, e.type, e.schema_version, e.at, e.path, e.path_rest,
         e.turn_id, e.tokens, e.payload, e.checksum, e.salt, e.c, e.link
-    FROM began CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::bigint[], $12::uuid[], $13::text[], $14::bigint[],
-        $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::text[], $21::text[], $22::bytea[],
-        $23::bytea[], $24::bytea[])
-        AS e (key, version, ordinal, id, type, schema_version, at, path, path_rest, turn_id, tokens, payload, checksum,
-            salt, c, link)
+    FROM began CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[], $12::text[], $13::bigint[], $14::text[],
+        $15::text[], $16::text[], $17::text[], $18::bigint[], $19::text[], $20::text[], $21::bytea[], $22::bytea[],
+        $23::bytea[]) WITH ORDINALITY
+        AS e (key, version, id, type, schema_version, at, path, path_rest, turn_id, tokens, payload, checksum, salt, c,
+            link, ordinal)
     WHERE e.key IN (SELECT key FROM cas)
     RETURNING 1
 )
@@ -138,7 +140,8 @@ SELECT began.position, (SELECT array_agg(key) FROM cas), (SELECT count(*) FROM w
 """Append to many conversations at once: to each that still has the version and the head that were seen, none of the
 others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
 positions are made, with its first write, and so it must not have one before it looks whether another one was first.
-Parameter 25 is the lowest position that the events may have, of an append that cannot be the first one."""
+A column of events may be shorter than the others: the rest of it is NULL.
+Parameter 24 is the lowest position that the events may have, of an append that cannot be the first one."""
 INSERT_CONVERSATION: Final = (
     "INSERT INTO conversations (id_key, id, version, window_start, title, parent, created_at, updated_at, parent_key,"
     " base, first_version, head) VALUES ($1, $2, $3, 1, $4, $5, $6, $6, $7, $8, $9, $10)"
@@ -262,6 +265,10 @@ HEAD_POSITION: Final = (
     f"SELECT e.position FROM events AS e WHERE {OWN} AND e.position < {HORIZON} ORDER BY e.position DESC LIMIT 1"
 )
 IS_SETTLED: Final = f"SELECT {HORIZON} > $1::bigint"
+HORIZON_LAG: Final = (
+    "SELECT pg_snapshot_xmax(s)::text::bigint - pg_snapshot_xmin(s)::text::bigint"
+    " FROM (SELECT pg_current_snapshot()) AS t (s)"
+)
 _ALL = f"e.{OWN} AND e.position > $1 AND e.position < {HORIZON}"
 _OF_ALL = " CROSS JOIN LATERAL (SELECT id FROM conversations WHERE key = e.conversation OFFSET 0) AS c"
 PAGE_OF_ALL: Final = (

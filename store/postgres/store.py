@@ -16,6 +16,7 @@ from .database import Durability
 from .failures import append_uncertain, reading_only
 from .proofs import Proofs
 from .queries import Questions
+from .waking import Wakeups
 from .writer import Figures, Uncertain, Writer
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .address import Address
 
 
-class PostgresStore(Questions, Proofs):
+class PostgresStore(Questions, Proofs, Wakeups):
     """An `EventStore` in a schema of a PostgreSQL database. Open it by its URL with `timeline.open_store`."""
 
     def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
@@ -104,7 +105,7 @@ class PostgresStore(Questions, Proofs):
             raise append_uncertain(doubt.error, self.where, again) from doubt
 
     def _note(self, batch: Batch, appended: Appended) -> None:
-        del batch
+        self.waking.tell(batch.conversation, {draft.type for draft in batch.drafts})
         self._acknowledged = max(self._acknowledged, appended.position)
 
     async def _close(self) -> None:

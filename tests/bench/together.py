@@ -38,7 +38,7 @@ def rows() -> Iterator[Row]:
     """Measure how many times faster 64 tasks append, to a timeline, to a conversation, and each to its own."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db", durability="full"))
-        numbers, before = count(1), _syncs(Path(folder))
+        numbers, before = count(1), syncs(Path(folder))
         alone = partial(_append, runner, store, numbers, 1, lambda _: "alone")
         shared = partial(_append, runner, store, numbers, TASKS, lambda _: "shared")
         own = partial(_append, runner, store, numbers, TASKS, lambda task: f"task {task}")
@@ -48,9 +48,9 @@ def rows() -> Iterator[Row]:
             _row(f"{TASKS} tasks that append to one conversation", shared, alone, BAR),
             _row(f"{TASKS} tasks, each with a conversation of its own", own, alone, BAR_APART),
         ]
-        syncs = (before + _syncs(Path(folder))) / 2
+        each = (before + syncs(Path(folder))) / 2
         runner.run(store.aclose())
-    yield from (row._replace(applies=syncs <= NO_BAR_ABOVE) for row in made)
+    yield from (row._replace(applies=each <= NO_BAR_ABOVE) for row in made)
 
 
 def _row(what: str, together: Callable[[], float], alone: Callable[[], float], bar: float) -> Row:
@@ -93,7 +93,7 @@ def _append_blocks(runner: asyncio.Runner, store: SQLiteStore, numbers: Iterator
     return runner.run(all_tasks())
 
 
-def _syncs(folder: Path) -> float:
+def syncs(folder: Path) -> float:
     """Return how often a second a page can be written and made sure of, in a file that has its size."""
     file = os.open(folder / "syncs", os.O_CREAT | os.O_RDWR)
     try:

@@ -1,4 +1,4 @@
-"""Wake-ups of PostgreSQL: how soon a follower in another process sees an append, and what telling it costs."""
+"""Wake-ups of PostgreSQL: how soon a follower in another process sees an append, and what a notification costs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
+import asyncpg
+
+from tests.bench.postgres import lasting_server
 from tests.bench.rows import Row, against, percentile
 from tests.followers import Follower
-from tests.postgres import new_schema
-from tests.postgres_server import begin_run, end_run
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import events
 
@@ -26,21 +27,33 @@ BAR_COST: Final = 0.8
 
 
 def rows() -> Iterator[Row]:
-    """Measure both on the system's server, or on the wheel's."""
-    begins = begin_run()
-    try:
-        late = asyncio.run(_latencies())
+    """Measure both on a server that waits for its disk."""
+    with lasting_server() as server, asyncio.Runner() as runner:
+        late = runner.run(_latencies(server.url(schema="latencies")))
         yield percentile(PART, "a follower in another process sees an append", late, BAR_LATENCY, 0.95)
-        told, silent = (lambda: asyncio.run(_append(tells=True))), (lambda: asyncio.run(_append(tells=False)))
-        what = f"appends of {TASKS} tasks that wake a follower in another process"
-        yield against(PART, what, "appends that wake nobody", (told, silent), BAR_COST, least=True, most=15)
-    finally:
-        if begins:
-            end_run()
+        store = runner.run(PostgresStore.open(server.url(schema="cost")))
+        listener = runner.run(asyncpg.connect(server.url()))
+        heard: list[object] = []
+        runner.run(listener.add_listener(store.waking.channel, lambda *told: heard.append(told[-1])))
+        tell = store.waking.tell
+
+        def told() -> float:
+            store.waking.tell = tell  # type: ignore[method-assign] # what it costs is measured
+            return runner.run(_append(store))
+
+        def silent() -> float:
+            store.waking.tell = _silent  # type: ignore[method-assign]
+            return runner.run(_append(store))
+
+        what = f"appends of {TASKS} tasks that are notified to a listener"
+        yield against(PART, what, "appends that are not", (told, silent), BAR_COST, least=True, most=31)
+        assert heard
+        runner.run(listener.close())
+        runner.run(store.aclose())
 
 
-async def _latencies() -> list[float]:
-    async with new_schema() as url, await PostgresStore.open(url) as store:
+async def _latencies(url: str) -> list[float]:
+    async with await PostgresStore.open(url) as store:
         await store.append("0", events(1))
         follower = await asyncio.to_thread(Follower, url, 1_000.0)
         await asyncio.sleep(1)
@@ -55,23 +68,14 @@ async def _latencies() -> list[float]:
     return late
 
 
-async def _append(*, tells: bool) -> float:
-    async with new_schema() as url, await PostgresStore.open(url) as store:
-        if not tells:
-            store.waking.tell = _silent  # type: ignore[method-assign] # what it costs is measured
+async def _append(store: PostgresStore) -> float:
+    async def work(task: int) -> None:
+        for _ in range(APPENDS):
+            await store.append(str(task), events(1))
 
-        async def work(task: int) -> None:
-            for _ in range(APPENDS):
-                await store.append(str(task), events(1))
-
-        await asyncio.gather(*(store.append(str(task), events(1)) for task in range(TASKS)))
-        follower = await asyncio.to_thread(Follower, url, 1_000.0)
-        await asyncio.sleep(0.5)
-        start = time.perf_counter()
-        await asyncio.gather(*map(work, range(TASKS)))
-        taken = time.perf_counter() - start
-        follower.end()
-    return taken
+    start = time.perf_counter()
+    await asyncio.gather(*map(work, range(TASKS)))
+    return time.perf_counter() - start
 
 
 def _silent(conversation: str, types: object) -> None:
