@@ -24,6 +24,7 @@
 | `backup --json` | one `BackupRow` |
 | `restore --json` | one `RestoreRow` |
 | `copy --json` | one `CopyRow` |
+| `migrate --json` | one `MigratedRow` |
 | `doctor --json` | one `DoctorRow` |
 | `watch --json` | an event a line, as `timeline.inspector.stream` sends it, in camelCase |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
@@ -189,6 +190,15 @@ class CopyRow(TypedDict):
 
     conversations: list[CopiedRow]
     not_copied: int
+
+
+class MigratedRow(TypedDict):
+    """A store's schema before (0: there was none) and now, and over how many tables its events are spread (0: one)."""
+
+    store: str
+    before: int
+    schema: int
+    partitions: int
 
 
 class FreedRow(TypedDict):
