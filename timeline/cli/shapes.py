@@ -219,6 +219,7 @@ class FindingRow(TypedDict):
 class DoctorRow(TypedDict):
     """A database file. ``sizes`` are bytes by class; without ``log``, a file of its own, they add up to ``bytes``.
 
+    On a server ``server`` is its version, ``sqlite`` is empty, and ``sizes`` are by table; ``server`` is empty for a file.
     ``would_free`` is None where the database would have to be brought up to date first.
     """
 
@@ -226,6 +227,7 @@ class DoctorRow(TypedDict):
     bytes: int
     schema: int
     sqlite: str
+    server: str
     conversations: int
     events: int
     sizes: dict[str, int]
