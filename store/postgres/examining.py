@@ -14,7 +14,8 @@ LONG: Final = 300
 """Seconds for which a transaction may write without a word: readers of all conversations wait for its end."""
 _SIZES: Final = (
     "SELECT coalesce(p.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint"
-    " FROM pg_class AS c LEFT JOIN pg_inherits AS i ON i.inhrelid = c.oid LEFT JOIN pg_class AS p ON p.oid = i.inhparent"
+    " FROM pg_class AS c LEFT JOIN pg_inherits AS i ON i.inhrelid = c.oid"
+    " LEFT JOIN pg_class AS p ON p.oid = i.inhparent"
     " WHERE c.relnamespace = $1::text::regnamespace AND c.relkind = 'r' GROUP BY 1 ORDER BY 2 DESC, 1"
 )
 _COUNTS: Final = (
@@ -100,5 +101,6 @@ def _durability(fsync: str, full_pages: str) -> list[Finding]:
     off = [name for name, value in (("fsync", fsync), ("full_page_writes", full_pages)) if value == "off"]
     if not off:
         return []
-    text = f"the server runs with {' and '.join(f'{name} = off' for name in off)}: a power loss may destroy what was stored"
+    how = " and ".join(f"{name} = off" for name in off)
+    text = f"the server runs with {how}: a power loss may destroy what was stored"
     return [Finding("durability", "warning", text)]

@@ -219,7 +219,8 @@ class FindingRow(TypedDict):
 class DoctorRow(TypedDict):
     """A database file. ``sizes`` are bytes by class; without ``log``, a file of its own, they add up to ``bytes``.
 
-    On a server ``server`` is its version, ``sqlite`` is empty, and ``sizes`` are by table; ``server`` is empty for a file.
+    Of a store on a server, ``server`` is the server's version, ``sizes`` are by table, and ``sqlite`` is empty.
+
     ``would_free`` is None where the database would have to be brought up to date first.
     """
 
