@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
+from tests.cli.sessions import SESSION
 from tests.postgres import with_query, without
+from tests.project.pages import code_blocks
+from tests.project.sources import ROOT
 from timeline import open_store
 from timeline.cli.exits import Exit
 
@@ -49,6 +53,30 @@ def test_an_administrator_can_run_what_sql_prints(run: Callable[..., Done], post
     assert run("migrate", "--sql", "--partitions", 4, "--db", NOWHERE).out.count(" PARTITION OF events ") == 4
     assert "open-sesame" not in run("migrate", "--sql", "--db", NOWHERE).out
     run("migrate", "--db", NOWHERE).fails(Exit.DATABASE, "postgresql://ann@127.0.0.1:1/work", "cannot be reached")
+
+
+async def test_a_role_with_the_rights_of_the_quickstart_uses_the_store(
+    run: Callable[..., Done], recording: Path, postgres_url: str
+) -> None:
+    """It reads and writes rows, and owns nothing; without the rights, the error names them."""
+    schema = dict(parse_qsl(urlsplit(postgres_url).query))["schema"]
+    role, page = f"app_{schema}", (ROOT / "docs" / "postgres" / "quickstart.md").read_text(encoding="utf-8")
+    grants = [block.text for block in code_blocks(page) if block.language == "sql" and "GRANT" in block.text]
+    statements = grants[0].replace("timeline_app", role).replace("SCHEMA timeline", f"SCHEMA {schema}")
+    its_url = with_query(postgres_url.replace("postgres@", f"{role}@", 1), migrate="no")
+    assert (await asyncio.to_thread(run, "migrate", "--db", postgres_url)).code == 0
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    try:
+        await connection.execute(f"CREATE ROLE {role} LOGIN")
+        refused = await asyncio.to_thread(run, "ls", "--db", its_url)
+        await connection.execute(statements)
+        for words in (("import", recording), ("compact", SESSION), ("verify", "--deep"), ("search", "part")):
+            done = await asyncio.to_thread(run, *words, "--db", its_url)
+            assert done.code == 0, done.err
+    finally:
+        await connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+        await connection.close()
+    refused.fails(Exit.DATABASE)
 
 
 def test_a_file_is_upgraded_by_opening_it(run: Callable[..., Done], recording: Path, db: Path) -> None:
