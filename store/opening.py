@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from timeline.errors import MissingExtra, StoreError
 
+from .addresses import is_server, without_password
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
     from os import PathLike
@@ -49,12 +51,15 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
 
     Args:
         url_or_path: the path of a SQLite file, ``sqlite:///relative.db``, ``sqlite:////absolute.db`` (also with
-            ``sqlite+aiosqlite``), or ``memory://`` for a store that is gone when it is closed.
+            ``sqlite+aiosqlite``), ``postgresql://user:password@host:5432/database`` (extra ``postgres``), or
+            ``memory://`` for a store that is gone when it is closed. Settings of a PostgreSQL store follow a question
+            mark, such as ``?schema=agents&pgbouncer=true``; docs/postgres/quickstart.md lists them.
         durability: ``full``: acknowledged appends survive a power loss. ``normal``: they survive a killed process.
-        readonly: open for reading only; the file must exist.
+        readonly: open for reading only; the file or the schema must exist.
 
     Raises:
         StoreError: the store cannot be opened, raised when it is awaited or entered; the message says why.
+        MissingExtra: asyncpg is not installed, which a PostgreSQL store needs.
 
     Example:
         ```python
@@ -75,7 +80,7 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
             return _open_memory(location, rest)
         if scheme in {"sqlite", "sqlite+aiosqlite"}:
             return await _open_file(_sqlite_path(location, rest), durability, readonly=readonly)
-        if scheme.partition("+")[0] in {"postgresql", "postgres"}:
+        if is_server(location):
             return await _open_server(location, durability, readonly=readonly)
         raise _unavailable(location, scheme)
 
@@ -94,7 +99,14 @@ def file_of(url_or_path: str | PathLike[str]) -> Path:
         return Path(location)
     if scheme in {"sqlite", "sqlite+aiosqlite"}:
         return _sqlite_path(location, rest)
-    raise StoreError(f"{location}: this store is no file. Name a SQLite file; `timeline export` copies any store.")
+    if is_server(location):
+        raise StoreError(
+            f"{without_password(location)}: a store on a server is no file. Back it up and restore it by pg_dump and "
+            "pg_restore; `timeline copy --from URL --to FILE` makes a SQLite file of it."
+        )
+    raise StoreError(
+        f"{without_password(location)}: this store is no file. Name a SQLite file; `timeline export` copies any store."
+    )
 
 
 async def _open_file(file: Path, durability: Durability, *, readonly: bool) -> SQLiteStore:
@@ -131,4 +143,7 @@ def _sqlite_path(location: str, rest: str) -> Path:
 def _unavailable(location: str, scheme: str) -> StoreError:
     if scheme == "memory":
         return StoreError("memory:// starts empty, so there is nothing to read. Open it without readonly.")
-    return StoreError(f"{location}: no store of the kind {scheme!r}. Use a path, sqlite:///agent.db or memory://.")
+    return StoreError(
+        f"{without_password(location)}: no store of the kind {scheme!r}. Use a path, sqlite:///agent.db, "
+        "postgresql://user@host/database or memory://."
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from timeline.errors import StoreError
+
+from ..addresses import without_password
 
 SCHEMA: Final = "timeline"
 """The schema of a store whose URL names none: one of its own, so that it shares a database with an application."""
@@ -16,6 +18,7 @@ _MOST_TENANT: Final = 2**31 - 1
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _YES: Final = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _EXAMPLE: Final = "postgresql://user@host:5432/database"
+WRITE_IT: Final = f"Write {_EXAMPLE}, with / ? # [ ] @ : % in the password as %2F %3F %23 %5B %5D %40 %3A %25."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,14 @@ class Address:
         listen_url: a URL of the same database that leads to the server itself, for wake-ups; None for ``dsn``.
     """
 
-    dsn: str
+    dsn: str = field(repr=False)
     where: str
     schema: str = SCHEMA
     tenant: int | None = None
     pgbouncer: bool = False
     migrate: bool = True
     partitions: int = 0
-    listen_url: str | None = None
+    listen_url: str | None = field(default=None, repr=False)
 
     @property
     def quoted_schema(self) -> str:
@@ -58,7 +61,7 @@ def parse(url: str) -> Address:
     if scheme.partition("+")[0] not in {"postgresql", "postgres"} or not rest:
         raise StoreError(f"{scheme}: no PostgreSQL URL. Write {_EXAMPLE}.")
     place, _, query = rest.partition("?")
-    where = f"postgresql://{_without_password(place)}"
+    where = without_password(f"postgresql://{rest}").partition("?")[0]
     given = dict(parse_qsl(query, keep_blank_values=True))
     schema = given.pop("schema", SCHEMA)
     if not _NAME.fullmatch(schema):
@@ -80,11 +83,6 @@ def parse(url: str) -> Address:
         _number(where, "partitions", partitions, MOST_PARTITIONS),
         listen_url,
     )
-
-
-def _without_password(place: str) -> str:
-    user, at, host = place.rpartition("@")
-    return f"{user.partition(':')[0]}{at}{host}"
 
 
 def _yes(where: str, given: dict[str, str], name: str, default: str) -> bool:

@@ -24,6 +24,7 @@ from timeline.ports import Home
 
 from ..failures import closed
 from . import statements
+from .address import WRITE_IT
 from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, reading_only, store_error
 from .migrations import check_version, migrate
 
@@ -87,11 +88,8 @@ class Database:
             StoreError: the server is too old, or refused the role.
         """
         try:
-            connection = await self._connected()
-            try:
+            async with self.alone() as connection:
                 await self._prepare(connection)
-            finally:
-                await connection.close()
             self._readers = self._pool(READERS)
             await self._readers
             if not self.read_only:
@@ -100,16 +98,34 @@ class Database:
         except DRIVER_ERRORS as error:
             await self._drop_pools()
             raise store_error(error, self.where) from error
-        except ValueError as error:  # the driver's own words about a URL that it cannot use
-            raise StoreError(f"{self.where}: {error}") from error
 
-    async def _prepare(self, connection: Connection) -> None:
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[Connection]:
+        """Open a connection of its own to a server that a store may be on.
+
+        Raises:
+            StoreUnavailable: the server cannot be reached.
+            StoreError: the URL cannot be used, the server is too old or refused the role, or work on it failed.
+        """
+        try:
+            connection = await self._connected()
+            try:
+                self._check_server(connection)
+                yield connection
+            finally:
+                await connection.close()
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.where) from error
+
+    def _check_server(self, connection: Connection) -> None:
         server = connection.get_server_version()
         if server.major < LEAST_SERVER:
             raise StoreError(
                 f"{self.where}: the server is PostgreSQL {server.major}.{server.minor}, and a store needs "
                 f"{LEAST_SERVER} or later."
             )
+
+    async def _prepare(self, connection: Connection) -> None:
         if self.read_only or not self.address.migrate:
             await check_version(connection, self.address)
         else:
@@ -136,7 +152,13 @@ class Database:
             log.warning("%s: restored into another server; its positions go on behind the stored ones", self.where)
 
     async def _connected(self) -> Connection:
-        return await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
+        try:
+            return await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
+        except asyncpg.exceptions.ClientConfigurationError as error:
+            raise StoreError(f"{self.where}: {error}") from error
+        except ValueError:
+            # Without the driver's words: they repeat what is wrong in the URL, which may be a part of the password.
+            raise StoreError(f"{self.where}: this is no URL that can be used. {WRITE_IT}") from None
 
     def _pool(self, most: int) -> Pool:
         return asyncpg.create_pool(

@@ -41,6 +41,25 @@ async def examine(file: Path) -> Examined:
     return await asyncio.to_thread(_examine, file)
 
 
+async def schema_of(file: Path) -> int:
+    """Return the number of the newest migration that a store's file has; nothing is changed.
+
+    Raises:
+        StoreError: there is no store, or it cannot be read.
+    """
+    return await asyncio.to_thread(_schema_of, file)
+
+
+def _schema_of(file: Path) -> int:
+    exists(file, readonly=True)
+    try:
+        with closing(connect_alone(file, PATIENCE)) as connection:
+            ((schema,),) = connection.execute(statements.SCHEMA_VERSION)
+    except DRIVER_ERRORS as error:
+        raise store_error(error, file) from error
+    return int(schema)
+
+
 def _examine(file: Path) -> Examined:
     exists(file, readonly=True)
     try:

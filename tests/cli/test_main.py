@@ -49,6 +49,8 @@ COMMANDS += [
     "erase",
     "backup",
     "restore",
+    "copy",
+    "migrate",
     "doctor",
 ]
 COMMANDS += ["read", "digests", "facts", "search", "verify", "repair", "export", "mcp", "inspect", "policies"]

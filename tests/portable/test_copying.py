@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.postgres import new_schema
+from tests.recorded import needs_recordings, recorded
 from tests.scenes import after, answer, call, prompt, result, small_policy
 from timeline import Timeline
-from timeline.errors import ConversationErased, HistoryUnavailable, ImportFailed
+from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed
+from timeline.importers import read_recording
 from timeline.portable import Copied, NotCopied, copy_conversation, copy_store, export_log
+from timeline.portable.recordings import import_recording
 from timeline.retention import scavenge
 from timeline.store import open_store
 from timeline.store.memory import MemoryStore
@@ -49,10 +57,20 @@ async def copied(store: EventStore, other: EventStore) -> list[Copied | NotCopie
     return [outcome async for outcome in copy_store(store, other)]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def other(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventStore]:
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def other_url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+    """Give the place to copy into."""
+    if request.param == "postgres":
+        async with new_schema() as url:
+            yield url
+    else:
+        yield "memory://" if request.param == "memory" else str(tmp_path / "other.db")
+
+
+@pytest.fixture
+async def other(other_url: str) -> AsyncIterator[EventStore]:
     """Give the store to copy into."""
-    async with open_store("memory://" if request.param == "memory" else tmp_path / "other.db") as store:
+    async with open_store(other_url) as store:
         yield store
 
 
@@ -125,6 +143,57 @@ async def test_an_interrupted_copy_goes_on_where_it_stopped(store: EventStore, o
     assert (second.known, second.events) == (there, second.version - there)
     assert await exported(other) == await exported(store)
     assert [outcome.events for outcome in await copied(store, other) if isinstance(outcome, Copied)] == [0, 0]
+
+
+@pytest.mark.parametrize("other_url", ["sqlite", "postgres"], indirect=True)
+async def test_a_copy_that_was_killed_goes_on_where_it_stopped(
+    store: EventStore, other_url: str, tmp_path: Path
+) -> None:
+    """A process that is killed leaves whole events; the next one finds them, and adds the others once."""
+    timeline = await talk(store, "a", rounds=4)
+    for page in range(5):
+        await timeline.append(*[prompt(text=f"and {n}", turn_id=f"turn_{page}_{n}") for n in range(500)])
+    whole = (await store.info("a")).version
+    async with open_store(other_url):
+        pass
+    words = [sys.executable, "-m", "timeline.cli", "copy", "--from", str(tmp_path / "agent.db"), "--to", other_url]
+    process = await asyncio.create_subprocess_exec(*words)
+    async with open_store(other_url, readonly=True) as watched:
+        there = 0
+        while not there and process.returncode is None:
+            with contextlib.suppress(ConversationNotFound):
+                there = (await watched.info("a")).version
+            await asyncio.sleep(0.002)
+    process.kill()
+    assert await process.wait() == -signal.SIGKILL
+    async with open_store(other_url) as other:
+        there = (await other.info("a")).version
+        assert 0 < there < whole
+        (done,) = await copied(store, other)
+        assert isinstance(done, Copied)
+        assert (done.known, done.events) == (there, whole - there)
+        assert await exported(other) == await exported(store)
+        assert (await (await Timeline.open(other, "a")).verify()).ok
+
+
+@needs_recordings
+async def test_every_recording_is_copied_to_a_server_and_back(tmp_path: Path, postgres_url: str) -> None:
+    """The exports of all three stores are the same bytes, and so are the heads of their chains."""
+    files = [file for file in recorded("*/*") if file.suffix in {".json", ".jsonl", ".traj"}]
+    async with open_store(tmp_path / "agent.db") as store, open_store(postgres_url) as server:
+        for file in files:
+            for recording in read_recording(file):
+                await import_recording(store, recording)
+        assert all(isinstance(outcome, Copied) for outcome in await copied(store, server))
+        lines = await exported(store)
+        assert await exported(server) == lines
+        async with open_store(tmp_path / "back.db") as back:
+            assert all(isinstance(outcome, Copied) for outcome in await copied(server, back))
+            assert await exported(back) == lines
+            ids = [info.id async for info in store.conversations()]
+            assert len(ids) >= len(files)
+            for id_ in ids:
+                assert await store.chain_head(id_) == await server.chain_head(id_) == await back.chain_head(id_)
 
 
 async def test_another_conversation_of_the_same_id_is_left_alone(store: EventStore, other: EventStore) -> None:

@@ -28,6 +28,8 @@ ADRS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 TO_THE_DESIGN = re.compile(r"\bdesign: (?P<heading>[A-Z][^;.)\n]*)")
 """How code refers to a part of docs/design.md."""
+SERVER = re.compile(r"""(['"]?)postgresql://\w+:[\w-]+@localhost:5432/agents(?:\?\w+=\w+)?\1""")
+"""The URL of a server in a document; the tests' own is in its place."""
 HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 SAMPLE = """
 <!-- python
@@ -73,9 +75,14 @@ def played() -> list[ParameterSet]:
 
 @sampled
 @pytest.mark.parametrize("page", played())
-def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_that_a_page_shows_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """A reader who types a document's code and commands, in order, meets no error."""
     text = page.read_text(encoding="utf-8")
+    if SERVER.search(text):
+        quoted = repr(request.getfixturevalue("postgres_url"))  # as Python and the shell read it
+        text = SERVER.sub(lambda _: quoted, text)
     write_recording(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TIMELINE_DB", raising=False)

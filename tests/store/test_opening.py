@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import threading
+import traceback
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +14,10 @@ import pytest
 from timeline import store
 from timeline.errors import StoreClosed, StoreError, StoreReadOnly
 from timeline.store import open_store
+from timeline.store.addresses import without_password
 from timeline.store.memory import MemoryStore
+from timeline.store.opening import file_of
+from timeline.store.postgres.address import parse
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import events
 from timeline.store.testing.samples import versions
@@ -53,8 +58,11 @@ async def test_memory_is_a_new_store_each_time() -> None:
 @pytest.mark.parametrize(
     ("url", "cure"),
     [
-        ("postgresql://localhost/x", "not available in this version"),
-        ("postgresql+asyncpg://localhost/x", "not available in this version"),
+        ("postgresql://", "Write postgresql://user@host:5432/database"),
+        ("postgresql://127.0.0.1:1/x", "cannot be reached"),
+        ("postgresql+asyncpg://127.0.0.1:1/x", "cannot be reached"),
+        ("postgres://127.0.0.1:port/x", "Write postgresql://user@host:5432/database"),
+        ("postgresql://127.0.0.1:1/x?sslmode=yes", "must be one of"),
         ("mysql://localhost/x", "no store of the kind 'mysql'"),
         ("sqlite://", "write sqlite:///folder/agent.db"),
         ("sqlite://host/x.db", "write sqlite:///folder/agent.db"),
@@ -69,6 +77,33 @@ async def test_a_url_that_cannot_be_opened_says_what_can(url: str, cure: str) ->
         await open_store(url)
     assert cure in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:sesame@127.0.0.1:1/x",
+        "postgresql://ann:sesame@127.0.0.1:port/x",
+        "postgresql://ann@127.0.0.1:1/x?password=sesame&tenant=none",
+        "postgresql://127.0.0.1:1/x?listen_url=postgresql://ann:sesame@127.0.0.1/x",
+        "postgresql://ann:sesame?@127.0.0.1:1/x",
+        "postgresql://ann:sesame/@127.0.0.1:1/x",
+        "postgresql://ann:sesame@127.0.0.1:1/x?schema=a-b",
+        "mysql://ann:sesame@127.0.0.1/x",
+    ],
+)
+async def test_no_error_shows_a_password(url: str) -> None:
+    """Nor does any exception behind it, whichever part of the URL is wrong."""
+    assert "sesame" not in without_password(url)
+    with pytest.raises(StoreError) as refused:
+        await open_store(url)
+    assert "sesame" not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(StoreError) as refused:
+        file_of(url)
+    assert "sesame" not in str(refused.value)
+    if not url.startswith("mysql"):
+        with contextlib.suppress(StoreError):
+            assert "sesame" not in repr(parse(url))
 
 
 async def test_options_reach_the_store(tmp_path: Path) -> None:

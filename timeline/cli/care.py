@@ -1,4 +1,4 @@
-"""`timeline backup`, `restore` and `doctor`: care for the database file."""
+"""`timeline backup`, `restore` and `doctor`: care for the database."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from timeline.projection.explain import counted
 from timeline.retention import freeable
 from timeline.store import backup
 from timeline.store import restore as restore_store
+from timeline.store.addresses import is_server
 from timeline.store.opening import file_of
 from timeline.store.sqlite.examining import examine
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from timeline.cli.shapes import BackupRow, DoctorRow, RestoreRow
+    from timeline.ports import EventStore
     from timeline.store import Restored
     from timeline.store.sqlite.examining import Examined
 
@@ -113,26 +115,56 @@ async def doctor(db: str, *, as_json: bool) -> int:
         StoreError: the database does not exist or cannot be read.
     """
     check_there(db)
-    found = await examine(file_of(db))
-    row = _examined(found, await _freeable(db))
+    if is_server(db):
+        row = await _examined_server(db)
+    else:
+        found = await examine(file_of(db))
+        row = _examined(found, await _freeable_of_file(db))
     if as_json:
         output.write_json(row)
     else:
         _print_examined(row)
-    return Exit.NOT_SO if any(finding.level == "warning" for finding in found.findings) else Exit.OK
+    return Exit.NOT_SO if any(finding["level"] == "warning" for finding in row["findings"]) else Exit.OK
 
 
-async def _freeable(db: str) -> tuple[int, int] | None:
-    """Return what would be freed by the retention ``window`` everywhere, and where nothing was appended for 90 days."""
+async def _freeable_of_file(db: str) -> tuple[int, int] | None:
     try:
         store = await open_store(db, readonly=True)
     except StoreTooOld:
         return None  # to find out, it would have to be brought up to date
     try:
-        now = SystemClock().now()
-        return await freeable(store, now), await freeable(store, now, idle=_IDLE)
+        return await _freeable(store)
     finally:
         await store.aclose()
+
+
+async def _freeable(store: EventStore) -> tuple[int, int]:
+    """Return what would be freed by the retention ``window`` everywhere, and where nothing was appended for 90 days."""
+    now = SystemClock().now()
+    return await freeable(store, now), await freeable(store, now, idle=_IDLE)
+
+
+async def _examined_server(db: str) -> DoctorRow:
+    async with open_store(db, readonly=True) as store:
+        from timeline.store.postgres import examining  # noqa: PLC0415 - it needs an extra, which the store has found
+        from timeline.store.postgres.database import Database  # noqa: PLC0415 - as above
+
+        if not isinstance(store, Database):
+            raise TypeError(f"{type(store).__name__} is no store on a server")
+        found = await examining.examine(store)
+        freed = await _freeable(store)
+    return {
+        "file": found.where,
+        "bytes": sum(found.sizes.values()),
+        "schema": found.schema,
+        "sqlite": "",
+        "server": found.server,
+        "conversations": found.conversations,
+        "events": found.events,
+        "sizes": found.sizes,
+        "would_free": {"window": freed[0], "window_90_days_idle": freed[1]},
+        "findings": [{"code": code, "level": level, "text": text} for code, level, text in found.findings],
+    }
 
 
 def _examined(found: Examined, freed: tuple[int, int] | None) -> DoctorRow:
@@ -141,6 +173,7 @@ def _examined(found: Examined, freed: tuple[int, int] | None) -> DoctorRow:
         "bytes": found.size,
         "schema": found.schema,
         "sqlite": found.sqlite,
+        "server": "",
         "conversations": found.conversations,
         "events": found.events,
         "sizes": found.sizes,

@@ -14,6 +14,7 @@ from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.output import paint, progress, say, write
 from timeline.events.chain import SIZE
 from timeline.projection.explain import counted
+from timeline.store.addresses import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,7 +160,7 @@ def mark(broken: int) -> str:
 
 def _print_reports(reports: Sequence[VerifyReport], db: str) -> None:
     if not reports:
-        write(f"{db} holds no conversation, so nothing is wrong with it.")
+        write(f"{without_password(db)} holds no conversation, so nothing is wrong with it.")
         return
     output.table(
         ("", "events", "blocks", "compactions", "contexts", "not rebuilt", "conversation"),

@@ -1,7 +1,12 @@
-"""Open the database that `--db` names: read-only for commands that only read, and never created by mistake."""
+"""Open the database that `--db` names: read-only for commands that only read, and never created by mistake.
+
+A file of an earlier version is upgraded where it is opened. A schema on a server belongs to others, too: only `migrate`
+and the commands that would make a new store change it.
+"""
 
 from __future__ import annotations
 
+import os
 from contextlib import asynccontextmanager
 from pathlib import Path
 from shlex import quote
@@ -9,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from timeline import open_store
 from timeline.errors import StoreError, StoreTooOld
+from timeline.store.addresses import is_server, with_setting, without_password
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def reading(db: str) -> AsyncIterator[EventStore]:
-    """Open an existing database read-only. A database of an earlier version is upgraded first.
+    """Open an existing database read-only. A file of an earlier version is upgraded first.
 
     Raises:
         StoreError: it does not exist, or cannot be read.
@@ -27,6 +33,8 @@ async def reading(db: str) -> AsyncIterator[EventStore]:
     try:
         store = await open_store(db, readonly=True)
     except StoreTooOld:
+        if is_server(db):
+            raise
         async with open_store(db):
             pass
         store = await open_store(db, readonly=True)
@@ -47,6 +55,8 @@ async def only_reading(db: str) -> AsyncIterator[EventStore]:
     try:
         store = await open_store(db, readonly=True)
     except StoreTooOld as error:
+        if is_server(db):
+            raise
         cure = f"Bring it up to date with `timeline ls{db_option(db)}`."
         raise StoreTooOld(f"{db}: an earlier version wrote this database, and `mcp` only reads. {cure}") from error
     try:
@@ -63,7 +73,7 @@ async def changing(db: str) -> AsyncIterator[EventStore]:
         StoreError: it does not exist, or cannot be opened.
     """
     check_there(db)
-    async with open_store(db) as store:
+    async with open_store(with_setting(db, "migrate", "no") if is_server(db) else db) as store:
         yield store
 
 
@@ -86,8 +96,9 @@ def lasts(db: str) -> bool:
 
 
 def db_option(db: str) -> str:
-    """Return the `--db` option for a suggested command."""
-    return f" --db {quote(db)}"
+    """Return the `--db` option for a suggested command; none where it would hold a password that TIMELINE_DB holds."""
+    shown = without_password(db)
+    return "" if shown != db and os.environ.get("TIMELINE_DB") == db else f" --db {quote(shown)}"
 
 
 def check_there(db: str) -> None:

@@ -1,5 +1,8 @@
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
-"""The commands that care for the database file: their options and help. Their work is in `timeline.cli.care`."""
+"""The commands that care for a database as a whole: their options and help.
+
+Their work is in `timeline.cli.care`, `copying` and `migrating`.
+"""
 
 from __future__ import annotations
 
@@ -80,5 +83,30 @@ def copy(
     return run(copying.copy(source, target, ids or [], as_json=as_json))
 
 
-COMMANDS = (backup, restore, copy, doctor)
+def migrate(
+    *,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print the SQL for an administrator instead; no server is asked.")
+    ] = False,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", metavar="N", min=0, help="Spread the events of a new store over N tables."),
+    ] = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Make a store on a PostgreSQL server, or bring one up to date.
+
+    Its role needs the right to create; programs can then use one that only reads and writes rows. A file needs no such
+    step: it is upgraded when a program opens it.
+    """
+    from timeline.cli import migrating
+
+    if sql:
+        migrating.print_sql(db, partitions)
+    else:
+        run(migrating.migrate(db, partitions, as_json=as_json))
+
+
+COMMANDS = (backup, restore, copy, migrate, doctor)
 """The order of these commands in `timeline --help`."""

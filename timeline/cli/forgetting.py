@@ -17,6 +17,7 @@ from timeline.forgetting import find_subject
 from timeline.forgetting import redact as redact_places
 from timeline.ports import ErasureReport, ForksOnErase
 from timeline.projection.explain import counted
+from timeline.store.addresses import without_password
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ async def find(text: str, ids: list[str], db: str, *, as_json: bool) -> None:
         output.write_json({"text": text, "places": [_place_row(place) for place in found]})
         return
     if not found:
-        say(f"{db} does not say it anywhere.")
+        say(f"{without_password(db)} does not say it anywhere.")
         return
     rows = [
         (p.conversation, p.place, p.kind, p.times, "" if p.exact else "in other case or form", p.path) for p in found

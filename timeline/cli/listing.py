@@ -8,11 +8,12 @@ from timeline.answers.about import text_of
 from timeline.answers.listed import ConversationRow, PolicyRow
 from timeline.blocks import instant_text
 from timeline.cli import output
-from timeline.cli.database import reading
+from timeline.cli.database import db_option, reading
 from timeline.cli.output import write, write_rows
 from timeline.events import ConversationOpened, PolicyChanged, PolicyOrigin
 from timeline.events.addresses import Address
 from timeline.log.blocks_by_name import find_readable
+from timeline.store.addresses import without_password
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ async def ls(db: str, *, as_json: bool) -> None:
             return
         rows = [row async for row in _conversations(store)]
     if not rows:
-        write(f"{db} holds no conversation. Add one: timeline import FILE --db {db}")
+        write(f"{without_password(db)} holds no conversation. Add one: timeline import FILE{db_option(db)}")
         return
     output.table(
         ("id", "version", "window from", "compactions", "updated", "part of", "title"),

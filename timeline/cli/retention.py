@@ -13,6 +13,7 @@ from timeline.retention import Budget, kept, rehearse
 from timeline.retention import scavenge as run_scavenge
 from timeline.retention.plan import REASONS
 from timeline.retention.setting import RETENTIONS
+from timeline.store.addresses import without_password
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _scavenged_row(found: ScavengedConversation) -> ScavengedRow:
 
 def _print(report: ScavengeReport, db: str, *, yes: bool) -> None:
     if not report.conversations:
-        write(f"{db} holds no conversation.")
+        write(f"{without_password(db)} holds no conversation.")
         return
     output.table(
         ("conversation", "events", "bytes", "versions", "why"),

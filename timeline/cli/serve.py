@@ -9,6 +9,7 @@ from timeline.cli.database import only_reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import note
 from timeline.integrations.mcp.scope import Scope
+from timeline.store.addresses import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ async def mcp(db: str, only: Sequence[str], *, http: int | None, answer_tokens: 
             await server.serve_stdio(store, max_tokens=answer_tokens, scope=scope)
             return
         with _listening(http) as listening:
-            note(f"serving {db} at http://{_HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it")
+            note(f"serving {without_password(db)} at http://{_HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it")
             await server.serve_http(store, listening, max_tokens=answer_tokens, scope=scope)
 
 

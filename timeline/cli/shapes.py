@@ -24,6 +24,7 @@
 | `backup --json` | one `BackupRow` |
 | `restore --json` | one `RestoreRow` |
 | `copy --json` | one `CopyRow` |
+| `migrate --json` | one `MigratedRow` |
 | `doctor --json` | one `DoctorRow` |
 | `watch --json` | an event a line, as `timeline.inspector.stream` sends it, in camelCase |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
@@ -191,6 +192,15 @@ class CopyRow(TypedDict):
     not_copied: int
 
 
+class MigratedRow(TypedDict):
+    """A store's schema before (0: there was none) and now, and over how many tables its events are spread (0: one)."""
+
+    store: str
+    before: int
+    schema: int
+    partitions: int
+
+
 class FreedRow(TypedDict):
     """The bytes that the file would shrink by under the retention ``window``: everywhere, and where it was idle."""
 
@@ -209,6 +219,8 @@ class FindingRow(TypedDict):
 class DoctorRow(TypedDict):
     """A database file. ``sizes`` are bytes by class; without ``log``, a file of its own, they add up to ``bytes``.
 
+    Of a store on a server, ``server`` is the server's version, ``sizes`` are by table, and ``sqlite`` is empty.
+
     ``would_free`` is None where the database would have to be brought up to date first.
     """
 
@@ -216,6 +228,7 @@ class DoctorRow(TypedDict):
     bytes: int
     schema: int
     sqlite: str
+    server: str
     conversations: int
     events: int
     sizes: dict[str, int]

@@ -12,6 +12,7 @@ from timeline.importers import read_recording
 from timeline.portable import import_copy, read_copies
 from timeline.portable.copying import copy_conversation
 from timeline.portable.stored import exported_conversations, stored_conversation
+from timeline.store.addresses import is_server, without_password
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -53,6 +54,7 @@ async def find_sources(named: str, db: str) -> Sequence[Recorded | Logged]:
 
     Raises:
         ImportFailed: there is neither, or the file cannot be read.
+        StoreError: the database is on a server, and cannot be read.
         HistoryUnavailable: a part of the conversation was scavenged.
     """
     if (found := _in_file(Path(named))) is not None:
@@ -60,9 +62,13 @@ async def find_sources(named: str, db: str) -> Sequence[Recorded | Logged]:
     try:
         async with reading(db) as store:
             return [Logged(named, await stored_conversation(store, named))]
-    except (ConversationNotFound, StoreError):
+    except (ConversationNotFound, StoreError) as error:
+        if is_server(db) and not isinstance(error, ConversationNotFound):
+            raise
+        shown = without_password(db)
         raise ImportFailed(
-            named, f"there is no such file, and no conversation of this id in {db}. Check the path, or `timeline ls`."
+            named,
+            f"there is no such file, and no conversation of this id in {shown}. Check the path, or `timeline ls`.",
         ) from None
 
 

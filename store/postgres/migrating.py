@@ -1,0 +1,67 @@
+"""`timeline migrate` on a server: make a store, or bring one up to date, or print the SQL that does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from timeline.errors import StoreError
+
+from .address import MOST_PARTITIONS, Address, parse
+from .database import Database
+from .migrations import MIGRATIONS, migrate, sql
+
+_PARTITIONS = "SELECT partitions FROM {}.store_meta"
+
+
+class Migrated(NamedTuple):
+    """What became of a schema: its version before (0: there was no store) and now, and the names of the steps."""
+
+    where: str
+    before: int
+    schema: int
+    steps: list[str]
+    partitions: int
+
+
+async def bring_up_to_date(url: str, *, partitions: int | None = None) -> Migrated:
+    """Make a store in a schema, or bring the store in it to this version.
+
+    Args:
+        url: the store's URL; its role needs the right to create a schema, or to create tables in the one there is.
+        partitions: over how many tables a new store spreads its events; the URL's own setting unless given.
+
+    Raises:
+        StoreTooOld: the role may not create what is missing.
+        StoreTooNew: a later version of this library wrote the store.
+        NotAStore: the schema holds other tables; it was not changed.
+        StoreError: the server cannot be reached or used, or the store has another number of partitions.
+    """
+    address = _address(url, partitions)
+    async with Database(address).alone() as connection:
+        steps = await migrate(connection, address)
+        there = int(await connection.fetchval(_PARTITIONS.format(address.quoted_schema)))
+    if partitions is not None and there != partitions:
+        raise StoreError(
+            f"{address.where}: the store has {there or 'no'} partitions, and their number cannot be changed. Make a "
+            "new store in another schema, and bring the conversations over by `timeline copy`."
+        )
+    return Migrated(address.where, len(MIGRATIONS) - len(steps), len(MIGRATIONS), steps, there)
+
+
+def migration_sql(url: str, *, partitions: int | None = None) -> str:
+    """Write the SQL that makes a store, for an administrator to run; no server is asked.
+
+    Raises:
+        StoreError: the URL cannot be used.
+    """
+    return sql(_address(url, partitions))
+
+
+def _address(url: str, partitions: int | None) -> Address:
+    address = parse(url)
+    if partitions is None:
+        return address
+    if partitions > MOST_PARTITIONS:
+        raise StoreError(f"{address.where}: a store has at most {MOST_PARTITIONS} partitions.")
+    return replace(address, partitions=partitions)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+import asyncpg
+
+from tests.cli.sessions import SESSION
+from tests.postgres import with_query, without
+from tests.project.pages import code_blocks
+from tests.project.sources import ROOT
+from timeline import open_store
+from timeline.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Done
+
+NOWHERE = "postgresql://ann:open-sesame@127.0.0.1:1/work"
+
+
+def test_a_schema_is_made_once(run: Callable[..., Done], postgres_url: str) -> None:
+    """A second run changes nothing, and another number of partitions is refused."""
+    made = run("migrate", "--partitions", 2, "--db", postgres_url, "--json").json
+    assert (made["before"], made["partitions"]) == (0, 2)
+    assert made["schema"] >= 1
+    again = run("migrate", "--db", postgres_url, "--json").json
+    assert again == {**made, "before": made["schema"]}
+    assert "the schema is up to date" in run("migrate", "--db", postgres_url).out
+    run("migrate", "--partitions", 3, "--db", postgres_url).fails(Exit.DATABASE, "2 partitions", "timeline copy")
+
+
+def test_an_administrator_can_run_what_sql_prints(run: Callable[..., Done], postgres_url: str) -> None:
+    """A role that may not create tables finds a store then; printing asks no server, and prints no password."""
+    run("ls", "--db", postgres_url).fails(Exit.DATABASE, "timeline migrate --db URL --sql")
+    run("undo", "a", "--db", postgres_url).fails(Exit.DATABASE, "timeline migrate --db URL")
+    printed = run("migrate", "--sql", "--db", postgres_url)
+
+    async def apply() -> None:
+        connection = await asyncpg.connect(without(postgres_url, "schema"))
+        try:
+            await connection.execute(printed.out)
+        finally:
+            await connection.close()
+        async with open_store(with_query(postgres_url, migrate="no")) as store:
+            assert [info async for info in store.conversations()] == []
+
+    asyncio.run(apply())
+    assert "holds no conversation" in run("ls", "--db", postgres_url).out
+    assert run("migrate", "--sql", "--partitions", 4, "--db", NOWHERE).out.count(" PARTITION OF events ") == 4
+    assert "open-sesame" not in run("migrate", "--sql", "--db", NOWHERE).out
+    run("migrate", "--db", NOWHERE).fails(Exit.DATABASE, "postgresql://ann@127.0.0.1:1/work", "cannot be reached")
+
+
+async def test_a_role_with_the_rights_of_the_quickstart_uses_the_store(
+    run: Callable[..., Done], recording: Path, postgres_url: str
+) -> None:
+    """It reads and writes rows, and owns nothing; without the rights, the error names them."""
+    schema = dict(parse_qsl(urlsplit(postgres_url).query))["schema"]
+    role, page = f"app_{schema}", (ROOT / "docs" / "postgres" / "quickstart.md").read_text(encoding="utf-8")
+    grants = [block.text for block in code_blocks(page) if block.language == "sql" and "GRANT" in block.text]
+    statements = grants[0].replace("timeline_app", role).replace("SCHEMA timeline", f"SCHEMA {schema}")
+    its_url = with_query(postgres_url.replace("postgres@", f"{role}@", 1), migrate="no")
+    assert (await asyncio.to_thread(run, "migrate", "--db", postgres_url)).code == 0
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    try:
+        await connection.execute(f"CREATE ROLE {role} LOGIN")
+        refused = await asyncio.to_thread(run, "ls", "--db", its_url)
+        await connection.execute(statements)
+        for words in (("import", recording), ("compact", SESSION), ("verify", "--deep"), ("search", "part")):
+            done = await asyncio.to_thread(run, *words, "--db", its_url)
+            assert done.code == 0, done.err
+    finally:
+        await connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+        await connection.close()
+    refused.fails(Exit.DATABASE)
+
+
+def test_a_file_is_upgraded_by_opening_it(run: Callable[..., Done], recording: Path, db: Path) -> None:
+    """A file that is not there is not made, and what only a server has is refused."""
+    run("migrate").fails(Exit.DATABASE, "there is no database")
+    assert not db.exists()
+    assert run("import", recording).code == 0
+    row = run("migrate", "--json").json
+    assert row == {"store": str(db), "before": row["schema"], "schema": row["schema"], "partitions": 0}
+    run("migrate", "--sql").fails(Exit.USAGE, "is no server")
+    run("migrate", "--partitions", 2).fails(Exit.USAGE, "a file has none")
