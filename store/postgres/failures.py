@@ -32,7 +32,7 @@ _RIGHTS: Final = (
     ),
 )
 _PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
-_DAMAGED: Final = (StoreCorrupt, "the database is damaged. Restore a backup of the database")
+_DAMAGED: Final = (StoreCorrupt, "the database is damaged. Restore the database with the tools of its server")
 _POOLER: Final = (
     StoreError,
     "a connection pooler mixes up prepared statements. Behind pgbouncer, add ?pgbouncer=true to the URL",
@@ -46,8 +46,8 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "28P01": _PASSWORD,
     "28000": _PASSWORD,
     "3D000": (StoreError, "there is no such database. Create it first"),
-    "42P01": (StoreCorrupt, "a table of the store is missing. Restore a backup of the database"),
-    "42703": (StoreCorrupt, "a column of the store is missing. Restore a backup of the database"),
+    "42P01": (StoreCorrupt, "a table of the store is missing. Restore the database with the tools of its server"),
+    "42703": (StoreCorrupt, "a column of the store is missing. Restore the database with the tools of its server"),
     "40001": _LOCKED,
     "40P01": _LOCKED,
     "55P03": _LOCKED,

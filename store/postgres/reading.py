@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _WINDOW_PAGE: Final = 2_000
 _MOST: Final = 2**63 - 1
 _CURE: Final = "`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew"
-_RESTORE: Final = "Restore a backup of the database"
+_RESTORE: Final = "Restore the database with the tools of its server"
 _FIRST_LOOK, _LONGEST_LOOK = 0.001, 0.1
 _PATIENCE: Final = 5.0
 """Seconds that a read of all conversations waits for the horizon to pass what this store has appended itself: some
