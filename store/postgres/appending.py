@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..codec import Batch
-    from .database import Connection
+    from .connections import Connection
 
 MOST_EVENTS: Final = 2 ** (statements.ORDINALS - 1)
 """Events of one statement: the other half of a transaction's positions is for appends that need a higher one."""
@@ -80,9 +80,7 @@ class Group:
             place = (None, None) if path is None else split(path)
             turn = None if turn_id is None else escaped(turn_id)
             event = (id_, escaped(type_), schema_version, at, *place, turn, tokens, payload, hashed)
-            self.rows.append(
-                (head.key, head.version, len(self.rows), *event, salt, stored(salt, c), head.link)
-            )
+            self.rows.append((head.key, head.version, len(self.rows), *event, salt, stored(salt, c), head.link))
 
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
@@ -102,7 +100,8 @@ class _Move:
 
     def row(self) -> tuple[Any, ...]:
         seen, head = self.seen, self.head
-        return seen.key, seen.version, seen.link, seen.first_version, head.version, self.at, head.link, self.window_start
+        was = (seen.key, seen.version, seen.link, seen.first_version)
+        return *was, head.version, self.at, head.link, self.window_start
 
 
 def at_the_end(batch: Batch, head: Head | None) -> bool:
@@ -156,10 +155,9 @@ async def _write_beside(connection: Connection, written: Sequence[Placed]) -> No
         batch, key = placed.batch, placed.key
         if batch.snapshot is not None:
             body = batch.snapshot.body
-            await connection.execute(
-                statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body)
-            )
-            await connection.execute(statements.ADD_WAYPOINT, key, *waypoint_columns(batch.conversation, batch.snapshot))
+            await connection.execute(statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body))
+            waypoint = waypoint_columns(batch.conversation, batch.snapshot)
+            await connection.execute(statements.ADD_WAYPOINT, key, *waypoint)
         for number, version in batch.redacted:
             if version < placed.first + number:
                 await connection.execute(statements.UNPROVE_FACTS, key, version)

@@ -32,8 +32,10 @@ _META: Final = (
         partitions integer NOT NULL DEFAULT 0,
         tenants boolean NOT NULL DEFAULT false
     )""",
-    "INSERT INTO store_meta (store, epoch, partitions)"
-    " VALUES (replace(gen_random_uuid()::text, '-', ''), gen_random_uuid(), {partitions})",
+    (
+        "INSERT INTO store_meta (store, epoch, partitions)"
+        " VALUES (replace(gen_random_uuid()::text, '-', ''), gen_random_uuid(), {partitions})"
+    ),
 )
 _CONVERSATIONS: Final = (
     f"""CREATE TABLE conversations (
@@ -195,8 +197,10 @@ _FACTS: Final = (
         PRIMARY KEY (tenant, position, number)
     )""",
     "CREATE INDEX facts_within ON facts (conversation, position)",
-    f"CREATE TABLE facts_progress ({_TENANT}, form bigint NOT NULL, position bigint NOT NULL,"
-    " PRIMARY KEY (form, tenant))",
+    (
+        f"CREATE TABLE facts_progress ({_TENANT}, form bigint NOT NULL, position bigint NOT NULL,"
+        " PRIMARY KEY (form, tenant))"
+    ),
 )
 _SEARCH: Final = (
     f"""CREATE TABLE search_index (
@@ -210,8 +214,10 @@ _SEARCH: Final = (
         PRIMARY KEY (tenant, position, part)
     )""",
     "CREATE INDEX search_index_words ON search_index USING gin (found)",
-    f"CREATE TABLE search_progress ({_TENANT}, form bigint NOT NULL, position bigint NOT NULL,"
-    " PRIMARY KEY (form, tenant))",
+    (
+        f"CREATE TABLE search_progress ({_TENANT}, form bigint NOT NULL, position bigint NOT NULL,"
+        " PRIMARY KEY (form, tenant))"
+    ),
 )
 WITH_TENANT: Final = (
     "conversations",

@@ -26,8 +26,10 @@ _AWAY: Final = (StoreUnavailable, "the server cannot be reached. Nothing that wa
 _LOCKED: Final = (StoreLocked, "others keep the rows locked. Nothing was written; try again")
 _RIGHTS: Final = (
     StoreError,
-    "the role lacks a right. Have an administrator grant it USAGE on the schema, SELECT, INSERT, UPDATE and DELETE on"
-    " its tables, and USAGE on its sequences",
+    (
+        "the role lacks a right. Have an administrator grant it USAGE on the schema, SELECT, INSERT, UPDATE and DELETE"
+        " on its tables, and USAGE on its sequences"
+    ),
 )
 _PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
 _DAMAGED: Final = (StoreCorrupt, "the database is damaged. Restore a backup of the database")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ..codec import Batch, ForkPoint
-    from .database import Connection
+    from .connections import Connection
 
 NOWHERE: Final = 0
 """The key of a conversation that does not exist; no stored one has it."""
@@ -140,7 +140,7 @@ async def known(connection: Connection, batch: Batch, head: Head, after: int) ->
     found = Known(head.version, head.base)
     if head.key != NOWHERE:
         rows = await connection.fetch(statements.VERSIONS_OF_IDS, head.key, batch.ids)
-        found.ids = {id_: version for id_, version in rows}
+        found.ids = dict(rows)
     # An append that the log may hold at the end was written where its first event is.
     start = found.ids.get(batch.ids[0], after + 1) if after == head.version else after + 1
     if head.key != NOWHERE:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .address import Address
-    from .database import Connection
+    from .connections import Connection
 
 MIGRATIONS: Final[tuple[tuple[str, Callable[[int], list[str]]], ...]] = (("create the tables", create.statements),)
 """The steps in order, each as its statements by the number of partitions; the first has number 1. A released step is
@@ -124,5 +124,5 @@ def _step(number: int, address: Address) -> list[str]:
         f"SET LOCAL search_path TO {address.quoted_schema}",
         _RECORD,
         *statements(address.partitions),
-        f"INSERT INTO migrations (number, name) VALUES ({number}, '{name}')",
+        f"INSERT INTO migrations (number, name) VALUES ({number}, '{name}')",  # noqa: S608 - a constant name
     ]

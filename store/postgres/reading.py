@@ -69,9 +69,7 @@ class Reading(Database):
         page: int = 500,
     ) -> AsyncIterator[Event]:
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
-        statement, listed = _choose(
-            types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES
-        )
+        statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
         parts = await self._lineage(conversation)
         version = max(after, 0)
         async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):
@@ -285,8 +283,8 @@ class Reading(Database):
             missing -= scavenged
         if missing:
             raise StoreCorrupt(
-                f"{self.where}: of the versions {before + 1} to {version - 1} of conversation {conversation!r} {missing}"
-                f" are missing. {_CURE}. {_RESTORE}."
+                f"{self.where}: of the versions {before + 1} to {version - 1} of conversation {conversation!r}"
+                f" {missing} are missing. {_CURE}. {_RESTORE}."
             )
 
     async def _check_beyond(self, conversation: str, missing: Collection[int]) -> None:

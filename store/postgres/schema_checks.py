@@ -14,7 +14,7 @@ from .pages import Page, Wrong, wrong
 from .statements import OWN
 
 if TYPE_CHECKING:
-    from .database import Connection
+    from .connections import Connection
 
 _INVALID: Final = (
     "SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"

@@ -157,7 +157,9 @@ INSERT_VALUES: Final = (
     "INSERT INTO stored_values (hash, text) SELECT * FROM unnest($1::text[], $2::text[])"
     " ON CONFLICT (hash, tenant) DO NOTHING"
 )
-NEWEST_BETWEEN: Final = f"SELECT max(e.position) FROM events AS e WHERE e.{OWN} AND e.position >= $1 AND e.position < $2"
+NEWEST_BETWEEN: Final = (
+    f"SELECT max(e.position) FROM events AS e WHERE e.{OWN} AND e.position >= $1 AND e.position < $2"
+)
 STORED_BETWEEN: Final = (
     "SELECT event_id::text, checksum, position, version FROM events"
     " WHERE conversation = $1 AND version BETWEEN $2 AND $3 ORDER BY version"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class PostgresStore(Questions, Proofs):
-    """An `EventStore` in a schema of a PostgreSQL database. Open it with `PostgresStore.open` or `timeline.open_store`."""
+    """An `EventStore` in a schema of a PostgreSQL database; open it with `PostgresStore.open` or `open_store`."""
 
     def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
         super().__init__(address, durability, readonly=readonly)

@@ -1,0 +1,11 @@
+"""The types of the driver's connections, which the parts of the store name in their signatures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+    Pool: TypeAlias = asyncpg.Pool[asyncpg.Record]
