@@ -189,14 +189,18 @@ async def append_within(connection: Connection, batch: Batch, least: int = 0) ->
     after = append_rules.starting_version(batch, Known(head.version, head.base))
     if after < head.version:
         return append_rules.repetition(batch, await known(connection, batch, head, after), after)
-    if batch.fork is not None and head.key == NOWHERE:
-        head = await fork_off(connection, batch.fork)
+    opens_fork = batch.fork is not None and head.key == NOWHERE
+    parent_first = 0
+    if batch.fork is not None and opens_fork:
+        head, parent_first = await fork_off(connection, batch.fork)
     await check_snapshot(connection, batch, head)
     found = await known(connection, batch, head, head.version)
     if repeated := append_rules.collision(batch, found):
         return repeated
     if head.key == NOWHERE:
         head.key = await _open(connection, batch, head)
+        if opens_fork and await connection.fetchval(statements.HOLD_PARENT, head.parent_key) != parent_first:
+            raise Lost  # a removal that did not see the fork took what it was to share
     else:
         least = max(least, await _behind(connection, await _position(connection, head)))
     group = Group()
