@@ -81,8 +81,9 @@ async def migrate(connection: Connection, address: Address) -> list[str]:
         StoreTooOld: the role may not create what is missing.
     """
     done: list[str] = []
+    there = await schema_version(connection, address)  # who may not read this lacks a right, and not a migration
     try:
-        for number in range(await schema_version(connection, address) + 1, len(MIGRATIONS) + 1):
+        for number in range(there + 1, len(MIGRATIONS) + 1):
             async with connection.transaction():
                 await connection.execute(_locking(address))
                 # Asked first: IF NOT EXISTS wants the right to create one even where it is there.
