@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..codec import Batch
-    from .database import Connection
+    from .connections import Connection
 
 MOST_EVENTS: Final = 2 ** (statements.ORDINALS - 1)
 """Events of one statement: the other half of a transaction's positions is for appends that need a higher one."""
@@ -106,16 +106,8 @@ class _Move:
 
     def row(self) -> tuple[Any, ...]:
         seen, head = self.seen, self.head
-        return (
-            seen.key,
-            seen.version,
-            seen.link,
-            seen.first_version,
-            head.version,
-            self.at,
-            head.link,
-            self.window_start,
-        )
+        was = (seen.key, seen.version, seen.link, seen.first_version)
+        return *was, head.version, self.at, head.link, self.window_start
 
 
 def at_the_end(batch: Batch, head: Head | None) -> bool:
@@ -170,9 +162,8 @@ async def _write_beside(connection: Connection, written: Sequence[Placed]) -> No
         if batch.snapshot is not None:
             body = batch.snapshot.body
             await connection.execute(statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body))
-            await connection.execute(
-                statements.ADD_WAYPOINT, key, *waypoint_columns(batch.conversation, batch.snapshot)
-            )
+            waypoint = waypoint_columns(batch.conversation, batch.snapshot)
+            await connection.execute(statements.ADD_WAYPOINT, key, *waypoint)
         for number, version in batch.redacted:
             if version < placed.first + number:
                 await connection.execute(statements.UNPROVE_FACTS, key, version)
@@ -204,8 +195,10 @@ async def append_within(connection: Connection, batch: Batch, least: int = 0) ->
     after = append_rules.starting_version(batch, Known(head.version, head.base))
     if after < head.version:
         return append_rules.repetition(batch, await known(connection, batch, head, after), after)
-    if batch.fork is not None and head.key == NOWHERE:
-        head = await fork_off(connection, batch.fork)
+    opens_fork = batch.fork is not None and head.key == NOWHERE
+    parent_first = 0
+    if batch.fork is not None and opens_fork:
+        head, parent_first = await fork_off(connection, batch.fork)
     await check_snapshot(connection, batch, head)
     found = await known(connection, batch, head, head.version)
     if repeated := append_rules.collision(batch, found):
@@ -214,6 +207,8 @@ async def append_within(connection: Connection, batch: Batch, least: int = 0) ->
         head.key = await _open(connection, batch, head)
         # Again behind the insert, which may have waited for an erasure of the same id.
         await check_not_erased(connection, batch.conversation)
+        if opens_fork and await connection.fetchval(statements.HOLD_PARENT, head.parent_key) != parent_first:
+            raise Lost  # a removal that did not see the fork took what it was to share
     else:
         least = max(least, await _behind(connection, await _position(connection, head)))
     group = Group()

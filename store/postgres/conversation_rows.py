@@ -14,7 +14,7 @@ from .statements import CONVERSATION_KEY, NEWEST_SCAVENGED, OWN, RARE_WHERE
 if TYPE_CHECKING:
     import asyncpg
 
-    from .database import Connection
+    from .connections import Connection
 
 _AT_ONCE: Final = 50
 _ROWS: Final = (

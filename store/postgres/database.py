@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
     from ..codec import Row
     from .address import Address
-
-    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
-    Pool: TypeAlias = asyncpg.Pool[asyncpg.Record]
+    from .connections import Connection, Pool
 
 T = TypeVar("T")
 Durability: TypeAlias = Literal["full", "normal"]

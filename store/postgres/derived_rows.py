@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-    from .database import Connection
+    from .connections import Connection
 
 _LAST: Final = 2**63 - 1
 

@@ -10,7 +10,7 @@ from .escaping import escaped, key_of
 
 if TYPE_CHECKING:
     from ..digests import CompactionRow, DigestEntry
-    from .database import Connection
+    from .connections import Connection
 
 _POSITION: Final = "SELECT position FROM events WHERE conversation = $1 AND version = $2"
 

@@ -21,6 +21,7 @@ from timeline.events.encoding import checksum
 from ..erasures import Erasing
 from ..removal import HASH
 from .escaping import escaped, key_of, unescaped
+from .facts import LOCK
 from .keeping import Held, count, forks_of, hold, hold_all, take_turn
 from .overwriting import DROP_COMPACTIONS_AT, DROP_ENTRIES
 from .removing import DROP_WORDS, drop_unnamed
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from timeline.ports import ForksOnErase
 
-    from .database import Connection
+    from .connections import Connection
 
 _PAGE: Final = 500
 _LINEAGE_OF: Final = (
@@ -130,6 +131,7 @@ async def erase(connection: Connection, conversation: str, forks: ForksOnErase, 
     Raises:
         ConversationNotFound, ForksRemain, UnderLegalHold: as for `Forgetting.erase`.
     """
+    await connection.execute(LOCK)  # a catch-up that read events before they go would write their rows behind that
     await take_turn(connection)
     try:
         log = await hold(connection, conversation)

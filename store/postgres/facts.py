@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..codec import Row
     from ..fact_making import Asking, Question
     from ..fact_queries import Part
-    from .database import Connection
+    from .connections import Connection
 
 T = TypeVar("T")
 

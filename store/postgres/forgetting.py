@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.ports import ErasureReport, ForksOnErase, Rewriting
 
     from ..erasures import Erasing
-    from .database import Connection
+    from .connections import Connection
 
 LOG: Final = (
     "the server's write-ahead log up to {} holds it until the server writes over those segments, and so do what it "

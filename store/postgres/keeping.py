@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from timeline.errors import StoreError
 
-    from .database import Connection
+    from .connections import Connection
 
 _TURN: Final = "LOCK TABLE settings IN EXCLUSIVE MODE"
 """Nothing else writes settings, and reading one waits for nobody. Unlike a query, it leaves the transaction's view of

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ..codec import Batch, ForkPoint
-    from .database import Connection
+    from .connections import Connection
 
 NOWHERE: Final = 0
 """The key of a conversation that does not exist; no stored one has it."""
@@ -93,8 +93,10 @@ async def check_not_erased(connection: Connection, conversation: str) -> None:
         raise ConversationErased(conversation, at, unescaped(reason))
 
 
-async def fork_off(connection: Connection, fork: ForkPoint) -> Head:
+async def fork_off(connection: Connection, fork: ForkPoint) -> tuple[Head, int]:
     """Return the head of a conversation that is about to be opened behind the versions that it shares with its parent.
+
+    With it comes the parent's first version, which shows afterwards whether a removal came between.
 
     Raises:
         ConversationNotFound, ConversationErased, HistoryUnavailable: as for `append_rules.check_fork`.
@@ -108,7 +110,7 @@ async def fork_off(connection: Connection, fork: ForkPoint) -> Head:
     first_version = 1
     if parent.first_version > 1:
         first_version = await newest_scavenged(connection, parent.key, fork.version) + 1
-    return Head(NOWHERE, fork.version, fork.version, parent.key, first_version, link or START)
+    return Head(NOWHERE, fork.version, fork.version, parent.key, first_version, link or START), parent.first_version
 
 
 async def newest_scavenged(connection: Connection, key: int | None, until: int) -> int:
@@ -140,7 +142,7 @@ async def known(connection: Connection, batch: Batch, head: Head, after: int) ->
     found = Known(head.version, head.base)
     if head.key != NOWHERE:
         rows = await connection.fetch(statements.VERSIONS_OF_IDS, head.key, batch.ids)
-        found.ids = {row[0]: row[1] for row in rows}
+        found.ids = dict(row[:2] for row in rows)
     # An append that the log may hold at the end was written where its first event is.
     start = found.ids.get(batch.ids[0], after + 1) if after == head.version else after + 1
     if head.key != NOWHERE:

@@ -18,7 +18,8 @@ from .pages import Page
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from .database import Connection, Database
+    from .connections import Connection
+    from .database import Database
     from .pages import Wrong
 
 _MOST: Final = 20

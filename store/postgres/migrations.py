@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .address import Address
-    from .database import Connection
+    from .connections import Connection
 
 MIGRATIONS: Final[tuple[tuple[str, Callable[[int], list[str]]], ...]] = (("create the tables", create.statements),)
 """The steps in order, each as its statements by the number of partitions; the first has number 1. A released step is
@@ -81,8 +81,9 @@ async def migrate(connection: Connection, address: Address) -> list[str]:
         StoreTooOld: the role may not create what is missing.
     """
     done: list[str] = []
+    there = await schema_version(connection, address)  # who may not read this lacks a right, and not a migration
     try:
-        for number in range(await schema_version(connection, address) + 1, len(MIGRATIONS) + 1):
+        for number in range(there + 1, len(MIGRATIONS) + 1):
             async with connection.transaction():
                 await connection.execute(_locking(address))
                 # Asked first: IF NOT EXISTS wants the right to create one even where it is there.
@@ -124,5 +125,5 @@ def _step(number: int, address: Address) -> list[str]:
         f"SET LOCAL search_path TO {address.quoted_schema}",
         _RECORD,
         *statements(address.partitions),
-        f"INSERT INTO migrations (number, name) VALUES ({number}, '{name}')",  # noqa: S608 - both are of the table above
+        f"INSERT INTO migrations (number, name) VALUES ({number}, '{name}')",  # noqa: S608 - a constant name
     ]

@@ -12,7 +12,7 @@ from .reading import Reading
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from .database import Connection
+    from .connections import Connection
 
 
 class Moments(Reading):

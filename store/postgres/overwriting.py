@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..codec import Batch
     from .address import Address
-    from .database import Connection
+    from .connections import Connection
     from .keeping import Held
 
 _ALL: Final = 2**63 - 1

@@ -23,7 +23,7 @@ from .statements import ADD_WAYPOINT, OWN, PAGE_AS_WRITTEN, REPLACE_SNAPSHOT, SC
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
 
-    from .database import Connection
+    from .connections import Connection
 
 _CHAIN_HEAD: Final = f"SELECT head FROM conversations WHERE id_key = $1 AND {OWN}"
 _CHAINED: Final = (

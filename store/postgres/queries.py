@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..facts import FactFilter
     from ..search.scanning import SearchFilter
     from ..search.words import Query
-    from .database import Connection
+    from .connections import Connection
 
 log: Final = logging.getLogger("timeline.store")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.ports import Removal
 
     from .address import Address
-    from .database import Connection
+    from .connections import Connection
 
 _ALL: Final = 2**31
 _COPIES: Final = "SELECT relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r' ORDER BY 1"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import asyncpg
 
     from .address import Address
-    from .database import Connection
+    from .connections import Connection
     from .keeping import Held
 
 _KEPT: Final = sorted(KEPT_TYPES)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from timeline.events.other_payloads import Retention
     from timeline.ports import Rehearsal, Removal
 
-    from .database import Connection
+    from .connections import Connection
 
 SETTING: Final = f"SELECT value FROM settings WHERE name = $1 AND {OWN}"  # noqa: S608 - own condition
 _SET: Final = (

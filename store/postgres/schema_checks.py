@@ -14,7 +14,7 @@ from .pages import Page, Wrong, wrong
 from .statements import OWN
 
 if TYPE_CHECKING:
-    from .database import Connection
+    from .connections import Connection
 
 _INVALID: Final = (
     "SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
@@ -145,5 +145,6 @@ def _plain(text: str) -> str:
 
 async def settings(connection: Connection, _: int) -> Page:
     """Check the settings of the store."""
-    stored = await connection.fetch(f"SELECT name, value FROM settings WHERE {OWN}")  # noqa: S608 - own condition
-    return Page([Wrong(each) for each in wrong_settings({row[0]: row[1] for row in stored})])
+    rows = await connection.fetch(f"SELECT name, value FROM settings WHERE {OWN}")  # noqa: S608 - own condition
+    stored = {name: value for name, value in rows}  # noqa: C416 - a record is no pair for the type checker
+    return Page([Wrong(each) for each in wrong_settings(stored)])

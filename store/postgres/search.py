@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..codec import Row
     from ..search.words import Query
-    from .database import Connection
+    from .connections import Connection
 
 FORM: Final = 1
 """Number of the rules by which texts are cut and indexed. An index of another form is made anew."""

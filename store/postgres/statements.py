@@ -147,6 +147,8 @@ INSERT_CONVERSATION: Final = (
     " base, first_version, head) VALUES ($1, $2, $3, 1, $4, $5, $6, $6, $7, $8, $9, $10)"
     " ON CONFLICT (id_key, tenant) DO NOTHING RETURNING key"
 )
+HOLD_PARENT: Final = "SELECT first_version FROM conversations WHERE key = $1 FOR KEY SHARE"
+"""Waits for a removal from the conversation, keeps the next one from beginning, and lets appends to it go on."""
 REPLACE_SNAPSHOT: Final = (
     "INSERT INTO snapshots (conversation, version, body, checksum) VALUES ($1, $2, $3, $4)"
     " ON CONFLICT (conversation) DO UPDATE"

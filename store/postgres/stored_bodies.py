@@ -18,7 +18,7 @@ from .pages import Page, Wrong, wrong
 from .statements import OWN, RARE_WHERE
 
 if TYPE_CHECKING:
-    from .database import Connection
+    from .connections import Connection
 
 _AT_ONCE: Final = 200
 _BODIES: Final = (

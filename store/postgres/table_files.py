@@ -25,7 +25,8 @@ from .statements import OWN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .database import Connection, Database
+    from .connections import Connection
+    from .database import Database
 
 CONTENT: Final = (
     "conversations",
@@ -72,8 +73,7 @@ _TABLES: Final = (
     " ORDER BY t.relname"
 )
 _STILL_SEEN: Final = (
-    f"{_OURS} SELECT coalesce(sum(s.n_dead_tup), 0)::bigint FROM ours"
-    " JOIN pg_stat_all_tables AS s ON s.relid = ours.oid"
+    "SELECT coalesce(sum(n_dead_tup), 0)::bigint FROM pg_stat_all_tables WHERE schemaname = $1 AND relname = ANY($2)"
 )
 _SETTING: Final = f"SELECT value FROM settings WHERE name = $1 AND {OWN}"
 _SET: Final = (
@@ -167,15 +167,17 @@ def _check_small(database: Database, quoted: str, old: Sequence[Table]) -> None:
 async def _wait_until_unseen(database: Database, quoted: str, old: Sequence[Table]) -> None:
     """Wait until no transaction can see what was removed: a rewriting would keep that.
 
-    The events are overwritten by removals alone, so that the rows of theirs which VACUUM must leave say it.
+    Events are overwritten, and texts deleted, by removals alone, so that the rows of theirs which VACUUM must leave say
+    it. Those of a table that was rewritten do not count: it was waited for then, and no VACUUM corrects what the server
+    counts of it.
     """
+    kept = [table.name for table in old if table.name.startswith(("events", "stored_values"))]
     until = monotonic() + _PATIENCE
-    while old:
+    while kept:
         async with database.connection() as connection:
-            for table in old:
-                if table.name.startswith("events"):
-                    await connection.execute(f'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {quoted}."{table.name}"')
-            if not await connection.fetchval(_STILL_SEEN, database.address.schema, ["events"]):
+            for name in kept:
+                await connection.execute(f'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {quoted}."{name}"')
+            if not await connection.fetchval(_STILL_SEEN, database.address.schema, kept):
                 return
         if monotonic() > until:
             raise StoreLocked(

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from ..codec import Batch
-    from .database import Connection, Database
+    from .connections import Connection
+    from .database import Database
 
 MOST_TOGETHER: Final = 128
 """Most appends of one group."""

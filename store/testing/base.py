@@ -18,10 +18,12 @@ class ContractBase:
 
     Attributes:
         every: calls are cancelled at one of so many of their suspensions: at each, or at fewer for a store that waits
-            for its server hundreds of times in a call.
+            for a server hundreds of times in a call.
+        every_of_scavenging: the same for a removal with its rewriting, which such a store waits for longest.
     """
 
     every: int = 1
+    every_of_scavenging: int = 1
 
     async def make_store(self, folder: Path) -> EventStore:
         """Return a new, empty store; ``folder`` is an empty folder of its own."""

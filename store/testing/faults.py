@@ -80,7 +80,7 @@ class FaultContract(ContractBase):
 
     async def test_scavenging_cancelled_anywhere_leaves_a_usable_store(self, store: EventStore) -> None:
         """For every n: cancelled at its n-th suspension, what is left is readable, and a later run ends it."""
-        for suspension in count(1, self.every):
+        for suspension in count(1, self.every_of_scavenging):
             name = str(suspension)
             written = [block_event(f"{name}.{number}", "x" * 3_000) for number in range(5)]
             await store.append(name, written, snapshot=Snapshot(version=5, window_start=5, blocks=(2,)))

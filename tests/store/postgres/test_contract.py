@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class TestPostgresStore(StoreContract):
     """The PostgreSQL store keeps the contract."""
 
-    every = 11  # a shrink alone has some hundred
+    every = 11
+    every_of_scavenging = 97  # a shrink alone has some hundred
 
     @pytest.fixture(autouse=True)
     def _schema(self, postgres_url: str) -> None:
