@@ -30,10 +30,12 @@ from .migrations import check_version, migrate
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
+    from asyncpg.pool import PoolConnectionProxy
+
     from ..codec import Row
     from .address import Address
 
-    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
     Pool: TypeAlias = asyncpg.Pool[asyncpg.Record]
 
 T = TypeVar("T")
@@ -136,7 +138,8 @@ class Database:
             log.warning("%s: restored into another server; its positions go on behind the stored ones", self.where)
 
     async def _connected(self) -> Connection:
-        return await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
+        connection: Connection = await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
+        return connection
 
     def _pool(self, most: int) -> Pool:
         return asyncpg.create_pool(

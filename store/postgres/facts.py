@@ -165,7 +165,7 @@ async def reach(connection: Connection) -> None:
 
 
 async def _events(connection: Connection, after: int, until: int) -> list[Row]:
-    return [_event(row) for row in await connection.fetch(_EVENTS, after, until, SLICE)]
+    return [_event(tuple(row)) for row in await connection.fetch(_EVENTS, after, until, SLICE)]
 
 
 async def _add(connection: Connection, rows: Sequence[Row], after: int, reached: int) -> None:

@@ -146,4 +146,4 @@ def _plain(text: str) -> str:
 async def settings(connection: Connection, _: int) -> Page:
     """Check the settings of the store."""
     stored = await connection.fetch(f"SELECT name, value FROM settings WHERE {OWN}")  # noqa: S608 - own condition
-    return Page([Wrong(each) for each in wrong_settings(dict(stored))])
+    return Page([Wrong(each) for each in wrong_settings(dict(map(tuple, stored)))])
