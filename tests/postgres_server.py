@@ -160,8 +160,27 @@ def run(*command: str | Path, check: bool = True) -> subprocess.CompletedProcess
 
 
 def new_folder() -> Path:
-    """Return a new folder that the server's user may write to, with a path short enough for a socket."""
-    return _given_to_server(Path(tempfile.mkdtemp(prefix="timeline-pg-")))
+    """Return a new folder that the server's user may write to, with a path short enough for a socket.
+
+    It goes with the run, also with one that is killed, and so does whatever server runs in it then.
+    """
+    folder = _given_to_server(Path(tempfile.mkdtemp(prefix="timeline-pg-")))
+    _guard(folder)
+    return folder
+
+
+def _guard(folder: Path) -> None:
+    """Wait beside a run that may be killed before it removes a folder."""
+    begun = json.loads(os.environ.get(_RUN, "{}"))
+    place = shlex.quote(str(folder))
+    waiting = (
+        f"while kill -0 {begun.get('owner', os.getpid())} && [ -d {place} ]; do sleep 2; done; [ -d {place} ] || exit; "
+        f"kill -9 $(cat {place}/pool/pgbouncer.pid); kill -QUIT $(head -n 1 {place}/data/postmaster.pid) && sleep 1; "
+        f"rm -rf {shlex.join([str(folder), *filter(None, [begun.get('folder')])])}"
+    )
+    # a shell in between: the one that waits is nobody's child here, and Python warns of children nobody waits for
+    detached = '"$@" </dev/null >/dev/null 2>&1 &'
+    subprocess.run(["sh", "-c", detached, "sh", "sh", "-c", waiting], check=True, start_new_session=True)
 
 
 def _given_to_server(folder: Path) -> Path:
@@ -354,7 +373,6 @@ def shared_server(major: int | None = None) -> Server:
     with _locked(major) as (server, fresh):
         if fresh:
             server.make()
-            _guard(server)
     return server
 
 
@@ -388,17 +406,3 @@ def _locked(major: int | None) -> Iterator[tuple[Server, bool]]:
             server.remove()
             raise
         state.write_text(str(server.folder), encoding="utf-8")
-
-
-def _guard(server: Server) -> None:
-    """Wait beside a run that may be killed: its server ends with it."""
-    begun = json.loads(os.environ[_RUN])
-    places = shlex.join([str(server.folder), begun["folder"]])
-    waiting = (
-        f"while kill -0 {begun['owner']} && kill -0 {server.pid}; do sleep 2; done; "
-        f"kill -9 $(cat {shlex.quote(str(server.folder))}/pool/pgbouncer.pid); "
-        f"kill -QUIT {server.pid} && sleep 1; rm -rf {places}"
-    )
-    # a shell in between: the one that waits is nobody's child here, and Python warns of children nobody waits for
-    detached = '"$@" </dev/null >/dev/null 2>&1 &'
-    subprocess.run(["sh", "-c", detached, "sh", "sh", "-c", waiting], check=True, start_new_session=True)

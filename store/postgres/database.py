@@ -154,10 +154,10 @@ class Database:
             connection: Connection = await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
         except asyncpg.exceptions.ClientConfigurationError as error:
             raise StoreError(f"{self.where}: {error}") from error
-        return connection
         except ValueError:
             # Without the driver's words: they repeat what is wrong in the URL, which may be a part of the password.
             raise StoreError(f"{self.where}: this is no URL that can be used. {WRITE_IT}") from None
+        return connection
 
     def _pool(self, most: int) -> Pool:
         return asyncpg.create_pool(

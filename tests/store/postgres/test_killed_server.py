@@ -83,6 +83,8 @@ async def test_a_server_that_is_killed_under_load_loses_nothing_and_repeats_noth
     ended.set()
     await tailing
     assert problems(operations, logs) == []
+    acknowledged = [one for one in operations if one.ids and one.outcome == "ok"]
+    assert len(acknowledged) > 10 * KILLS, "the server was killed, but not under load"
     assert [event.id for event in seen] == everything
     assert all(one.position < two.position for one, two in itertools.pairwise(seen))
     for conversation in logs:

@@ -48,12 +48,13 @@ async def test_a_killed_server_starts_again_with_what_it_had_acknowledged(own_po
     assert await asked(own_postgres.url(), "SELECT one FROM acknowledged") == 1
 
 
-def test_the_server_ends_with_a_run_that_is_killed() -> None:
-    """A process that dies without its clean-up leaves no server and no folder behind."""
+@pytest.mark.parametrize("server", ["shared_server()", "Server(new_folder())"], ids=["shared", "own"])
+def test_a_server_ends_with_a_run_that_is_killed(server: str) -> None:
+    """A process that dies without its clean-up leaves no server and no folder behind, of whichever kind."""
     program = (
-        "import os, signal\nfrom tests import postgres_server\nassert postgres_server.begin_run()\n"
-        "server = postgres_server.shared_server()\nprint(server.pid, server.folder, flush=True)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
+        "import os, signal\nfrom tests.postgres_server import *\nassert begin_run()\n"
+        f"server = {server}\nif not server.data.exists(): server.make()\n"
+        "print(server.pid, server.folder, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
