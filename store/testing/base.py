@@ -17,8 +17,8 @@ class ContractBase:
     """Makes the store under test.
 
     Attributes:
-        every: calls are cancelled at one of so many of their suspensions: at each, or at fewer for a store that waits
-            for its server hundreds of times in a call.
+        every: calls are cancelled at one of so many of their suspensions: at each, or at fewer for a store that waits for its
+            server hundreds of times in a call.
     """
 
     every: int = 1
