@@ -7,7 +7,7 @@ prints.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import asyncpg
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .address import Address
-    from .database import Connection
+
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
 MIGRATIONS: Final[tuple[tuple[str, Callable[[int], list[str]]], ...]] = (("create the tables", create.statements),)
 """The steps in order, each as its statements by the number of partitions; the first has number 1. A released step is
