@@ -53,7 +53,10 @@ async def schema_version(connection: Connection, address: Address) -> int:
         return 0
     version = await connection.fetchval(f"SELECT max(number) FROM {address.quoted_schema}.migrations")  # noqa: S608 - checked name
     if version is None:
-        raise StoreCorrupt(f"{address.where}: the store has lost the record of its migrations. Restore the database with the tools of its server.")
+        raise StoreCorrupt(
+            f"{address.where}: the store has lost the record of its migrations. Restore the database with the tools of"
+            " its server."
+        )
     if version > len(MIGRATIONS):
         raise StoreTooNew(
             f"{address.where}: a later version of timeline-engine wrote this store (schema {version}, this version "
