@@ -74,6 +74,8 @@ DEPTH: Final = depth_in(os.environ)
 
 full_depth: Final = pytest.mark.from_depth(Depth.FULL)
 """Marks a test, or one of its cases, that a run selects in CI and at night only."""
+at_night: Final = pytest.mark.from_depth(Depth.NIGHT)
+"""Marks a test, or one of its cases, that a run selects at night only."""
 sampled: Final = pytest.mark.sampled
 """Marks a test of which a quick run plays a part; docs/guarantees.md says so by this mark."""
 

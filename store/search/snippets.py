@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.events import appended_block
@@ -11,7 +13,6 @@ from .scanning import text_of
 from .words import WORD, humps_of, pieces
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Iterator
 
     from timeline.events import Event
@@ -26,6 +27,8 @@ _MOST_KEPT: Final = 1_000
 """Hits behind which no more are looked for: more than a snippet that begins at one of the first can show."""
 _MOST_TRIED: Final = 200
 """Most hits at which a snippet may begin; in a text with more hits it begins at one of the first."""
+_MOST_OF_PHRASE: Final = _MOST_TRIED + WIDTH
+"""Hits of one phrase that a snippet can need: it begins at one of the first, and each hit behind it is a character."""
 
 
 class _Place(NamedTuple):
@@ -52,7 +55,7 @@ def snippet(text: str, query: Query) -> str | None:
     places = _places(text, query)
     if places is None:
         return None
-    first = min(places[:_MOST_TRIED], key=lambda place: (*_shown_from(places, place), place.start))
+    first = _best(places[:_MOST_TRIED], len(query.terms))
     start = _word_after(text, first.start - _BEFORE, first.start)
     end = _word_before(text, start + WIDTH, first.end)
     pieces: list[str] = []
@@ -79,16 +82,26 @@ def _word_before(text: str, end: int, first: int) -> int:
     return next((n for n in range(end, first, -1) if text[n].isspace()), max(end, first))
 
 
-def _shown_from(places: list[_Place], first: _Place) -> tuple[int, int]:
+def _best(places: list[_Place], terms: int) -> _Place:
+    """Return the hit at which the snippet begins that shows the most terms, and those closest together."""
+    starts = [place.start for place in places]
+    following = (islice(places, bisect_left(starts, start), None) for start in starts)
+    rated = ((*_shown_from(first, rest, terms), first.start) for first, rest in zip(places, following, strict=True))
+    return min(zip(rated, places, strict=True))[1]
+
+
+def _shown_from(first: _Place, following: Iterable[_Place], terms: int) -> tuple[int, int]:
     """Rate the snippet that begins at a hit: the more terms it shows, and the closer together, the smaller."""
     end = first.start + WIDTH - _BEFORE
     last_of_term = first.end
-    terms: set[int] = set()
-    for place in places[:_MOST_TRIED]:
-        if first.start <= place.start and place.end <= end and place.term not in terms:
-            terms.add(place.term)
+    seen: set[int] = set()
+    for place in following:
+        if place.start > end or len(seen) == terms:
+            break
+        if place.end <= end and place.term not in seen:
+            seen.add(place.term)
             last_of_term = max(last_of_term, place.end)
-    return -len(terms), last_of_term - first.start
+    return -len(seen), last_of_term - first.start
 
 
 def _places(text: str, query: Query) -> list[_Place] | None:
@@ -98,38 +111,43 @@ def _places(text: str, query: Query) -> list[_Place] | None:
     places: list[_Place] = []
     before: list[tuple[int, int]] = []
     for start, piece in pieces(text):
-        spans = before + [(start + first, start + last) for first, last in map(_span, WORD.finditer(piece))]
+        written = [text[first:last] for first, last in before] + WORD.findall(piece)
         enough = len(places) >= _MOST_KEPT
-        found = _places_in(text, spans, query, missing if enough else range(len(query.terms)))
-        missing -= {place.term for place in found}
+        found = list(_found_in(written, query, missing if enough else range(len(query.terms))))
+        missing -= {term for _, _, term in found}
+        rest = bool(overlap) and start + len(piece) < len(text)
+        # Most words of a text are in no hit: where they are is asked up to the last hit alone.
+        ask = len(written) if rest else max((last + 1 for _, last, _ in found), default=0)
+        spans = before + [
+            (start + match.start(), start + match.end())
+            for match in islice(WORD.finditer(piece), max(ask - len(before), 0))
+        ]
         if not enough:
-            places += found
+            places += (_Place(spans[first][0], spans[last][1], term) for first, last, term in found)
         elif not missing:
             break
         before = spans[len(spans) - overlap :] if overlap else []
     return None if missing else sorted(set(places))
 
 
-def _places_in(text: str, spans: list[tuple[int, int]], query: Query, terms: Iterable[int]) -> list[_Place]:
-    written = [text[start:end] for start, end in spans]
-    folded = [word.casefold() for word in written]
-    humps = {number: humps for number, word in enumerate(written) if (humps := humps_of(word))}
-    return [
-        _Place(spans[first][0], spans[last][1], number)
-        for number in terms
-        for phrase in query.terms[number].phrases
-        for first, last in _found(phrase, folded, humps)
-    ]
+def _found_in(written: list[str], query: Query, terms: Iterable[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield the first and last word of every hit, and its term; for a hump they are its word."""
+    folded = [*map(str.casefold, written)]
+    for term in terms:
+        for phrase in query.terms[term].phrases:
+            if phrase.in_words:
+                length = len(phrase.parts)
+                firsts = islice(phrase.places(folded), _MOST_OF_PHRASE)
+                yield from ((first, first + length - 1, term) for first in firsts)
+            if phrase.in_humps:
+                numbers = islice(_in_humps(phrase, written, folded), _MOST_OF_PHRASE)
+                yield from ((number, number, term) for number in numbers)
 
 
-def _span(match: re.Match[str]) -> tuple[int, int]:
-    return match.span()
-
-
-def _found(phrase: Phrase, words: list[str], humps: dict[int, tuple[str, ...]]) -> Iterator[tuple[int, int]]:
-    """Return the first and last word of every place; for a hump they are its word."""
-    if phrase.in_words:
-        for place in phrase.places(words):
-            yield place, place + len(phrase.parts) - 1
-    if phrase.in_humps:
-        yield from ((number, number) for number in humps if any(True for _ in phrase.places(humps[number])))
+def _in_humps(phrase: Phrase, written: list[str], folded: list[str]) -> Iterator[int]:
+    """Yield every word that has the phrase in its humps."""
+    together = "".join(phrase.parts)
+    for number, word in enumerate(folded):
+        # Few words hold the letters at all: only those are split.
+        if together in word and (humps := humps_of(written[number])) and any(True for _ in phrase.places(humps)):
+            yield number

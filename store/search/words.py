@@ -112,7 +112,7 @@ class Phrase(NamedTuple):
         size = len(before)
         for start, word in enumerate(words[size:]):
             fits = word == last or (self.prefix and word.startswith(last))
-            if fits and list(words[start : start + size]) == before:
+            if fits and (not before or list(words[start : start + size]) == before):
                 yield start
 
 

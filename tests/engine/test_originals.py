@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.depth import at_night
 from tests.recorded import needs_recordings, recorded
 from tests.scenes import AT, after, exchange, opened, prompt, words
 from timeline import policies
@@ -124,10 +125,16 @@ def test_a_window_counts_where_it_is_a_number_of_tokens(named: Any, window: int 
 
 
 @needs_recordings
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    ("file", "preset"),
+    [
+        pytest.param(file, preset, id=f"{file.stem}-{preset}", marks=() if (n - m) % len(PRESETS) == 0 else at_night)
+        for n, file in enumerate(FILES)
+        for m, preset in enumerate(PRESETS)
+    ],
+)
 async def test_no_recorded_conversation_is_summarised_from_hidden(file: Path, preset: str) -> None:
-    """At a limit that makes most of them hide and compact several times."""
+    """At a limit that makes most of them hide and compact several times; at night each under every preset."""
     store, reader = MemoryStore(), Reader()
     for recording in read_recording(file):
         await simulate(store, recording, getattr(policies, preset)(max_tokens=48_000), summarizer=reader)

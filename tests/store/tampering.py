@@ -126,7 +126,7 @@ async def _of_conversation(
     await ask(f"{id_} paths", store.paths_taken(id_, [""]))
     await ask(f"{id_} scavenged", store.scavenged(id_))
     await ask(f"{id_} shown", _shown(store, id_))
-    for version in range(1, 60):
+    for version in range(1, 46):
         await ask(f"{id_} @{version}", store.read_versions(id_, [version]))
     for event in events if isinstance(events, list) else []:
         block = appended_block(event.payload)

@@ -60,14 +60,19 @@ class Retold:
     lost: str
 
 
-def retold(block: Block, compactions: Iterable[Compaction]) -> tuple[Retold, ...]:
-    """Return what each summary that stood for a block has of its words, the first summary first."""
+def retold(block: Block, compactions: Iterable[Compaction], summaries: dict[int, frozenset[str]]) -> tuple[Retold, ...]:
+    """Return what each summary that stood for a block has of its words, the first summary first.
+
+    ``summaries`` keeps the words of each summary by its version, for the next block that it stood for.
+    """
     text = block.text or compact_json(block.dump().get("arguments") or {})
     words = _words(text)
-    never_lost = set(words)
+    never_lost = words
     found: list[Retold] = []
     for event, made in compactions:
-        kept = words & _words(made.block.text)
+        if event.version not in summaries:
+            summaries[event.version] = _words(made.block.text)
+        kept = words & summaries[event.version]
         summary = Retold(
             address=str(Address(event.version)),
             compaction_number=made.round,
@@ -91,21 +96,21 @@ def worst(summaries: Sequence[Retold]) -> int | None:
     return drops.index(max(drops)) + 1 if any(drop > 0 for drop in drops) else None
 
 
-def _words(text: str) -> set[str]:
-    return {word.casefold() for word in _WORD.findall(text)}
+def _words(text: str) -> frozenset[str]:
+    return frozenset(map(str.casefold, _WORD.findall(text)))
 
 
-def _quoted(text: str, lost: set[str]) -> str:
+def _quoted(text: str, lost: frozenset[str]) -> str:
     """Quote the parts of a text that have the lost words."""
     quotes = (" ".join(text[start:end].split()) for start, end in _runs(text, lost))
     return " … ".join(dict.fromkeys(quotes))[:_LONGEST]
 
 
-def _runs(text: str, lost: set[str]) -> Iterator[tuple[int, int]]:
+def _runs(text: str, lost: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Yield where each lost word is first, those close to each other together."""
     start, end, between = -1, -1, 0
     left = set(lost)
-    for match in _WORD.finditer(text):
+    for match in _WORD.finditer(text) if left else ():
         if (word := match[0].casefold()) not in left:
             between += 1
             continue
@@ -114,5 +119,7 @@ def _runs(text: str, lost: set[str]) -> Iterator[tuple[int, int]]:
             yield start, end
             start = -1
         start, end, between = (match.start() if start < 0 else start), match.end(), 0
+        if not left:
+            break
     if start >= 0:
         yield start, end

@@ -190,6 +190,7 @@ class Moment:
         entries, _ = Projector().entries(window)
         rulings = Rulings(window, {entry.path: entry for entry in entries})
         self._ruled = {item.version: (item, rulings.of(item)) for item in sent_order(window.items)}
+        self._words_of_summaries: dict[int, frozenset[str]] = {}
 
     @classmethod
     async def load(cls, store: EventStore, conversation: str, at: int | None = None) -> Moment:
@@ -291,7 +292,7 @@ class Moment:
         version = found.event.version
         if state != "covered" or self._now.redacting(version) is not None:
             return ()
-        return retold(found.block, self._decisions.covering(version))
+        return retold(found.block, self._decisions.covering(version), self._words_of_summaries)
 
     def _shown_as(self, found: FoundBlock, state: WhyState, rule: str) -> ShownAs | None:
         """Return what the model is shown in a block's place."""
