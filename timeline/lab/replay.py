@@ -36,14 +36,13 @@ from timeline.tokens import get_counter
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.engine.warm import WhyAlone
     from timeline.events import Payload
     from timeline.importers.recording import RecordedEvent
-    from timeline.lab.beginnings import Beginnings
     from timeline.lab.cache import Change
     from timeline.lab.facts.needs import Needs
     from timeline.lab.prices import Price
@@ -83,7 +82,7 @@ async def replay(
     watch: Callable[[Sent], None] = lambda _: None,
     needs: Needs | None = None,
     reserve: int | None = None,
-    beginnings: Beginnings | None = None,
+    lead: Callable[[Run], Awaitable[None]] | None = None,
 ) -> RunResult:
     """Replay a recording under a policy, and price each call.
 
@@ -98,13 +97,13 @@ async def replay(
         needs: what the recorded answers need, to be found in each context; None finds nothing.
         reserve: tokens of the limit that stay free for the answer, whatever the policy keeps free by itself; None
             leaves it to the policy.
-        beginnings: of the recording, shared with its other replays at these prices; then ``watch`` sees no context
-            before the first decision.
+        lead: brings the run near its first decision, see `timeline.lab.beginnings`; then ``watch`` sees no context
+            before that.
     """
     began, price_of = perf_counter(), cache(price_of)
     run = Run(measured, policy, price_of, summarizer, needs=needs, reserve=reserve)
-    if beginnings is not None:
-        await beginnings.lead(run)
+    if lead is not None:
+        await lead(run)
     await run.through(watch)
     priced = all(price_of(call.model).known for call in measured.calls)
     return RunResult(

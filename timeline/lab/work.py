@@ -152,7 +152,7 @@ async def _replayed(work: Work, measured: Measured, needs: Needs | None, beginni
         summarizer=_recorded(measured) if options.summaries == "recorded" else None,
         needs=needs,
         reserve=options.reserve,
-        beginnings=beginnings,
+        lead=beginnings.lead,
     )
 
 
