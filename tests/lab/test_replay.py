@@ -88,7 +88,7 @@ async def test_a_second_calculation_byte_by_byte_comes_to_the_same(
 
     def watch(sent: Sent) -> None:
         if sent.context is not None:
-            fingerprints.append(sent.context.neutral.fingerprint())
+            fingerprints.append(sent.context.fingerprint)
 
     found = await replay(measured(), tried, PRICE_OF, watch=watch)
     fixed = fixed_part(measured().fixed, limit)

@@ -86,7 +86,11 @@ class Beginnings:
         key = policy.hash(), run.fixed
         if key not in self._leaders:
             self._leaders[key] = _Leader(Run(run.measured, policy, run.price_of, None, fixed=run.fixed))
-        await self._leaders[key].lead(run)
+        try:
+            await self._leaders[key].lead(run)
+        except BaseException:  # in the midst of a call: what it was to append is missing
+            del self._leaders[key]
+            raise
 
 
 class _Rendered(NamedTuple):
@@ -115,7 +119,8 @@ class _Leader:
         while await self._reaches(number) and not decides.at(self._calls[number]):
             number += 1
         ended = number == len(self._calls)
-        near = self._run if ended else next((m for m in reversed(self._marks) if len(m.rows) <= number), None)
+        # The call before its decision is one of its own: a summary may be asked for in that context, by its account.
+        near = self._run if ended else next((m for m in reversed(self._marks) if len(m.rows) < number), None)
         if near is None:
             return
         run.adopt(near)

@@ -70,6 +70,13 @@ class Sent:
     context: RenderedContext | None
     refused: str = ""
 
+    def hashed(self) -> Sent:
+        """Return the same with the context's fingerprint, which a replay leaves out."""
+        if self.context is None:
+            return self
+        known = {"fingerprint": self.context.neutral.fingerprint()}
+        return replace(self, context=self.context.model_copy(update=known))
+
 
 async def replay(
     measured: Measured,
@@ -79,7 +86,7 @@ async def replay(
     name: str = "",
     file: str = "",
     summarizer: Summarizer | None = None,
-    watch: Callable[[Sent], None] = lambda _: None,
+    watch: Callable[[Sent], None] | None = None,
     needs: Needs | None = None,
     reserve: int | None = None,
     lead: Callable[[Run], Awaitable[None]] | None = None,
@@ -93,7 +100,7 @@ async def replay(
         name: the policy's name.
         file: the file of the recording.
         summarizer: writes the summaries; the extractive one unless given.
-        watch: called with each context, for checks.
+        watch: called with each context, for checks; nobody else sees one, so that others have no fingerprint.
         needs: what the recorded answers need, to be found in each context; None finds nothing.
         reserve: tokens of the limit that stay free for the answer, whatever the policy keeps free by itself; None
             leaves it to the policy.
@@ -223,12 +230,13 @@ class Run:
         self.metered.sizes = {**other.metered.sizes}
         self.position, self.rows = other.position, [*other.rows]
 
-    async def through(self, watch: Callable[[Sent], None]) -> None:
+    async def through(self, watch: Callable[[Sent], None] | None = None) -> None:
         """Append the recording's events; before each model call, render and price the context."""
         if self.measured.past is not None:
             self.position = await self._past()
         while (sent := await self.next_call()) is not None:
-            watch(sent)
+            if watch is not None:
+                watch(sent.hashed())
 
     async def next_call(self) -> Sent | None:
         """Go on behind the next model call; return what was sent for it, None at the recording's end."""
