@@ -15,7 +15,6 @@ from tests.depth import DEPTH, Depth, examples
 from tests.lab.talks import Talk, code, work
 from tests.recorded import needs_recordings, recorded
 from tests.scenes import AT
-from timeline import policies
 from timeline.blocks import Note
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.importers import read_recording
@@ -32,13 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from timeline.lab.prices import Price
     from timeline.lab.replay import Sent
     from timeline.lab.results import RunResult
     from timeline.lab.sizes import Measured
 
 PRICE_OF = packaged_prices().price_of
 LIMITS: Final = (200_000, 32_000, 8_000)
-PAUSES: Final = {5: 400.0, 11: 4_000.0, 19: 310.0}
+PAUSES: Final = {5: 400.0, 11: 4_000.0, 18: 310.0}
 
 
 def staged(rounds: int) -> Talk:
@@ -59,7 +59,7 @@ def staged(rounds: int) -> Talk:
 
 def noted(rounds: int) -> Talk:
     """Return work with notes in it, which stay."""
-    talk = Talk(ratio=0.8, fixed=2_000)
+    talk = Talk(ratio=0.8, fixed=2_000, long=True)
     talk.ask("Take care of the cards.")
     for number in range(rounds):
         if number % 5 == 2:
@@ -70,10 +70,9 @@ def noted(rounds: int) -> Talk:
 
 
 RECORDINGS: Final[dict[str, Callable[[], Talk]]] = {
-    "with pauses": lambda: work(24, pauses=PAUSES),
-    "kept for an hour": lambda: work(24, pauses=PAUSES, long=True),
-    "kept by itself": lambda: work(24, pauses=PAUSES, model="gpt-5.5", left=4_000, signed=False),
-    "in stages": lambda: staged(40),
+    "with pauses": lambda: work(20, pauses=PAUSES),
+    "kept by itself": lambda: work(20, pauses=PAUSES, model="gpt-5.5", left=4_000, signed=False),
+    "in stages": lambda: staged(34),
     "with notes": lambda: noted(24),
 }
 
@@ -129,6 +128,24 @@ async def test_every_preset_comes_to_what_it_comes_to_alone(name: str) -> None:
     assert 0 < ends < len(of.calls) if name == "in stages" else ends == len(of.calls)
 
 
+async def test_a_beginning_that_failed_on_the_way_is_made_anew() -> None:
+    """The call that failed is in the rows of the next policy, as if it had been the first one."""
+    talk = work(8)
+    talk.model = "claude-sonnet-4-5"
+    talk.respond(text="Another model goes on.")
+    of, shared = measure(talk.recording()), Beginnings()
+    policy = find_policy("none")
+
+    def out_of_reach(model: str) -> Price:
+        if model == talk.model:
+            raise ConnectionError(model)
+        return PRICE_OF(model)
+
+    with pytest.raises(ConnectionError):
+        await replay(of, policy, out_of_reach, lead=shared.lead)
+    assert await compare(of, policy, shared) == len(of.calls)
+
+
 @needs_recordings
 @pytest.mark.parametrize(
     "file",
@@ -175,12 +192,11 @@ HIDING: Final = st.builds(
     payback=st.sampled_from([None, 0, 10]),
 )
 POINTS: Final = st.fixed_dictionaries(
-    {},
-    optional={
+    {
         "offset_rounds": st.integers(1, 4),
         "lookback_blocks": st.sampled_from([3, 20]),
         "kept_long": st.sampled_from(["nothing", "fixed_part", "everything"]),
-    },
+    }
 )
 TRIGGERS: Final = st.sampled_from(
     [0.3, 0.9, "over_falling_share", "over_utilization", "overdrawn", "never", "over_threshold"]
@@ -218,10 +234,15 @@ FIELDS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "system_parts": st.sampled_from([None, 1, 2]),
 }
 """Every field of a policy that may change a replay, so that the search looks at each of them."""
+OFTEN: Final = ("trigger", "hiding", "compact_when_cold", "cache_points")
+"""Fields that every policy of the search has: by them most of them decide, and mark what they send."""
 POLICIES: Final = st.builds(
     lambda limit, fields: Policy(max_tokens=limit, **fields),
-    st.sampled_from([3_000, 8_000, 16_000, 40_000]),
-    st.fixed_dictionaries({}, optional=FIELDS),
+    st.sampled_from([3_000, 8_000, 12_000, 20_000, 100_000]),
+    st.fixed_dictionaries(
+        {name: FIELDS[name] for name in OFTEN},
+        optional={name: values for name, values in FIELDS.items() if name not in OFTEN},
+    ),
 )
 ROUNDS: Final = st.lists(
     st.tuples(
@@ -229,8 +250,8 @@ ROUNDS: Final = st.lists(
         st.sampled_from(["read", "read", "write", "fail", "say", "ask", "note", "nothing"]),
         st.integers(1, 30),
     ),
-    min_size=20,
-    max_size=45,
+    min_size=12,
+    max_size=35,
 )
 
 
@@ -272,22 +293,23 @@ def test_the_search_looks_at_every_field_of_a_policy() -> None:
 @settings(max_examples=examples(12))
 @given(
     rounds=ROUNDS,
-    tried=st.lists(POLICIES, min_size=1, max_size=4),
+    tried=st.lists(POLICIES, min_size=2, max_size=4),
     stages=st.none() | st.integers(0, 25),
+    apart=st.integers(1, 4),
     talk=st.fixed_dictionaries(
         {
             "model": st.sampled_from(["claude-opus-4-5", "gpt-5.5"]),
             "long": st.booleans(),
             "signed": st.booleans(),
-            "fixed": st.sampled_from([300, 10_000]),
+            "fixed": st.sampled_from([300, 3_000]),
             "left": st.sampled_from([0, 200]),
         }
     ),
 )
 def test_any_policies_come_to_what_each_comes_to_alone(
-    rounds: list[tuple[float, str, int]], tried: list[Policy], stages: int | None, talk: dict[str, Any]
+    rounds: list[tuple[float, str, int]], tried: list[Policy], stages: int | None, apart: int, talk: dict[str, Any]
 ) -> None:
     """Whatever its fields are, and whichever policies went before it on the same beginnings."""
-    of, shared = measure(talk_of(rounds, stages, **talk).recording()), Beginnings()
+    of, shared = measure(talk_of(rounds, stages, **talk).recording()), Beginnings(apart)
     for policy in tried:
         asyncio.run(compare(of, policy, shared))

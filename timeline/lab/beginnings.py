@@ -51,7 +51,7 @@ _UNREAD: Final = (
     "system_parts",  # of a list
 )
 """Fields of a policy that change nothing of what is sent before its first decision, nor its price."""
-_APART: Final = 16
+APART: Final = 16
 """Calls between two marks at first."""
 _MOST_MARKS: Final = 16
 """From so many marks on every other one is dropped, and the next ones are twice as far apart."""
@@ -70,9 +70,14 @@ def undecided(policy: Policy) -> Policy:
 
 
 class Beginnings:
-    """The beginnings of one recording's replays, by what they have in common. All have the same prices."""
+    """The beginnings of one recording's replays, by what they have in common. All have the same prices.
 
-    def __init__(self) -> None:
+    Args:
+        apart: calls between two marks at first.
+    """
+
+    def __init__(self, apart: int = APART) -> None:
+        self._apart = apart
         self._leaders: dict[tuple[str, int], _Leader] = {}
 
     async def lead(self, run: Run) -> None:
@@ -85,7 +90,8 @@ class Beginnings:
         policy = undecided(run.compactor.policy)
         key = policy.hash(), run.fixed
         if key not in self._leaders:
-            self._leaders[key] = _Leader(Run(run.measured, policy, run.price_of, None, fixed=run.fixed))
+            ahead = Run(run.measured, policy, run.price_of, None, fixed=run.fixed)
+            self._leaders[key] = _Leader(ahead, self._apart)
         try:
             await self._leaders[key].lead(run)
         except BaseException:  # in the midst of a call: what it was to append is missing
@@ -105,13 +111,14 @@ class _Leader:
 
     Args:
         run: the run, before it began.
+        apart: calls between two marks at first.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, apart: int) -> None:
         self._run = run
         self._calls: list[_Rendered] = []
         self._marks: list[Run] = []
-        self._apart = _APART
+        self._apart = apart
 
     async def lead(self, run: Run) -> None:
         """Bring a run as near to its first decision as there is a mark."""
