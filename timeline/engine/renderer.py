@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from timeline.projection.reports import TakenDecision
     from timeline.wire.neutral import NeutralContext
 
+_MOST_NAMED: Final = 10
+"""How many of the largest blocks an overflow names."""
 _MOST_KEPT_COUNTS: Final = 200
 """How many counts of prompts, tools and tails are kept from one render to the next."""
 
@@ -46,13 +48,16 @@ _MOST_KEPT_COUNTS: Final = 200
 class Renderer:
     """Renders the contexts of one conversation. It remembers counts and entries, which saves work and changes nothing.
 
+    Args:
+        projector: makes the contexts; a usual one unless given.
+
     Attributes:
         known: what its decisions know from those before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, projector: Projector | None = None) -> None:
         self.known = Known()
-        self._projector = Projector()
+        self._projector = projector or Projector()
         self._encoders = Encoders()
         self._counts: dict[tuple[str, str], int] = {}
 
@@ -102,8 +107,7 @@ class Renderer:
         context = self._context(window, policy, projected, account, decisions)
         held = window.is_held  # after an undo: reported, not compacted again
         if certain_total(account, policy, reported) > policy.max_tokens and not held:
-            largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
-            raise ContextOverflow(account.facts(), largest[:10])
+            raise ContextOverflow(account.facts(), context.largest(_MOST_NAMED))
         return context
 
     async def _project(self, window: Window, policy: Policy, **beside: Any) -> tuple[NeutralContext, str]:

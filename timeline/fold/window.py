@@ -113,7 +113,7 @@ class Item(NamedTuple):
     @property
     def shown_tokens(self) -> int:
         """Its tokens as shown at its place: of the block, of its replacement, or 0."""
-        if self.unsent:
+        if self.omitted or self.in_tail:
             return 0
         return self.tokens if self.replacement is None else self.replacement.tokens
 

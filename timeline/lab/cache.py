@@ -6,7 +6,7 @@ depends on its own length, not on the calls before it. The rules are data (`time
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -142,6 +142,12 @@ class PromptCache:
     price_of: Callable[[str], Price]
     _kept: dict[tuple[str, int], float] = field(default_factory=dict)
     _before: _Before | None = None
+
+    def copy(self) -> PromptCache:
+        """Return an independent copy."""
+        before = self._before
+        kept = None if before is None else replace(before, chain=[*before.chain], sums=[*before.sums])
+        return replace(self, _kept={**self._kept}, _before=kept)
 
     def call(self, request: Request) -> Charge:
         """Return the charge of the next request, and keep its prefixes."""

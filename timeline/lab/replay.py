@@ -24,7 +24,7 @@ from timeline.lab.cache import PromptCache, Request, Segment
 from timeline.lab.facts.sight import FactSight, counted
 from timeline.lab.facts.summaries import Judged, SummaryJudge
 from timeline.lab.lifetimes import kept_by
-from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog
+from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog, UnhashedProjector
 from timeline.lab.results import CallRow, RunResult, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
 from timeline.lab.sizes import VOCABULARY, block_of
@@ -36,7 +36,7 @@ from timeline.tokens import get_counter
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -70,6 +70,13 @@ class Sent:
     context: RenderedContext | None
     refused: str = ""
 
+    def hashed(self) -> Sent:
+        """Return the same with the context's fingerprint, which a replay leaves out."""
+        if self.context is None:
+            return self
+        known = {"fingerprint": self.context.neutral.fingerprint()}
+        return replace(self, context=self.context.model_copy(update=known))
+
 
 async def replay(
     measured: Measured,
@@ -79,9 +86,10 @@ async def replay(
     name: str = "",
     file: str = "",
     summarizer: Summarizer | None = None,
-    watch: Callable[[Sent], None] = lambda _: None,
+    watch: Callable[[Sent], None] | None = None,
     needs: Needs | None = None,
     reserve: int | None = None,
+    lead: Callable[[Run], Awaitable[None]] | None = None,
 ) -> RunResult:
     """Replay a recording under a policy, and price each call.
 
@@ -92,13 +100,17 @@ async def replay(
         name: the policy's name.
         file: the file of the recording.
         summarizer: writes the summaries; the extractive one unless given.
-        watch: called with each context, for checks.
+        watch: called with each context, for checks; nobody else sees one, so that others have no fingerprint.
         needs: what the recorded answers need, to be found in each context; None finds nothing.
         reserve: tokens of the limit that stay free for the answer, whatever the policy keeps free by itself; None
             leaves it to the policy.
+        lead: brings the run near its first decision, see `timeline.lab.beginnings`; then ``watch`` sees no context
+            before that.
     """
     began, price_of = perf_counter(), cache(price_of)
-    run = _Run(measured, policy, price_of, summarizer, needs=needs, reserve=reserve)
+    run = Run(measured, policy, price_of, summarizer, needs=needs, reserve=reserve)
+    if lead is not None:
+        await lead(run)
     await run.through(watch)
     priced = all(price_of(call.model).known for call in measured.calls)
     return RunResult(
@@ -163,8 +175,13 @@ def _decided(payloads: Sequence[Payload]) -> _Decided:
     return _Decided(hidden, tuple(payload for payload in payloads if isinstance(payload, CompactionCompleted)))
 
 
-class _Run:
-    """A running replay."""
+class Run:
+    """A running replay.
+
+    Attributes:
+        position: of the recording's next event.
+        rows: of the calls so far.
+    """
 
     def __init__(
         self,
@@ -173,11 +190,12 @@ class _Run:
         price_of: Callable[[str], Price],
         summarizer: Summarizer | None,
         *,
-        needs: Needs | None,
-        reserve: int | None,
+        needs: Needs | None = None,
+        reserve: int | None = None,
+        fixed: int | None = None,
     ) -> None:
         self.measured, self.limit = measured, policy.max_tokens - (reserve or 0)
-        self.fixed = fixed_part(measured.fixed, policy.max_tokens)
+        self.fixed = fixed_part(measured.fixed, policy.max_tokens) if fixed is None else fixed
         self.rows: list[CallRow] = []
         self.price_of = price_of
         self.kept_long = "everything" if measured.long else policy.cache_points.kept_long
@@ -187,7 +205,7 @@ class _Run:
         compactor = Equipment(summarizer, counter=self.counter).compactor(replayed)
         self.metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
         self.compactor = replace(compactor, chain=lambda: self.metered)
-        self.renderer, self.segmenter = Renderer(), Segmenter()
+        self.renderer, self.segmenter = Renderer(UnhashedProjector()), Segmenter()
         self.cache, self.sight = PromptCache(price_of), Sight()
         self.sent: SentContext | WhyAlone = "not_sent"
         self.paid_last: Request | None = None
@@ -196,37 +214,59 @@ class _Run:
         self.calls_before = 0
         self.ended: float | None = None
         events = measured.recording.events
+        self.position = 0
+        self._calls = {call.position: call for call in measured.calls}
+        self._reported = any(isinstance(event.payload, ModelCalled) for event in events)
+        self._answers = _answers(events, self._calls)
         self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME)
         self.facts = None if needs is None else FactSight(needs, measured.tokens, self.log, self.counter)
         self.judge = None if needs is None else SummaryJudge(needs, self.counter)
 
-    async def through(self, watch: Callable[[Sent], None]) -> None:
+    def adopt(self, other: Run) -> None:
+        """Go on from where another run is, which decided nothing so far."""
+        self.log, self.segmenter = other.log.copy(), other.segmenter.copy()
+        self.cache, self.sight = other.cache.copy(), other.sight.copy()
+        self.sent, self.paid_last, self.ended = other.sent, other.paid_last, other.ended
+        self.metered.sizes = {**other.metered.sizes}
+        self.position, self.rows = other.position, [*other.rows]
+
+    async def through(self, watch: Callable[[Sent], None] | None = None) -> None:
         """Append the recording's events; before each model call, render and price the context."""
-        events, log = self.measured.recording.events, self.log
-        calls = {call.position: call for call in self.measured.calls}
-        reported = any(isinstance(event.payload, ModelCalled) for event in events)
-        answers = _answers(events, calls)
-        begin = await self._past(calls)
-        for position, event in enumerate(events[begin:], start=begin):
-            if (call := calls.get(position)) is not None:
-                sent = await self._send(call)
-                row = self._row(sent, answers[position])
-                self.rows.append(row if sent.context is None else await self._with_facts(row, call, sent.context))
-                watch(sent)
-                if not reported:
-                    log.note(ModelCalled(started_at=call.start), call.end)
+        if self.measured.past is not None:
+            self.position = await self._past()
+        while (sent := await self.next_call()) is not None:
+            if watch is not None:
+                watch(sent.hashed())
+
+    async def next_call(self) -> Sent | None:
+        """Go on behind the next model call; return what was sent for it, None at the recording's end."""
+        events, sent = self.measured.recording.events, None
+        while sent is None and self.position < len(events):
+            position, self.position = self.position, self.position + 1
+            if (call := self._calls.get(position)) is not None:
+                sent = await self._called(call)
+            event = events[position]
             block = block_of(event)
             if block is not None:
                 self._append(block, event.at, position)
             elif not isinstance(event.payload, ImportedCompaction | ImportedHide):
-                log.note(event.payload, event.at)
+                self.log.note(event.payload, event.at)
+        return sent
 
-    async def _past(self, calls: Mapping[int, RecordedCall]) -> int:
+    async def _called(self, call: RecordedCall) -> Sent:
+        sent = await self._send(call)
+        row = self._row(sent, self._answers[call.position])
+        self.rows.append(row if sent.context is None else await self._with_facts(row, call, sent.context))
+        if not self._reported:
+            self.log.note(ModelCalled(started_at=call.start), call.end)
+        return sent
+
+    async def _past(self) -> int:
         """Take the log's past as it was, and leave the cache as its last call left it; return where the replay begins.
 
         Nothing of it is in the result: those calls were paid for before.
         """
-        past = self.measured.past
+        past, calls = self.measured.past, self._calls
         if past is None:
             return 0
         sizes = iter(self.measured.tokens)

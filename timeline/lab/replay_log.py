@@ -5,14 +5,17 @@ Its counter counts in the provider's tokens, so that summaries and replacements 
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.events import CompactionCompleted, ContextRendered, ConversationOpened, appended_block, block_appended
 from timeline.facts.full_record import MOST
+from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import record_of
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
+from timeline.projection.project import PROJECTION, Projector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +63,15 @@ class ProviderCounter:
         return self._inner.truncate(text, int(tokens / self._ratio))
 
 
+class UnhashedProjector(Projector):
+    """Projects as usual, without fingerprints: a replay compares its contexts, and keeps none."""
+
+    def fingerprint(self, neutral: NeutralContext, projection: int = PROJECTION) -> str:
+        """Return an empty text."""
+        del neutral, projection
+        return ""
+
+
 class ReplayLog(FoldedLog):
     """The log of a replay: a fold, its paths, and the decisions since the last call of `decided`."""
 
@@ -69,6 +81,13 @@ class ReplayLog(FoldedLog):
         self._decided: list[Payload] = []
         self._sent: NeutralContext | None = None
         self._fold.apply(1, at, ConversationOpened())
+
+    def copy(self) -> ReplayLog:
+        """Return an independent copy of a log in which nothing was decided: it has the facts of no covered block."""
+        twin = copy(self)
+        twin._fold, twin._paths = self._fold.copy(), {*self._paths}  # noqa: SLF001 - of its own class
+        twin._facts, twin._decided = WindowFacts(), []  # noqa: SLF001 - of its own class
+        return twin
 
     def append(self, block: Block, at: datetime, tokens: int, counter: str) -> Block:
         """Append a block with its measured tokens; return it with its path."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from timeline.frozen import begins_with, canonical_json
@@ -40,6 +41,12 @@ class Segmenter:
         self._segments: list[Segment] = []
         self._places: list[int] = []
         self._finished = (0, 1)
+
+    def copy(self) -> Segmenter:
+        """Return an independent copy."""
+        twin = copy(self)
+        twin._segments, twin._places = [*self._segments], [*self._places]  # noqa: SLF001 - of its own class
+        return twin
 
     def segments(self, context: RenderedContext) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
         """Return a context's segments, and the positions of those with a cache marker, rising."""

@@ -9,6 +9,7 @@ its text.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +58,13 @@ class Sight:
         self._pairs: dict[int, int] = {}
         self._visible = self._orphans = 0
         self._model = ""
+
+    def copy(self) -> Sight:
+        """Return an independent copy."""
+        twin = copy(self)
+        twin._newest, twin._calls = {**self._newest}, {**self._calls}  # noqa: SLF001 - of its own class
+        twin._pairs = {**self._pairs}  # noqa: SLF001 - of its own class
+        return twin
 
     def take(self, fold: Fold) -> None:
         """Note the newest block of a fold."""

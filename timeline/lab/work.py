@@ -20,6 +20,7 @@ from timeline.databases import IsDatabase, read_file
 from timeline.errors import ImportFailed, TimelineError
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.importers import read_recording
+from timeline.lab.beginnings import Beginnings
 from timeline.lab.facts.needs import needs_of
 from timeline.lab.lifetimes import as_kept, priced_as_kept
 from timeline.lab.prices import PriceTable, packaged_prices
@@ -116,8 +117,9 @@ def carry_out(work: Work) -> Outcome:
         source = _Source(work.file, _digest(work.file), options.fixed, options.subagents, options.call)
         measured = _measured(source)
         needs = _needed(source) if options.facts else (None,) * len(measured)
+        beginnings = _beginnings(source, canonical_json(options.model_dump(mode="json")))
         with start_blocking_portal() as portal:
-            runs = [portal.call(_replayed, work, *one) for one in zip(measured, needs, strict=True)]
+            runs = [portal.call(_replayed, work, *one) for one in zip(measured, needs, beginnings, strict=True)]
             return Outcome(runs=tuple(runs))
     except TimelineError as error:
         return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
@@ -139,7 +141,7 @@ def key_of(work: Work) -> str:
     return sha256_hex(canonical_json(facts))
 
 
-async def _replayed(work: Work, measured: Measured, needs: Needs | None) -> RunResult:
+async def _replayed(work: Work, measured: Measured, needs: Needs | None, beginnings: Beginnings) -> RunResult:
     options = work.options
     return await replay(
         measured if options.cache is None else as_kept(measured, options.cache),
@@ -150,6 +152,7 @@ async def _replayed(work: Work, measured: Measured, needs: Needs | None) -> RunR
         summarizer=_recorded(measured) if options.summaries == "recorded" else None,
         needs=needs,
         reserve=options.reserve,
+        lead=beginnings.lead,
     )
 
 
@@ -202,6 +205,13 @@ def _measured(source: _Source) -> tuple[Measured, ...]:
 def _needed(source: _Source) -> tuple[Needs, ...]:
     """Return what the answers of a file's conversations need: once for all policies."""
     return tuple(needs_of(measured) for measured in _measured(source))
+
+
+@lru_cache(maxsize=2)
+def _beginnings(source: _Source, options: str) -> tuple[Beginnings, ...]:
+    """Return what the replays of a file's conversations have in common under some options."""
+    del options
+    return tuple(Beginnings() for _ in _measured(source))
 
 
 def _recorded_whole(recording: Recording, fixed: int | None) -> Measured:

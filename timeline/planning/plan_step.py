@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.planning.account import account_of
+from timeline.planning.account import account_from, costs_of
 from timeline.planning.clear_tool_outputs import plan_clear
 from timeline.planning.collapse_stages import plan_collapse
 from timeline.planning.cut_point import plan_cut_point
@@ -43,7 +43,8 @@ def plan_step(
         counter: counts the texts that planning writes.
         most: bring the total down to this figure, instead of the policy's target.
     """
-    ranges = Ranges(window, account_of(window.items, fixed, policy, most=most), policy, counter)
+    costs = costs_of(window.items, policy)
+    ranges = Ranges(window, account_from(costs, fixed, most=most), costs, counter)
     return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages})
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from timeline.blocks import Attachment, UserPrompt
 from timeline.fold.groups import Group, atomic_groups
-from timeline.planning.account import Account, costs, least_progress, own_tokens, preview_cap, scaled
+from timeline.planning.account import least_progress, own_tokens, preview_cap, scaled
 from timeline.planning.messages import is_candidate, is_turn_start
 from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
 from timeline.planning.replacements import can_preview, preview_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from timeline.events import CompactionCompleted, Replacement, SummaryParts
     from timeline.fold.window import Window
-    from timeline.policy.model import Policy
+    from timeline.planning.account import Account, Costs
     from timeline.ports import TokenCounter
 
 
@@ -51,13 +51,13 @@ class Range:
 class Ranges:
     """One planning run on a window, whose groups and costs are computed once for all ranges that are tried."""
 
-    def __init__(self, window: Window, before: Account, policy: Policy, counter: TokenCounter) -> None:
-        self.window, self.before, self.policy, self.counter = window, before, policy, counter
+    def __init__(self, window: Window, before: Account, costs: Costs, counter: TokenCounter) -> None:
+        self.window, self.before, self.policy, self.counter = window, before, costs.policy, counter
         self.items = window.items
         self.groups = atomic_groups(self.items)
-        self.shown = costs(self.items, policy)
+        self.shown = costs.tokens
         self.sums = [0, *accumulate(self.shown)]
-        self.least = least_progress(policy, before.messages)
+        self.least = least_progress(self.policy, before.messages)
         self._group_at = {index: group for group in self.groups for index in group.indices}
         self._open = {item.version for item in window.open_calls()}
         self._counts: dict[str, int] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, InstanceOf, PrivateAttr
@@ -13,7 +14,7 @@ from timeline.fold.window import Window
 from timeline.frozen import Frozen
 from timeline.planning.account import Account
 from timeline.policy.model import Policy
-from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points
+from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points, shown_sizes
 from timeline.projection.explanation_table import explanation_lines
 from timeline.projection.notebook import window_html
 from timeline.projection.project import sent_order
@@ -103,6 +104,11 @@ class RenderedContext(Frozen):
         """Every live block in order, with its state and the reason for it."""
         rulings = Rulings(self.window, {entry.path: entry for entry in self.neutral.entries})
         return tuple(context_block(item, *rulings.of(item)) for item in sent_order(self.window.items))
+
+    def largest(self, most: int) -> list[tuple[str, int]]:
+        """Return paths and tokens of the largest blocks, as `blocks` has them, without the reason for each."""
+        sizes = shown_sizes(sent_order(self.window.items), {entry.path for entry in self.neutral.entries})
+        return nsmallest(most, sizes, key=lambda size: -size[1])
 
     @cached_property
     def explanation(self) -> Explanation:

@@ -15,7 +15,7 @@ from timeline.frozen import Frozen
 from timeline.projection.project import Signatures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from timeline.events import CompactionCompleted
     from timeline.fold.window import Item, Window
@@ -266,6 +266,18 @@ def context_block(item: Item, rule: str, facts: Facts) -> ContextBlock:
         rule=rule,
         facts=facts,
     )
+
+
+def shown_sizes(items: Iterable[Item], shown: Collection[str]) -> Iterator[tuple[str, int]]:
+    """Yield path and tokens of each live item, as `context_block` has them.
+
+    Args:
+        items: of a window.
+        shown: paths of its entries: a call is left out where its result is.
+    """
+    for item in items:
+        left_out = isinstance(item.block, ToolCall) and item.state == "visible" and item.block.path not in shown
+        yield item.block.path, 0 if left_out else item.shown_tokens
 
 
 _POINTS: Final = {

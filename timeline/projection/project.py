@@ -13,6 +13,7 @@ reasoning that is so, and no append changes it; `timeline.wire.providers` decide
 from __future__ import annotations
 
 from bisect import bisect_left
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -251,9 +252,9 @@ class Projector:
 
     def apart(self) -> Projector:
         """Return a projector that knows what this one does, and leaves this one as it is: to project in a thread."""
-        twin = Projector()
-        twin._made = {**self._made}
-        twin._chain = self._chain.apart()
+        twin = copy(self)
+        twin._made, twin._whole = {**self._made}, _Whole()  # noqa: SLF001 - of its own class
+        twin._chain = self._chain.apart()  # noqa: SLF001 - the same
         return twin
 
     def unknown(self, window: Window) -> int:

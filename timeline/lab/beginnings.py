@@ -1,0 +1,197 @@
+"""What the replays of one recording have in common: everything before a policy's first decision.
+
+Until then contexts, costs and rows are the same under all policies that count alike and place cache markers alike. So
+one run that decides nothing goes ahead of them, and leaves marks. A policy's own run begins at the newest mark before
+the first call at which the policy might decide anything.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.lab.replay import UNLIMITED, Run
+from timeline.lab.replay_log import FIXED_PART
+from timeline.planning.account import AccountCache
+from timeline.planning.cache_clock import coldness
+from timeline.planning.hide import plan_hide
+from timeline.planning.replacements import Replacements
+from timeline.policy.model import Never, OverThreshold, Policy
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.fold.window import Window
+    from timeline.lab.results import CallRow
+    from timeline.planning.account import Account
+
+_UNREAD: Final = (
+    "counter",  # a replay has its own
+    "output_reserve",
+    "safety_buffer",
+    "results_counted_as",
+    "response_tokens",
+    "target",
+    "stop_at",
+    "on_failure",
+    "form",
+    "boundary",
+    "summary_tokens",
+    "turn_prefix_tokens",
+    "digest_tokens",
+    "preview_tokens",
+    "carried_share",
+    "min_progress",
+    "min_progress_tokens",
+    "attempts",
+    "hiding",
+    "compact_when_cold",
+    "memory_digest",  # of stages, which end what is in common
+    "stage_data",
+    "system_parts",  # of a list
+)
+"""Fields of a policy that change nothing of what is sent before its first decision, nor its price."""
+APART: Final = 16
+"""Calls between two marks at first."""
+_MOST_MARKS: Final = 16
+"""From so many marks on every other one is dropped, and the next ones are twice as far apart."""
+
+
+def undecided(policy: Policy) -> Policy:
+    """Return a policy that decides nothing, and sends and marks what another one does until its first decision.
+
+    Under a threshold the system prompt costs a message's tokens, so that trigger stays, with them.
+    """
+    threshold = policy.trigger if isinstance(policy.trigger, OverThreshold) else None
+    plain = {name: Policy.model_fields[name].default for name in _UNREAD}
+    own: dict[str, Any] = {"name": "undecided", "max_tokens": UNLIMITED, "steps": ()}
+    own |= {"trigger": threshold or Never(), "message_tokens": policy.message_tokens if threshold else 0}
+    return policy.model_copy(update=plain | own)
+
+
+class Beginnings:
+    """The beginnings of one recording's replays, by what they have in common. All have the same prices.
+
+    Args:
+        apart: calls between two marks at first.
+    """
+
+    def __init__(self, apart: int = APART) -> None:
+        self._apart = apart
+        self._leaders: dict[tuple[str, int], _Leader] = {}
+
+    async def lead(self, run: Run) -> None:
+        """Bring a run that has not begun near its first decision, or to its end where it makes none.
+
+        A run that looks for facts, or takes up a log's past, goes all the way by itself.
+        """
+        if run.measured.past is not None or run.facts is not None:
+            return
+        policy = undecided(run.compactor.policy)
+        key = policy.hash(), run.fixed
+        if key not in self._leaders:
+            ahead = Run(run.measured, policy, run.price_of, None, fixed=run.fixed)
+            self._leaders[key] = _Leader(ahead, self._apart)
+        try:
+            await self._leaders[key].lead(run)
+        except BaseException:  # in the midst of a call: what it was to append is missing
+            del self._leaders[key]
+            raise
+
+
+class _Rendered(NamedTuple):
+    """What a policy would have decided by at one call."""
+
+    window: Window
+    now: datetime
+
+
+class _Leader:
+    """A run that decides nothing, as far as others needed it.
+
+    Args:
+        run: the run, before it began.
+        apart: calls between two marks at first.
+    """
+
+    def __init__(self, run: Run, apart: int) -> None:
+        self._run = run
+        self._calls: list[_Rendered] = []
+        self._marks: list[Run] = []
+        self._apart = apart
+
+    async def lead(self, run: Run) -> None:
+        """Bring a run as near to its first decision as there is a mark."""
+        decides, number = _Decides(run), 0
+        while await self._reaches(number) and not decides.at(self._calls[number]):
+            number += 1
+        ended = number == len(self._calls)
+        # The call before its decision is one of its own: a summary may be asked for in that context, by its account.
+        near = self._run if ended else next((m for m in reversed(self._marks) if len(m.rows) < number), None)
+        if near is None:
+            return
+        run.adopt(near)
+        run.rows = list(map(decides.counted, run.rows, decides.accounts))
+
+    async def _reaches(self, number: int) -> bool:
+        """Go on to a call; return whether the recording has it."""
+        while len(self._calls) <= number:
+            sent = await self._run.next_call()
+            if sent is None:
+                return False
+            if sent.context is None:
+                raise ValueError(f"a policy without a limit refused a context: {sent.refused}")
+            self._calls.append(_Rendered(sent.context.window, sent.call.start))
+            if len(self._calls) % self._apart == 0:
+                self._mark()
+        return True
+
+    def _mark(self) -> None:
+        mark = copy(self._run)
+        mark.metered = copy(self._run.metered)
+        mark.adopt(self._run)
+        self._marks.append(mark)
+        if len(self._marks) == _MOST_MARKS:
+            del self._marks[::2]
+            self._apart *= 2
+
+
+class _Decides:
+    """Finds the first call at which a run might decide anything; each is looked at once, in order.
+
+    Args:
+        run: the run, before it began.
+
+    Attributes:
+        accounts: of the calls that were looked at.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._policy = run, run.compactor.policy
+        self._fixed = run.renderer.fixed(run.compactor, system=FIXED_PART)
+        self._costs, self._replacements = AccountCache(), Replacements()
+        self.accounts: list[Account] = []
+
+    def counted(self, row: CallRow, account: Account) -> CallRow:
+        """Return another run's row with the figures that this one's account would give it."""
+        return row.model_copy(update={"shown": account.messages, "over_limit": account.sent > self._run.limit})
+
+    def at(self, call: _Rendered) -> bool:
+        """Return whether a decision is not ruled out: a context at its trigger or limit, or something to hide."""
+        policy, window = self._policy, call.window
+        account = self._costs.account(window.items, self._fixed, policy)
+        self.accounts.append(account)
+        if window.stages or account.total >= min(account.trigger, account.limit):
+            return True
+        if (policy.hiding is None and policy.compact_when_cold is None) or coldness(window, policy, call.now) is None:
+            return False
+        if policy.compact_when_cold is not None and account.total > policy.compact_when_cold * account.limit:
+            return True
+        return self._hides(window)
+
+    def _hides(self, window: Window) -> bool:
+        policy, hiding = self._policy, self._policy.hiding
+        if hiding is None:
+            return False
+        least, made = int(hiding.minimum * policy.max_tokens), self._replacements
+        return plan_hide(window, policy, hiding, self._run.counter, least=least, replacements=made) is not None
