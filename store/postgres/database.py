@@ -134,7 +134,8 @@ class Database:
             log.warning("%s: restored into another server; its positions go on behind the stored ones", self.where)
 
     async def _connected(self) -> Connection:
-        return await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
+        connection: Connection = await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
+        return connection
 
     def _pool(self, most: int) -> Pool:
         return asyncpg.create_pool(
