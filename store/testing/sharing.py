@@ -61,6 +61,8 @@ class SharingContract(ContractBase):
             assert await other.load_window("a") == await store.load_window("a")
             assert await other.values(text) == text
             appended = await other.append("b", events(1))
+            # The writer's own first: it waits for what others write on the same server, in whichever database.
+            assert await other.head() == appended.position
             assert await store.head() == appended.position
             assert [info.id async for info in store.conversations()] == ["a", "b"]
             assert [e.id async for e in store.read_all()] == [e.id async for e in other.read_all()]
