@@ -115,7 +115,7 @@ def _row(what: str, limit: str, works: tuple[Timed, Timed], bar: float) -> Row:
     return against(PART, what, limit, works, bar, least=True, most=PAIRS)
 
 
-def _wall(run: Callable[[Awaitable[float]], float], work: Callable[[], Awaitable[float]]) -> float:
+def _wall(run: Callable[[Any], float], work: Callable[[], Awaitable[float]]) -> float:
     return run(work())
 
 
