@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from timeline import __version__
 from timeline.errors import StoreError, needs
@@ -25,16 +25,39 @@ if TYPE_CHECKING:
 
     from opentelemetry.metrics import CallbackOptions, MeterProvider
 
-    from timeline.store.postgres.store import PostgresStore
-
 log: Final = logging.getLogger("timeline.store")
 INTERVAL: Final = 10.0
 """Seconds between two questions to the server."""
 
 
+class Figures(Protocol):
+    """What the queue of a store did and holds; see `timeline.store.postgres.writer.Figures`."""
+
+    waiting: int
+    waiting_characters: int
+    groups: int
+    appends: int
+    lost: int
+
+
+class MeasuredStore(Protocol):
+    """The part of a PostgreSQL store that is reported."""
+
+    where: str
+
+    @property
+    def figures(self) -> Figures:
+        """What the queue of appends did and holds."""
+        ...
+
+    async def horizon_lag(self) -> int:
+        """Return the number of transactions behind the oldest one that runs."""
+        ...
+
+
 @asynccontextmanager
 async def observed(
-    store: PostgresStore, *, meter_provider: MeterProvider | None = None, interval: float = INTERVAL
+    store: MeasuredStore, *, meter_provider: MeterProvider | None = None, interval: float = INTERVAL
 ) -> AsyncIterator[None]:
     """Report the queue of a store's appends and the lag of its horizon, as long as the block runs.
 
@@ -59,7 +82,7 @@ async def observed(
 class _Observed:
     """A store, and what was last read of its horizon: an exporter's thread cannot ask the server."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: MeasuredStore) -> None:
         self._store = store
         self._attributes = {"timeline.store": store.where}
         self._lag: int | None = None
