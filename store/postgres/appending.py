@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import VersionConflict
-from timeline.events.chain import link, stored
+from timeline.events.chain import START, link, stored
 from timeline.frozen import sha256_hex
-from timeline.ports import Appended
+from timeline.ports import Appended, Expected
 
 from .. import append_rules
 from ..codec import seal_of
@@ -118,6 +118,11 @@ def at_the_end(batch: Batch, head: Head | None) -> bool:
         return append_rules.starting_version(batch, Known(head.version, head.base)) == head.version
     except VersionConflict:
         return False
+
+
+def opens(batch: Batch) -> bool:
+    """Return whether a batch opens its conversation, if that does not exist, without a look at another one."""
+    return bool(batch.drafts) and batch.fork is None and batch.expected in {Expected.ANY, Expected.NO_STREAM, 0}
 
 
 def needs_transaction(batches: Iterable[Batch]) -> bool:
@@ -240,6 +245,38 @@ async def _behind(connection: Connection, position: int) -> int:
     await connection.execute(statements.ALONE_BEHIND, begin)
     newest = await connection.fetchval(statements.NEWEST_BETWEEN, begin + _HALF, begin + _WHOLE)
     return begin + _HALF if newest is None else int(newest) + 1
+
+
+async def open_together(connection: Connection, batches: Sequence[Batch]) -> dict[int, Appended]:
+    """Open conversations that are no forks, by the first append of each; return the places of these by their number.
+
+    The transaction has its number before it writes the events, which no event comes before in a new conversation. What
+    exists by now is left out.
+
+    Raises:
+        Lost: one of the ids was erased; nothing was written.
+    """
+    keys = [key_of(batch.conversation) for batch in batches]
+    rows = await connection.fetch(
+        statements.INSERT_CONVERSATIONS,
+        keys,
+        [escaped(batch.conversation) for batch in batches],
+        [escaped(batch.title) for batch in batches],
+        [batch.parent for batch in batches],
+        [batch.drafts[0].at for batch in batches],
+        START,
+    )
+    # Behind the insert, which may have waited for an erasure of the same id.
+    if await connection.fetchval(statements.ANY_ERASED, keys):
+        raise Lost
+    opened = {row[0]: row[1] for row in rows}
+    group, numbers = Group(), []
+    for number, (key, batch) in enumerate(zip(keys, batches, strict=True)):
+        if key in opened:
+            group.add(batch, Head(opened[key]))
+            numbers.append(number)
+    written = await write(connection, group) if numbers else {}
+    return {numbers[place]: appended for place, appended in written.items()}
 
 
 async def _open(connection: Connection, batch: Batch, head: Head) -> int:

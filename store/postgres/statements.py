@@ -147,6 +147,13 @@ INSERT_CONVERSATION: Final = (
     " base, first_version, head) VALUES ($1, $2, $3, 1, $4, $5, $6, $6, $7, $8, $9, $10)"
     " ON CONFLICT (id_key, tenant) DO NOTHING RETURNING key"
 )
+INSERT_CONVERSATIONS: Final = (
+    "INSERT INTO conversations (id_key, id, version, window_start, title, parent, created_at, updated_at, head)"
+    " SELECT u.id_key, u.id, 0, 1, u.title, u.parent, u.at, u.at, $6 FROM unnest($1::text[], $2::text[], $3::text[],"
+    " $4::text[], $5::text[]) WITH ORDINALITY AS u (id_key, id, title, parent, at, number) ORDER BY u.number"
+    " ON CONFLICT (id_key, tenant) DO NOTHING RETURNING id_key, key"
+)
+"""The keys rise in the order that is given: conversations are listed by it."""
 HOLD_PARENT: Final = "SELECT first_version FROM conversations WHERE key = $1 FOR KEY SHARE"
 """Waits for a removal from the conversation, keeps the next one from beginning, and lets appends to it go on."""
 REPLACE_SNAPSHOT: Final = (
@@ -210,6 +217,7 @@ UNPROVE_FACTS: Final = (
 
 # --- the readers --------------------------------------------------------------------------------------------------
 
+ANY_ERASED: Final = f"SELECT EXISTS (SELECT 1 FROM erased WHERE id_key = ANY($1::text[]) AND {OWN})"
 CONVERSATION_KEY: Final = f"SELECT key FROM conversations WHERE id_key = $1 AND {OWN}"
 ERASED: Final = f"SELECT at, reason FROM erased WHERE id_key = $1 AND {OWN}"
 INFO: Final = f"SELECT {_INFO} FROM conversations WHERE id_key = $1 AND {OWN}"

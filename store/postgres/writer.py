@@ -11,6 +11,7 @@ server is back; only if the server stays away it is the caller's turn (`AppendUn
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections import OrderedDict, deque
 from contextlib import asynccontextmanager
@@ -23,7 +24,17 @@ import asyncpg
 from timeline.errors import InvalidBlock, StoreBusy, TimelineError
 from timeline.ports import Appended
 
-from .appending import MOST_EVENTS, Group, Lost, append_within, at_the_end, needs_transaction, write
+from .appending import (
+    MOST_EVENTS,
+    Group,
+    Lost,
+    append_within,
+    at_the_end,
+    needs_transaction,
+    open_together,
+    opens,
+    write,
+)
 from .database import ATTEMPTS, PATIENCE
 from .failures import AGAIN, DRIVER_ERRORS, is_away, store_error
 from .log_head import Head, heads_of, shared_paths
@@ -35,6 +46,7 @@ if TYPE_CHECKING:
     from .connections import Connection
     from .database import Database
 
+log: Final = logging.getLogger("timeline.store")
 MOST_TOGETHER: Final = 128
 """Most appends of one group."""
 MOST_CHARACTERS: Final = 512 * 1024
@@ -45,6 +57,8 @@ LONGEST_WAIT: Final = 30.0
 """Seconds after which an append that still waits is refused."""
 MOST_HEADS: Final = 4_096
 """Logs of which the head is remembered: a guess, which the compare-and-set checks."""
+_SEVERAL: Final = 2
+"""Conversations from which on they are opened together."""
 _ROUNDS: Final = 5
 """Times that a group that came second is tried as a group."""
 _LONGEST_PAUSE: Final = 0.05
@@ -177,7 +191,13 @@ class Writer:
         """Append batches together as far as that goes, the others one by one in their order."""
         done: dict[int, Appended] = {}
         in_doubt = False
-        for _ in range(_ROUNDS):
+        try:
+            done |= await self._opened(batches)
+        except (Lost, asyncpg.UniqueViolationError):
+            log.debug("%s: conversations are opened one by one", self._database.where)
+        except DRIVER_ERRORS as error:
+            in_doubt = is_away(error)
+        for _ in range(0 if in_doubt else _ROUNDS):
             left = [number for number in range(len(batches)) if number not in done]
             if not left:
                 break
@@ -196,6 +216,24 @@ class Writer:
             done[number] if number in done else await self._alone(batch, in_doubt=in_doubt)
             for number, batch in enumerate(batches)
         ]
+
+    async def _opened(self, batches: Sequence[Batch]) -> dict[int, Appended]:
+        """Open new conversations together, by the first batch of each, where there are several; return the places."""
+        first: dict[str, int] = {}
+        for number, batch in enumerate(batches):
+            if batch.conversation not in self._heads:
+                first.setdefault(batch.conversation, number)
+        if len(first) < _SEVERAL:
+            return {}
+        async with self._database.begun() as connection:
+            for conversation, head in (await heads_of(connection, first)).items():
+                self._remember(conversation, head)
+            new = [number for conversation, number in first.items() if conversation not in self._heads]
+            new = [number for number in new if opens(batches[number])]
+            if len(new) < _SEVERAL or sum(len(batches[number].drafts) for number in new) > MOST_EVENTS:
+                return {}
+            opened = await open_together(connection, [batches[number] for number in new])
+        return {new[place]: appended for place, appended in opened.items()}
 
     async def _together(self, batches: Sequence[Batch]) -> tuple[dict[int, Appended], int]:
         """Write the batches that go to the ends of their logs; return their places, and how many were tried."""
