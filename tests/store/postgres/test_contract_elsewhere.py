@@ -10,7 +10,7 @@ from tests.postgres import Postgres, direct_url, with_query, without
 from tests.store.postgres.test_contract import TestPostgresStore as _OnPostgres
 
 ROLE = "timeline_member"
-_MAKE_ROLE = f"""
+MAKE_ROLE = f"""
 SELECT pg_advisory_lock(7);
 DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}') THEN
@@ -57,7 +57,7 @@ class TestTenant(_Elsewhere):
     async def _schema(self, postgres_url: str) -> None:
         connection = await asyncpg.connect(without(direct_url(), "schema"))
         try:
-            await connection.execute(_MAKE_ROLE)
+            await connection.execute(MAKE_ROLE)
         finally:
             await connection.close()
         user, at, place = postgres_url.partition("://")[2].partition("@")
