@@ -9,12 +9,12 @@ import pytest
 
 from tests.depth import Depth
 
-EVERY: Final = 5
+EVERY: Final = 10
 
 
 @pytest.hookimpl(tryfirst=True)  # before the depth is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave four of five tests of a class with the attribute ``in_part`` to the night."""
+    """Leave nine of ten tests of a class with the attribute ``in_part`` to the night."""
     seen: Counter[object] = Counter()
     for item in items:
         of = getattr(item, "cls", None)

@@ -18,7 +18,7 @@ async def _as_if_restored(postgres_url: str) -> None:
 
 
 async def test_a_store_that_is_restored_into_another_server_goes_on_behind_its_events(postgres_url: str) -> None:
-    """The transactions of a new server begin at a low number; positions rise all the same, and a tail misses nothing."""
+    """The transactions of a new server begin at a low number; positions rise all the same, for tails too."""
     async with await PostgresStore.open(postgres_url) as store:
         await store.append("a", events(3))
     await _as_if_restored(postgres_url)
