@@ -111,7 +111,7 @@ def test_errors_come_through_as_they_are(store: sync.Store) -> None:
         sync.Timeline.open(store, "other", create=False)
     with pytest.raises(InvalidBlock):
         timeline.append({"type": "user.prompt", "text": 1})
-    with pytest.raises(StoreError), sync.open_store("postgresql://x"):
+    with pytest.raises(StoreError), sync.open_store("mongodb://x"):
         pass
 
 

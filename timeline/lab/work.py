@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from threading import local
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from anyio.from_thread import start_blocking_portal
 from pydantic import Field
@@ -117,7 +118,7 @@ def carry_out(work: Work) -> Outcome:
         source = _Source(work.file, _digest(work.file), options.fixed, options.subagents, options.call)
         measured = _measured(source)
         needs = _needed(source) if options.facts else (None,) * len(measured)
-        beginnings = _beginnings(source, canonical_json(options.model_dump(mode="json")))
+        beginnings = _BEGUN.of(source, canonical_json(options.model_dump(mode="json")))
         with start_blocking_portal() as portal:
             runs = [portal.call(_replayed, work, *one) for one in zip(measured, needs, beginnings, strict=True)]
             return Outcome(runs=tuple(runs))
@@ -207,11 +208,20 @@ def _needed(source: _Source) -> tuple[Needs, ...]:
     return tuple(needs_of(measured) for measured in _measured(source))
 
 
-@lru_cache(maxsize=2)
-def _beginnings(source: _Source, options: str) -> tuple[Beginnings, ...]:
-    """Return what the replays of a file's conversations have in common under some options."""
+class _Begun(local):
+    """What the replays of a thread have in common: a run goes on where another one left it, one at a time."""
+
+    def __init__(self) -> None:
+        self.of = lru_cache(maxsize=2)(_new_beginnings)
+
+
+def _new_beginnings(source: _Source, options: str) -> tuple[Beginnings, ...]:
+    """Return what the replays of a file's conversations have in common under some options, before the first one."""
     del options
     return tuple(Beginnings() for _ in _measured(source))
+
+
+_BEGUN: Final = _Begun()
 
 
 def _recorded_whole(recording: Recording, fixed: int | None) -> Measured:
