@@ -256,21 +256,6 @@ class Database:
             yield connection
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """Open a writing transaction, which ends with the block: commit, or on any error rollback.
-
-        Raises:
-            StoreReadOnly: the store is open for reading only.
-            StoreError: the database failed; nothing was written, or, where the connection broke, perhaps all.
-        """
-        self._check_open()
-        try:
-            async with self.begun() as connection:
-                yield connection
-        except DRIVER_ERRORS as error:
-            raise store_error(error, self.where) from error
-
-    @asynccontextmanager
     async def begun(self) -> AsyncIterator[Connection]:
         """Open a writing transaction; the driver's errors pass."""
         async with self.connection() as connection, connection.transaction(isolation="read_committed"):

@@ -102,7 +102,6 @@ RAISE_OFFSET: Final = (
     f" WHERE (SELECT max(e.position) >> 20 FROM events AS e WHERE e.{OWN})"
     " >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + xid_offset"
 )
-STORE: Final = "SELECT store FROM store_meta"
 
 # --- the writer ---------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -57,8 +58,9 @@ def on_terminal(commands: Sequence[Sequence[object]], db: Path, cwd: Path) -> li
         try:
             while part := os.read(ours, 65536):
                 read += part
-        except OSError:  # how Linux reports that the other end is closed
-            pass
+        except OSError as error:
+            if error.errno != errno.EIO:  # how Linux reports that the other end is closed
+                raise
         assert process.wait() == 0
     os.close(ours)
     return _parted(_OURS.sub("", read.decode("utf-8").replace("\r\n", "\n")), len(commands))
