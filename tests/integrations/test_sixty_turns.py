@@ -1,4 +1,7 @@
-"""Agents of sixty turns with tools: refused for their size, killed, resumed, and regenerated from the middle."""
+"""Agents of sixty turns with tools: refused for their size, killed, resumed, and regenerated from the middle.
+
+CI plays each scene with twenty-four turns, which hold all of these; a night plays all sixty.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,29 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.depth import full_depth
+from tests.depth import at_night, full_depth
 from tests.integrations.sixty_turns.scene import play
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = [
+    full_depth,
+    pytest.mark.timeout(600),
+    pytest.mark.parametrize("plot", ["short", pytest.param("sixty", marks=at_night)]),
+]
 
-@full_depth
-@pytest.mark.timeout(600)
-def test_sixty_turns_of_langchain(tmp_path: Path) -> None:
+
+def test_turns_of_langchain(plot: str, tmp_path: Path) -> None:
     """Its history is a checkpointer's."""
-    play("tests.integrations.contract.langchain:of_scene", tmp_path).check(has_guardrails=False)
+    play("tests.integrations.contract.langchain:of_scene", tmp_path, plot=plot).check(has_guardrails=False)
 
 
-@full_depth
-@pytest.mark.timeout(600)
-def test_sixty_turns_of_pydantic_ai(tmp_path: Path) -> None:
+def test_turns_of_pydantic_ai(plot: str, tmp_path: Path) -> None:
     """Its history is what the application stores after each step."""
-    play("tests.integrations.contract.pydantic_ai:of_scene", tmp_path).check(has_guardrails=False)
+    play("tests.integrations.contract.pydantic_ai:of_scene", tmp_path, plot=plot).check(has_guardrails=False)
 
 
-@full_depth
-@pytest.mark.timeout(600)
-def test_sixty_turns_of_the_openai_agents_sdk(tmp_path: Path) -> None:
+def test_turns_of_the_openai_agents_sdk(plot: str, tmp_path: Path) -> None:
     """Its history is the session."""
-    played = play("tests.integrations.contract.openai_agents:of_responses", tmp_path)
-    played.check(has_guardrails=True)
+    play("tests.integrations.contract.openai_agents:of_responses", tmp_path, plot=plot).check(has_guardrails=True)
