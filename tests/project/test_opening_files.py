@@ -32,7 +32,7 @@ ALLOWED = {
     ("store.private_files", "os.open"): "a file that is made here, or that no connection has open yet",
     ("store.sqlite.findings", "mounts.read_text"): "the system's table of what is mounted",
     ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
-    ("store.sqlite.store", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.private_copy", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
     ("store.opening", "PostgresStore.open"): SERVER,
     ("store.postgres.database", "asyncpg.connect"): SERVER,
