@@ -49,7 +49,7 @@ _NAMES_IN: Final = (
 )
 _POSITIONS = "SELECT position FROM events WHERE conversation = $1"
 _DROPS: Final = (
-    ("", f"DELETE FROM search_index WHERE {OWN} AND position IN ({_POSITIONS})"),
+    ("", f"DELETE FROM search_index WHERE {OWN} AND conversation = $1"),
     ("", f"DELETE FROM digest_entries WHERE {OWN} AND position IN ({_POSITIONS})"),
     ("summaries", "DELETE FROM compactions WHERE conversation = $1"),
     ("facts", "DELETE FROM facts WHERE conversation = $1"),

@@ -24,7 +24,7 @@ _RIGHTS: Final = (
     StoreError,
     (
         "the role lacks a right. Have an administrator grant it USAGE on the schema, SELECT, INSERT, UPDATE and DELETE"
-        " on its tables, and USAGE on its sequences"
+        " on its tables, USAGE on its sequences, and EXECUTE on its functions"
     ),
 )
 _PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")

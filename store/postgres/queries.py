@@ -9,7 +9,7 @@ from timeline.errors import StoreFull, StoreReadOnly
 from timeline.facts.extracting import FORM
 from timeline.queries import FactReach
 
-from . import facts, search
+from . import facts, search_index
 from .digests import PostgresDigests
 from .facts import PostgresFacts
 from .search import PostgresSearch
@@ -53,7 +53,7 @@ class Questions:
     ) -> AsyncIterator[Found]:
         """Iterate over the best hits of a query in a conversation (or all)."""
         key = None if conversation is None else await self._reader.key(conversation)
-        await self._catch_up(search.catch_up, "the search goes on without its index")
+        await self._catch_up(search_index.catch_up, "the search goes on without its index")
         async for found in self._index.search(query, key, wanted, page):
             yield found
 

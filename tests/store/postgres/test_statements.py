@@ -97,7 +97,8 @@ async def as_tenant(connection: Connection, schema: str) -> AsyncIterator[None]:
     role = f"tenant_{schema}"
     await connection.execute(
         f"CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role};"
-        f" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}"
+        f" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};"
+        f" GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}"
     )
     try:
         await connection.execute(f"SET ROLE {role}")
