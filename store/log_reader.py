@@ -246,7 +246,7 @@ class LogReader:
         Raises:
             StoreCorrupt: a text does not have its hash.
         """
-        rows = await self._rows.values(list(set(hashes))) if hashes else []
+        rows = await self._rows.values(list(set(hashes)))
         if unasked := {hash_ for hash_, _ in rows}.difference(hashes):
             raise StoreCorrupt(
                 f"{self.where}: an index of the database leads to the value {min(unasked)}, which was not asked for."
