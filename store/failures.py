@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from timeline.errors import (
-    AppendUncertain,
     SearchUnavailable,
     StoreClosed,
     StoreCorrupt,
@@ -18,7 +17,6 @@ from timeline.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from .sqlite.identity import Change
@@ -64,6 +62,10 @@ _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
 """By extended code, else by primary code (the low byte); see https://sqlite.org/rescode.html."""
 
 
+class InDoubt(Exception):
+    """The commit of an append failed, and nobody knows whether it is in the log; its text says what happened."""
+
+
 class CommitFailed(Exception):
     """A COMMIT failed after its pages may have reached the write-ahead log; its cause is the driver's error.
 
@@ -94,12 +96,6 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
     if code is not None:
         kind, meaning = _BY_CODE.get(code) or _BY_CODE.get(code & 0xFF) or (kind, meaning)
     return kind(f"{file}: {meaning} (SQLite says: {error}).")
-
-
-def append_uncertain(failed: CommitFailed, file: Path, arguments: Mapping[str, Any]) -> AppendUncertain:
-    """Return the error for an append whose commit failed."""
-    ids = [event.id for event in arguments["events"]]
-    return AppendUncertain(str(file), f"SQLite says: {failed.__cause__}", ids, arguments)
 
 
 def read_only(file: Path) -> StoreReadOnly:

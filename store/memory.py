@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from timeline.blocks import ToolCall, ToolResult, instant_text
+from timeline.blocks import instant_text
 from timeline.errors import (
     ConversationErased,
     ConversationNotFound,
@@ -22,13 +21,10 @@ from timeline.errors import (
     UnderLegalHold,
     VersionConflict,
 )
-from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted, appended_block
-from timeline.events.chain import START, commitment, link, random_salts, remains
-from timeline.events.encoding import checksum, encode_payload
-from timeline.events.other_payloads import RetentionSet
-from timeline.facts.extracting import FORM, facts_of_result
+from timeline.events import appended_block
+from timeline.events.encoding import checksum
+from timeline.facts.extracting import FORM
 from timeline.facts.record import merged, record_from
-from timeline.frozen import sha256_hex
 from timeline.ports import (
     KEPT_TYPES,
     Appended,
@@ -46,334 +42,38 @@ from timeline.ports import (
 from timeline.queries import FactReach
 
 from . import append_rules
-from .codec import (
-    NO_VALUES,
-    decode,
-    decode_info,
-    decode_snapshot,
-    decode_written,
-    encode,
-    encode_snapshot,
-    seal_of,
-    tokens_of,
-)
-from .digests import Reversion, rows_of
+from .codec import NO_VALUES, decode, decode_written, encode, encode_snapshot
 from .erasures import Erasing, check_forks_choice, erasure_report
-from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
+from .facts import Coverage, fact_of, stored_fact
 from .failures import checked_page, closed
-from .packing import packed_whole, unpacked_whole
+from .memory_log import WHERE, Known, Log, reverted_in, snapshot_of
+from .packing import packed_whole
 from .queries import QueryMixin
-from .removal import Bounds, bounds, named_in, type_left
+from .removal import Bounds, bounds, named_in
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
     from uuid import UUID
 
-    from timeline.events import Covers, Event, NewEvent, Payload
+    from timeline.events import Covers, Event, NewEvent
     from timeline.events.chain import Seal
     from timeline.events.other_payloads import Retention
     from timeline.ports import ErasureReport, ForksOnErase, Rewriting
     from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
 
-    from .codec import Batch, Row, SnapshotDraft
+    from .codec import Batch, Row
     from .digests import DigestFilter
-    from .facts import FactFilter, FactRow
+    from .facts import FactFilter
     from .search.scanning import SearchFilter
     from .search.words import Query
 
 T = TypeVar("T")
 
-_WHERE: Final = "memory://"
 _GONE: Final = ("", (0, 0, "", "", 0, "", "", "", None, None, None))
 """What is left at the position of an event that was erased."""
-
-
-class _Known(NamedTuple):
-    """A fact, and the time and the path of its event."""
-
-    row: FactRow
-    at: str
-    path: str
-
-
-class Linked(NamedTuple):
-    """What chains an event; see `timeline.events.chain`."""
-
-    salt: bytes | None
-    c: bytes
-    link: bytes
-
-
-@dataclass(slots=True)
-class _Log:
-    """One conversation: its row, its own events by version, and the two indexes that a database has."""
-
-    id: str
-    title: str
-    parent_link: str | None
-    created_at: str
-    updated_at: str
-    window_start: int = 1
-    parent: _Log | None = None
-    base: int = 0
-    first_version: int = 1
-    snapshot: SnapshotDraft | None = None
-    bases: dict[int, SnapshotDraft] = field(default_factory=dict)
-    waypoints: dict[int, bytes] = field(default_factory=dict)
-    """Bodies of its snapshots of the past, packed, by version."""
-    rows: list[Row] = field(default_factory=list)
-    links: list[Linked] = field(default_factory=list)
-    ids: dict[str, int] = field(default_factory=dict)
-    paths: dict[str, int] = field(default_factory=dict)
-    calls: dict[str, list[int]] = field(default_factory=dict)
-    """Versions of its calls, by call id; like the two below, as far as facts were extracted."""
-    redacted: dict[int, int] = field(default_factory=dict)
-    """Versions that it redacts, each with the version of the event that does."""
-    facts: list[_Known] = field(default_factory=list)
-    compacted: list[tuple[int, str]] = field(default_factory=list)
-    """Version and time of each of its own compactions."""
-
-    @property
-    def version(self) -> int:
-        return self.base + len(self.rows)
-
-    def append_link(self, batch: Batch, number: int) -> None:
-        """Link its newest event, of a batch and at that place in it, behind the one before."""
-        _, version, id_, type_, schema_version, at, _, hashed, *_ = self.rows[-1]
-        salt, c = seal_of(batch, number, hashed)
-        before = self.link_at(version - 1)
-        self.links.append(Linked(salt, c, link(before, self.id, version, id_, type_, schema_version, at, c)))
-
-    def chain_copy(self, row: Row) -> None:
-        """Link its newest event, which was copied into it, in a chain of its own."""
-        _, version, id_, type_, schema_version, at, _, hashed, path, *_ = row
-        salt = random_salts(1)
-        c = commitment(salt, hashed)
-        new = link(self.link_at(version - 1), self.id, version, id_, type_, schema_version, at, c)
-        self.links.append(Linked(salt if hashed else remains(new, type_, path), c, new))
-
-    def chain_anew(self) -> None:
-        """Link all its own events behind a parent whose links are others now."""
-        self.links.clear()
-        for row in self.rows:
-            self.chain_copy(row)
-
-    def chained(self, until: int) -> Iterator[ChainedEvent]:
-        """Return its own events up to a version as the chain has them; none where that is not its own."""
-        for row, linked in zip(self.own(self.base, until), self.links, strict=False):
-            position, version, id_, type_, schema_version, at, _, hashed, path, turn_id, _ = row
-            own_type = turn_id if turn_id is not None and not hashed else type_
-            yield ChainedEvent(
-                self.id, version, position, id_, own_type, schema_version, at, path, hashed, linked.salt, *linked[1:]
-            )
-
-    def link_at(self, version: int) -> bytes:
-        """Return the link at a version, shared ones included; `START` before the first event."""
-        if version > self.base:
-            return self.links[version - self.base - 1].link
-        return START if self.parent is None else self.parent.link_at(version)
-
-    def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
-        return [(row[2], row[7], row[0]) for row in self.own(first - 1, last)]
-
-    def versions_of(self, ids: Collection[str]) -> dict[str, int]:
-        return {id_: self.ids[id_] for id_ in ids if id_ in self.ids}
-
-    def taken(self, paths: Collection[str]) -> set[str]:
-        return {path for path in paths if self.at_path(path) is not None}
-
-    def own(self, after: int, until: int) -> list[Row]:
-        return self.rows[max(after - self.base, 0) : max(until - self.base, 0)]
-
-    def lineage(self) -> Iterator[tuple[_Log, int]]:
-        """Iterate from this log to its oldest ancestor, each with the last version that counts here."""
-        log, last = self, self.version
-        yield log, last
-        while log.parent is not None:
-            log, last = log.parent, min(log.base, last)
-            yield log, last
-
-    def read(self, after: int, until: int) -> Iterator[tuple[str, Row]]:
-        """Return the rows of ``after < version <= until`` that were not scavenged, each with its conversation."""
-        for log, last in reversed(list(self.lineage())):
-            yield from ((log.id, row) for row in log.own(after, min(until, last)) if row[7])
-
-    def written(self, after: int, until: int) -> Iterator[tuple[str, Row]]:
-        """Return the rows as `read` does, each with its salt, commitment and link behind it."""
-        for log, last in reversed(list(self.lineage())):
-            for row in log.own(after, min(until, last)):
-                if row[7]:
-                    yield log.id, (*row, *log.links[row[1] - log.base - 1])
-
-    def at_path(self, path: str) -> tuple[str, Row] | None:
-        for log, last in self.lineage():
-            if (version := log.paths.get(path)) is not None and version <= last:
-                return log.id, log.rows[version - log.base - 1]
-        return None
-
-    def call_of(self, result: ToolResult, version: int) -> tuple[int, ToolCall] | None:
-        """Return the call that a result answers: by its path, else the newest earlier one of its id."""
-        found = self.at_path(call_path(result.path) or "")
-        call = None if found is None or not found[1][7] else _appended_call(found[0], found[1])
-        if found is not None and found[1][1] < version and (call is not None or not found[1][7]):
-            return None if call is None else (found[1][1], call)
-        same = ((v, log) for log, last in self.lineage() for v in log.calls.get(result.call_id, ()) if v <= last)
-        newest, log = max(((v, log) for v, log in same if v < version), key=lambda pair: pair[0], default=(0, self))
-        call = _appended_call(log.id, log.rows[newest - log.base - 1]) if newest else None
-        return None if call is None else (newest, call)
-
-    def redacts(self, version: int) -> bool:
-        """Return whether it, or the past that it shares, redacts a block."""
-        return any(log.redacted.get(version, last + 1) <= last for log, last in self.lineage())
-
-    def learn(self, event: Event, path: str) -> None:
-        """Add the facts of its next event; take away those of a block that the event redacts."""
-        payload, at = event.payload, instant_text(event.at)
-        if isinstance(payload, BlockRedacted) and payload.version < event.version:
-            self.redacted.setdefault(payload.version, event.version)
-            self.facts = [known for known in self.facts if not self._is_of(known.row, payload.version)]
-        if not isinstance(payload, BlockAppended):
-            return
-        block, key = payload.block, self.id
-        if isinstance(block, ToolCall):
-            self.calls.setdefault(block.call_id, []).append(event.version)
-        rows = list(rows_named(block, key, event.position, event.version, event.at))
-        if isinstance(block, ToolResult):
-            version, call = self.call_of(block, event.version) or (0, None)
-            if call is not None and not self.redacts(version):
-                said = facts_of_result(call, version, block, event.version, event.at)
-                rows += rows_of_facts(said, key, event.position, block.path, version)
-        self.facts += [_Known(row, at, path) for row in rows]
-
-    def _is_of(self, row: FactRow, version: int) -> bool:
-        own = self.base < version <= self.version
-        return version in {row.version, row.call} or (own and row.position == self.rows[version - self.base - 1][0])
-
-    def coverage(self) -> Coverage:
-        """Return what the compactions in force cover."""
-        compactions: dict[int, CoveredBy] = {}
-        reverted: set[int] = set()
-        for id_, row in self.read(0, self.version):
-            if row[3] in {"compaction.completed", "compaction.reverted"}:
-                payload = decode(id_, row, _WHERE).payload
-                if isinstance(payload, CompactionReverted):
-                    reverted.update(payload.versions)
-                elif isinstance(payload, CompactionCompleted):
-                    covers = payload.covers
-                    compactions[row[1]] = CoveredBy(row[1], covers.ranges, covers.summaries, payload.carried)
-        return Coverage(covered for version, covered in compactions.items() if version not in reverted)
-
-    def known(self) -> Iterator[tuple[_Log, _Known]]:
-        """Return the facts that it shows, each with the log that holds it, by position."""
-        hidden: set[int] = set()
-        parts: list[tuple[_Log, list[_Known]]] = []
-        for log, last in self.lineage():
-            end = log.rows[last - log.base - 1][0] if last > log.base else 0
-            shown = [k for k in log.facts if k.row.position <= end and hidden.isdisjoint({k.row.version, k.row.call})]
-            parts.append((log, shown))
-            hidden |= {version for version, by in log.redacted.items() if by <= last}
-        return ((log, known) for log, shown in reversed(parts) for known in shown)
-
-    def info(self) -> ConversationInfo:
-        row = (0, self.id, self.version, self.window_start, self.title, self.parent_link, self.created_at)
-        times = [at for log, last in self.lineage() for version, at in log.compacted if version <= last]
-        compactions = (len(times), max(times, default=None))
-        return decode_info((*row, self.updated_at, self.base, self.first_version, *compactions), _WHERE)
-
-    def scavenged(self, until: int) -> list[Row]:
-        """Return the scavenged rows up to a version, shared ones included."""
-        parts = ((log, min(until, last)) for log, last in self.lineage())
-        return [row for log, last in parts for row in log.own(0, last) if not row[7]]
-
-    def blank(self, version: int) -> Row:
-        """Remove the content of an event; return what is left of its row."""
-        place = version - self.base - 1
-        position, _, event_id, type_, schema_version, at, _, _, path, _, _ = self.rows[place]
-        left = type_left(type_)
-        # As in a database: its link covers its own type, which stays in the place of its turn.
-        turn_id = None if left == type_ else type_
-        self.rows[place] = (position, version, event_id, left, schema_version, at, "", "", path, turn_id, None)
-        _, c, link_ = self.links[place]
-        self.links[place] = Linked(remains(link_, type_, path), c, link_)
-        return self.rows[place]
-
-    def overwrite(self, version: int, payload: Payload) -> Row:
-        """Replace the payload of one of its events; return the new row."""
-        place = version - self.base - 1
-        position, _, event_id, type_, schema_version, at, _, _, path, turn_id, _ = self.rows[place]
-        text = encode_payload(payload)
-        hashed = checksum(self.id, version, event_id, type_, schema_version, at, text)
-        columns = (path, turn_id, tokens_of(payload))
-        self.rows[place] = (position, version, event_id, type_, schema_version, at, text, hashed, *columns)
-        self.links[place] = self.links[place]._replace(salt=None)
-        return self.rows[place]
-
-    def forget(self, version: int) -> int:
-        """Drop the facts of a block that goes; return how many."""
-        before = len(self.facts)
-        self.facts = [known for known in self.facts if not self._is_of(known.row, version)]
-        return before - len(self.facts)
-
-    def is_held(self) -> bool:
-        """Return whether a legal hold is on it, by its newest setting, a shared one included."""
-        settings = [pair for pair in self.read(0, self.version) if pair[1][3] == "retention.set"]
-        payload = decode(*settings[-1], _WHERE).payload if settings else None
-        return isinstance(payload, RetentionSet) and payload.legal_hold
-
-    def rewrite_snapshots(self, change: Callable[[Snapshot], Snapshot]) -> int:
-        """Replace its snapshots; return how many changed."""
-        done = 0
-        for draft in (self.snapshot, *self.bases.values()):
-            old = _decoded(self, draft)
-            if draft is None or old is None or (new := encode_snapshot(change(old))) == draft:
-                continue
-            done += 1
-            if draft is self.snapshot:
-                self.snapshot = new
-            if self.bases.get(draft.version) is draft:
-                self.bases[draft.version] = new
-        for version in self.waypoints:
-            self.waypoints[version] = packed_whole(encode_snapshot(change(self.waypoint(version))).body)
-        return done
-
-    def waypoint(self, version: int) -> Snapshot:
-        """Return its own snapshot of the past at a version."""
-        body = unpacked_whole(self.waypoints[version])
-        return decode_snapshot(self.id, body, sha256_hex(body), _WHERE)
-
-    def keep_base(self, within: Bounds) -> None:
-        """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
-        if self.snapshot is not None:
-            newest = self.snapshot.version
-            self.bases = {v: s for v, s in self.bases.items() if not within.first - 1 <= v < newest}
-            self.bases.setdefault(newest, self.snapshot)
-            self.waypoints = {v: w for v, w in self.waypoints.items() if v >= newest}
-            self.first_version = max(self.first_version, within.last + 1)
-
-
-def _reverted(log: _Log) -> dict[int, int]:
-    """Return the undone compactions by version, each with the version of the first event that undid it."""
-    reverted: dict[int, int] = {}
-    for row in log.rows:
-        if row[3] == "compaction.reverted":
-            event = rows_of(row[1], row[5], decode(log.id, row, _WHERE).payload)
-            if isinstance(event, Reversion):
-                reverted = dict.fromkeys((v for v in event.reverted if v < event.version), event.version) | reverted
-    return reverted
-
-
-def _appended_call(conversation: str, row: Row) -> ToolCall | None:
-    """Return the call that an event appends."""
-    payload = decode(conversation, row, _WHERE).payload
-    block = payload.block if isinstance(payload, BlockAppended) else None
-    return block if isinstance(block, ToolCall) else None
-
-
-def _decoded(log: _Log, draft: SnapshotDraft | None) -> Snapshot | None:
-    return None if draft is None else decode_snapshot(log.id, draft.body, sha256_hex(draft.body), _WHERE)
 
 
 class MemoryStore(QueryMixin):
@@ -386,8 +86,8 @@ class MemoryStore(QueryMixin):
     def __init__(self) -> None:
         self._home = Home("the store in memory")
         self.advice: list[str] = []
-        self._logs: dict[str, _Log] = {}
-        self._order: list[_Log] = []
+        self._logs: dict[str, Log] = {}
+        self._order: list[Log] = []
         self._all: list[tuple[str, Row]] = []
         self._values: dict[str, str] = {}
         self._retention: Retention = "keep"
@@ -414,7 +114,7 @@ class MemoryStore(QueryMixin):
         self._check_open()
         batch = encode(conversation, events, expected, values, snapshot, seals)
         self._check_not_erased(conversation)
-        log = self._logs.get(conversation) or _Log(conversation, batch.title, batch.parent, "", "")
+        log = self._logs.get(conversation) or Log(conversation, batch.title, batch.parent, "", "")
         if not batch.drafts:
             return Appended(log.version + 1, log.version, log.rows[-1][0] if log.rows else 0)
         after = append_rules.starting_version(batch, log)
@@ -430,7 +130,7 @@ class MemoryStore(QueryMixin):
             append_rules.check_snapshot(batch, log.first_version, log.version, newest)
         return append_rules.collision(batch, log) or self._write(batch, log)
 
-    def _write(self, batch: Batch, log: _Log) -> Appended:
+    def _write(self, batch: Batch, log: Log) -> Appended:
         first = log.version + 1
         for number, draft in enumerate(batch.drafts):
             version = first + number
@@ -469,14 +169,14 @@ class MemoryStore(QueryMixin):
         last = log.version if until is None else min(until, log.version)
         rows = (pair for pair in log.read(after, last) if types is None or pair[1][3] in types)
         for owner, row in self._paged(rows, page):
-            yield decode(owner, row, _WHERE)
+            yield decode(owner, row, WHERE)
 
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""
         self._check_open()
         log = self._logs.get(conversation)
         found = [] if log is None else [pair for v in sorted(set(versions)) for pair in log.read(v - 1, v)]
-        return [decode(owner, row, _WHERE) for owner, row in found]
+        return [decode(owner, row, WHERE) for owner, row in found]
 
     async def find(self, conversation: str, path: str) -> Event | None:
         """Return the event that appended the block at a path, or None."""
@@ -485,7 +185,7 @@ class MemoryStore(QueryMixin):
         found = None if log is None else log.at_path(path)
         if log is not None and found is not None and not found[1][7]:
             raise HistoryUnavailable(conversation, found[1][1], log.first_version, log.version, scavenged=True)
-        return None if found is None else decode(*found, _WHERE)
+        return None if found is None else decode(*found, WHERE)
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
         """Return all paths in use that begin with one of the stems."""
@@ -504,10 +204,10 @@ class MemoryStore(QueryMixin):
     async def load_window(self, conversation: str) -> StoredWindow:
         """Read the state that a running agent needs; see `EventStore.load_window`."""
         log = self._log(conversation)
-        snapshot, start = _decoded(log, log.snapshot), log.window_start
+        snapshot, start = snapshot_of(log, log.snapshot), log.window_start
         carried = () if snapshot is None else sorted({v for v in snapshot.blocks if v < start})
         rows = [pair for v in carried for pair in log.read(v - 1, v)] + list(log.read(start - 1, log.version))
-        return StoredWindow(log.info(), snapshot, [decode(owner, row, _WHERE) for owner, row in rows])
+        return StoredWindow(log.info(), snapshot, [decode(owner, row, WHERE) for owner, row in rows])
 
     async def info(self, conversation: str) -> ConversationInfo:
         """Return the facts of one conversation."""
@@ -526,7 +226,7 @@ class MemoryStore(QueryMixin):
         rest = islice(self._all, min(max(0, after), len(self._all)), None)
         pairs = ((id_, row) for id_, row in rest if row[7] and (types is None or row[3] in types))
         for conversation, row in self._paged(pairs, page):
-            yield decode(conversation, row, _WHERE)
+            yield decode(conversation, row, WHERE)
 
     async def head(self) -> int:
         """Return the position of the store's last event."""
@@ -540,10 +240,10 @@ class MemoryStore(QueryMixin):
 
     async def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
         logs = self._order if conversation is None else [self._log(conversation)]
-        reverted_by = {log.id: _reverted(log) for log in logs}
+        reverted_by = {log.id: reverted_in(log) for log in logs}
         rows = ((id_, row) for id_, row in self._all if row[3] == "compaction.completed" and id_ in reverted_by)
         for id_, row in self._paged(rows, page):
-            digest = wanted.found(decode(id_, row, _WHERE), reverted_by[id_].get(row[1]))
+            digest = wanted.found(decode(id_, row, WHERE), reverted_by[id_].get(row[1]))
             if digest is not None:
                 yield digest
 
@@ -552,7 +252,7 @@ class MemoryStore(QueryMixin):
     ) -> AsyncIterator[StoredFact]:
         logs = self._order if conversations is None else [self._log(id_) for id_ in conversations]
         self._learn()
-        shown: dict[tuple[int, int], tuple[bool, _Log, _Log, _Known]] = {}
+        shown: dict[tuple[int, int], tuple[bool, Log, Log, Known]] = {}
         for log in logs:
             for owner, known in log.known():
                 place = (known.row.position, known.row.number)
@@ -583,7 +283,7 @@ class MemoryStore(QueryMixin):
         """Extract the facts of the events that came since: a log that nobody asks pays nothing for them."""
         for id_, row in self._all[self._learned :]:
             if row[7]:
-                event = decode(id_, row, _WHERE)
+                event = decode(id_, row, WHERE)
                 block = appended_block(event.payload)
                 self._logs[id_].learn(event, "" if block is None else block.path)
         self._learned = len(self._all)
@@ -600,7 +300,7 @@ class MemoryStore(QueryMixin):
                 scan.add(row[0], id_, read, row[5])
         for hit in self._paged(iter(scan.best()), page):
             id_, row = self._all[hit.position - 1]
-            if (shown := found(decode(id_, row, _WHERE), row[6], query, hit.rank)) is not None:
+            if (shown := found(decode(id_, row, WHERE), row[6], query, hit.rank)) is not None:
                 yield shown
 
     def _unredacted(self) -> Iterator[tuple[str, Row]]:
@@ -627,7 +327,7 @@ class MemoryStore(QueryMixin):
         log = self._log(conversation)
         last = log.version if until is None else min(until, log.version)
         for owner, row in self._paged(log.written(after, last), page):
-            yield decode_written(owner, row, _WHERE)
+            yield decode_written(owner, row, WHERE)
 
     async def examine(self) -> list[Finding]:
         """Return nothing: all that is derived is made from the log when it is asked for."""
@@ -705,11 +405,11 @@ class MemoryStore(QueryMixin):
         reached = gone[-1][1] if gone else max(after, within.last)
         return Removal(len(gone), size, reached, within.last, within.first, within.fork, len(rows) <= most)
 
-    def _bounds(self, log: _Log) -> Bounds:
+    def _bounds(self, log: Log) -> Bounds:
         forks = [(fork.base, fork.id) for fork in self._order if fork.parent is log]
         base, id_ = max(forks, default=(0, ""))
         undos = (row[1] for row in log.rows if row[3] == "compaction.reverted")
-        snapshot = _decoded(log, log.snapshot)
+        snapshot = snapshot_of(log, log.snapshot)
         return bounds(snapshot, log.base, (id_, base) if forks else None, max(undos, default=0))
 
     async def remove_values(self) -> tuple[int, int]:
@@ -836,7 +536,7 @@ class MemoryStore(QueryMixin):
             found += [fork.id for fork in self._order if fork.parent is self._logs[id_]]
         return found
 
-    def _cut_loose(self, log: _Log) -> None:
+    def _cut_loose(self, log: Log) -> None:
         """Write the log of a fork anew behind all other events, with what it shares as its own."""
         shared = [(owner, last) for owner, last in log.lineage()][1:]
         whole = [row for owner, last in reversed([(log, log.version), *shared]) for row in owner.own(0, last)]
@@ -890,13 +590,13 @@ class MemoryStore(QueryMixin):
         log = self._log(conversation)
         end = log.version if until is None else min(until, log.version)
         bases = {v: draft for part, last in log.lineage() for v, draft in part.bases.items() if v <= min(last, end)}
-        snapshot = _decoded(log, bases[max(bases)]) if bases else None
+        snapshot = snapshot_of(log, bases[max(bases)]) if bases else None
         if snapshot is None:
             return None
         start = snapshot.window_start
         carried = [pair for v in snapshot.blocks if v < start for pair in log.read(v - 1, v)]
         rows = [*carried, *log.read(start - 1, snapshot.version)]
-        return StoredWindow(log.info(), snapshot, [decode(owner, row, _WHERE) for owner, row in rows])
+        return StoredWindow(log.info(), snapshot, [decode(owner, row, WHERE) for owner, row in rows])
 
     async def aclose(self) -> None:
         """Close the store and discard its content; a second call does nothing."""
@@ -914,9 +614,9 @@ class MemoryStore(QueryMixin):
     def _check_open(self) -> None:
         self._home.check_alone()
         if self._closed:
-            raise closed(_WHERE)
+            raise closed(WHERE)
 
-    def _log(self, conversation: str) -> _Log:
+    def _log(self, conversation: str) -> Log:
         self._check_open()
         self._check_not_erased(conversation)
         if conversation not in self._logs:

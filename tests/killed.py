@@ -41,11 +41,11 @@ async def killed(store: SQLiteStore, into: Path, *, every: int) -> AsyncIterator
         known.add(left)
         kept.append(folder / store.file.name)
 
-    await store._do(lambda connection: connection.set_trace_callback(keep))
+    await store.database.do(lambda connection: connection.set_trace_callback(keep))
     try:
         yield kept
     finally:
-        await store._do(lambda connection: connection.set_trace_callback(None))
+        await store.database.do(lambda connection: connection.set_trace_callback(None))
 
 
 def _content(folder: Path) -> bytes:

@@ -52,7 +52,7 @@ _LONGEST_PAUSE: Final = 1.0
 
 
 class Database:
-    """One store's connections. Subclasses are the parts of the store; `opened` makes the pools.
+    """One store's connections, which the parts of the store share; `connect` makes the pools.
 
     Args:
         address: the store's URL, read.
@@ -63,6 +63,7 @@ class Database:
         where: names the store in errors.
         address: the store's URL, read.
         read_only: nothing is written.
+        begin: what a transaction begins with where the session's settings are not ours.
     """
 
     def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
@@ -75,9 +76,9 @@ class Database:
         self._writers: Pool | None = None
         self._jobs: set[asyncio.Task[Any]] = set()
         self._closing: asyncio.Task[None] | None = None
-        self._begin = self._beginning()
+        self.begin = self._beginning()
 
-    async def _connect(self) -> None:
+    async def connect(self) -> None:
         """Make the pools, and bring the schema up to date.
 
         Raises:
@@ -106,7 +107,7 @@ class Database:
             StoreError: the URL cannot be used, the server is too old or refused the role, or work on it failed.
         """
         try:
-            connection = await self._connected()
+            connection = await self.connected()
             try:
                 self._check_server(connection)
                 yield connection
@@ -129,7 +130,7 @@ class Database:
         else:
             await migrate(connection, self.address)
         async with connection.transaction():
-            await connection.execute(self._begin)
+            await connection.execute(self.begin)
             await self._check_tenant(connection)
             if not self.read_only:
                 await self._check_counter(connection)
@@ -149,7 +150,8 @@ class Database:
             await connection.execute(statements.RAISE_OFFSET)
             log.warning("%s: restored into another server; its positions go on behind the stored ones", self.where)
 
-    async def _connected(self) -> Connection:
+    async def connected(self) -> Connection:
+        """Open a connection outside the pools, which the caller closes; the driver's errors pass."""
         try:
             connection: Connection = await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
         except asyncpg.exceptions.ClientConfigurationError as error:
@@ -201,7 +203,7 @@ class Database:
 
         A text that UTF-8 cannot encode is in no database: there are no rows.
         """
-        self._check_open()
+        self.check_open()
         try:
             return await self.patiently(lambda: self._fetched(statement, parameters))
         except UnicodeEncodeError:
@@ -211,7 +213,28 @@ class Database:
                 return []
             raise store_error(error, self.where) from error
         except DRIVER_ERRORS as error:
-            self._check_open()
+            self.check_open()
+            raise store_error(error, self.where) from error
+
+    @asynccontextmanager
+    async def moment(self) -> AsyncIterator[Connection]:
+        """Open a transaction that reads the store as it is now, by several statements, whatever comes meanwhile.
+
+        It gets no number, so that it holds nobody up; only what VACUUM may free waits for its end.
+        """
+        self.check_open()
+        pool = self._readers
+        if pool is None:
+            raise closed(self.where)
+        try:
+            async with (
+                pool.acquire() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                if self.address.pgbouncer:
+                    await connection.execute(self.begin)
+                yield connection
+        except DRIVER_ERRORS as error:
             raise store_error(error, self.where) from error
 
     async def _fetched(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
@@ -222,7 +245,7 @@ class Database:
             if not self.address.pgbouncer:
                 return [tuple(row) for row in await connection.fetch(statement, *parameters)]
             async with connection.transaction(readonly=True):
-                await connection.execute(self._begin)
+                await connection.execute(self.begin)
                 return [tuple(row) for row in await connection.fetch(statement, *parameters)]
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -260,7 +283,7 @@ class Database:
         """Open a writing transaction; the driver's errors pass."""
         async with self.connection() as connection, connection.transaction(isolation="read_committed"):
             if self.address.pgbouncer:
-                await connection.execute(self._begin)
+                await connection.execute(self.begin)
             yield connection
 
     async def do(self, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -272,9 +295,7 @@ class Database:
             StoreReadOnly: the store is open for reading only.
             StoreError: the database failed; nothing was written, or, where the connection broke, perhaps all.
         """
-        self._check_open()
-        if self.read_only:
-            raise reading_only(self.where)
+        self.check_writable()
         job = asyncio.create_task(self._done(work))
         self._jobs.add(job)
         job.add_done_callback(self._forget)
@@ -298,14 +319,18 @@ class Database:
             await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - so that they do not meet again
         raise AssertionError("the last attempt returned or raised")
 
-    async def aclose(self) -> None:
-        """Finish running writes, then close. A cancelled call continues to close; a second call waits for the end."""
+    async def aclose(self, first: Callable[[], Awaitable[None]]) -> None:
+        """Do what comes first, finish running writes, then close.
+
+        Nothing is read or begun from now on. A cancelled call continues to close; a second call waits for the end.
+        """
         self._home.check()
         if self._closing is None:
-            self._closing = asyncio.create_task(self._close())
+            self._closing = asyncio.create_task(self._close(first))
         await asyncio.shield(self._closing)
 
-    async def _close(self) -> None:
+    async def _close(self, first: Callable[[], Awaitable[None]]) -> None:
+        await first()
         while self._jobs:
             await asyncio.wait(self._jobs)
         await self._drop_pools()
@@ -319,10 +344,21 @@ class Database:
             except TimeoutError:
                 pool.terminate()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Check that the store is open, in the process and on the loop that opened it."""
         self._home.check()
         if self._closing is not None:
             raise closed(self.where)
+
+    def check_writable(self) -> None:
+        """Check that the store is open, and not for reading only.
+
+        Raises:
+            StoreReadOnly: it is.
+        """
+        self.check_open()
+        if self.read_only:
+            raise reading_only(self.where)
 
     def __del__(self) -> None:
         if self._closing is None and self._readers is not None and not self._home.forked:

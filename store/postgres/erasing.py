@@ -47,9 +47,10 @@ _NAMES_IN: Final = (
     "SELECT DISTINCT m.found[1] FROM events AS e CROSS JOIN LATERAL regexp_matches(e.payload, $2, 'g') AS m (found)"
     " WHERE e.conversation = $1 AND e.type <> 'block.appended' AND e.checksum <> ''"
 )
+DROP_WORDS_WITHIN: Final = f"DELETE FROM search_index WHERE {OWN} AND conversation = $1"
 _POSITIONS = "SELECT position FROM events WHERE conversation = $1"
 _DROPS: Final = (
-    ("", f"DELETE FROM search_index WHERE {OWN} AND position IN ({_POSITIONS})"),
+    ("", DROP_WORDS_WITHIN),
     ("", f"DELETE FROM digest_entries WHERE {OWN} AND position IN ({_POSITIONS})"),
     ("summaries", "DELETE FROM compactions WHERE conversation = $1"),
     ("facts", "DELETE FROM facts WHERE conversation = $1"),

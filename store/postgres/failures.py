@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import asyncpg
 
 from timeline.errors import (
-    AppendUncertain,
     StoreCorrupt,
     StoreError,
     StoreFull,
@@ -15,9 +14,6 @@ from timeline.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """The driver's exceptions; what `TimeoutError` is, is an `OSError` too."""
@@ -28,7 +24,7 @@ _RIGHTS: Final = (
     StoreError,
     (
         "the role lacks a right. Have an administrator grant it USAGE on the schema, SELECT, INSERT, UPDATE and DELETE"
-        " on its tables, and USAGE on its sequences"
+        " on its tables, USAGE on its sequences, and EXECUTE on its functions"
     ),
 )
 _PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
@@ -83,11 +79,6 @@ def store_error(error: BaseException, where: str) -> StoreError:
     elif is_away(error):
         kind, meaning = _AWAY
     return kind(f"{where}: {meaning} (PostgreSQL: {said.splitlines()[0] if said else 'no message'}).")
-
-
-def append_uncertain(error: BaseException, where: str, arguments: Mapping[str, Any]) -> AppendUncertain:
-    """Return the error for an append during which the connection broke, and did not come back."""
-    return AppendUncertain(where, f"the connection broke: {error}", [e.id for e in arguments["events"]], arguments)
 
 
 def reading_only(where: str) -> StoreReadOnly:

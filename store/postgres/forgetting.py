@@ -14,7 +14,6 @@ from . import table_files
 from .erasing import erase
 from .keeping import forks_of
 from .overwriting import rewrite
-from .scavenging import Scavenging
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +21,9 @@ if TYPE_CHECKING:
     from timeline.ports import ErasureReport, ForksOnErase, Rewriting
 
     from ..erasures import Erasing
+    from ..log_reader import LogReader
     from .connections import Connection
+    from .database import Database
 
 LOG: Final = (
     "the server's write-ahead log up to {} holds it until the server writes over those segments, and so do what it "
@@ -30,57 +31,53 @@ LOG: Final = (
 )
 
 
-class Forgetting(Scavenging):
+class Forgetting:
     """`timeline.ports.Forgetting`."""
+
+    def __init__(self, database: Database, reader: LogReader) -> None:
+        self._database, self._reader = database, reader
 
     async def forks(self, conversation: str) -> dict[str, int]:
         """Return the conversation's own forks, each with the last version that both share."""
-        key = await self._key(conversation)
-        async with self._moment() as connection:
+        key = await self._reader.key(conversation)
+        async with self._database.moment() as connection:
             return {fork.id: fork.base for fork in await forks_of(connection, [key])}
 
     async def rewrite(
-        self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = NO_VALUES, dropped: Collection[str] = ()
+        self, parts: Sequence[Rewriting], values: Mapping[str, str], dropped: Collection[str]
     ) -> dict[str, int]:
         """Overwrite payloads and snapshots, and append redactions, in one transaction; see `Forgetting.rewrite`."""
-        self._check_writable()
+        self._database.check_writable()
         encoded = [(part, encode(part.conversation, part.events, part.expected, NO_VALUES, None)) for part in parts]
-        before = await self._size()
+        before = await table_files.size_now(self._database)
 
         async def work(connection: Connection) -> dict[str, int]:
-            done = await rewrite(connection, encoded, values, dropped, self.address)
-            await table_files.note_removal(connection, self.address.schema, before)
+            done = await rewrite(connection, encoded, values, dropped, self._database.address)
+            await table_files.note_removal(connection, self._database.address.schema, before)
             return done
 
-        return await self.do(work)
+        return await self._database.do(work)
 
-    async def erase(
-        self,
-        conversation: str,
-        *,
-        forks: ForksOnErase = "refuse",
-        reason: str = "",
-        at: datetime | None = None,
-    ) -> ErasureReport:
+    async def erase(self, conversation: str, forks: ForksOnErase, reason: str, at: datetime | None) -> ErasureReport:
         """Erase a conversation, then rewrite the tables without it; see `Forgetting.erase`."""
-        self._check_writable()
+        self._database.check_writable()
         check_forks_choice(forks)
         moment = instant_text(at or datetime.now(UTC))
-        before = await self._size()
+        before = await table_files.size_now(self._database)
 
         async def work(connection: Connection) -> Erasing:
             done = await erase(connection, conversation, forks, reason, moment)
-            await table_files.note_removal(connection, self.address.schema, before)
+            await table_files.note_removal(connection, self._database.address.schema, before)
             return done
 
-        done = await self.do(work)
+        done = await self._database.do(work)
         try:
-            await self.shrink()
+            await table_files.shrink(self._database)
         except (StoreLocked, StoreFull, StoreReadOnly) as refusal:
             return erasure_report(done, physical=False, why_not=str(refusal), log=await self._log())
         return erasure_report(done, physical=True, log=await self._log())
 
     async def _log(self) -> str:
         """Return what is left in the server's log, which no call of a client reaches."""
-        [(place,)] = await self.rows("SELECT pg_current_wal_lsn()::text")
+        [(place,)] = await self._database.rows("SELECT pg_current_wal_lsn()::text")
         return LOG.format(place)

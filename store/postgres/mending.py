@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.ports import Finding
 
-from . import conversation_rows, derived_rows, schema_checks, stored_bodies
+from . import conversation_rows, derived_rows, schema_checks, search_checks, stored_bodies
 from .keeping import take_turn
 from .pages import Page
 
@@ -35,6 +35,7 @@ _PARTS: Final[dict[str, Callable[[Connection, int], Awaitable[Page]]]] = {
     "values": stored_bodies.values,
     "digests": derived_rows.digests,
     "facts": derived_rows.facts,
+    "search": search_checks.search,
     "references": stored_bodies.orphans,
 }
 """In this order: what is derived is read by indexes that are sound by then, and refers to rows that are there again."""

@@ -22,7 +22,7 @@ from .appending import append_within
 from .escaping import escaped, unescaped
 from .keeping import count, forks_of, hold_all, take_turn
 from .removing import DROP_WORDS, drop_unnamed
-from .search import index_again
+from .search_index import index_again
 from .statements import ADD_WAYPOINT, FORGET_FACTS, INSERT_VALUES, OWN, UNPROVE_FACTS
 
 if TYPE_CHECKING:

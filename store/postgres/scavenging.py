@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +14,8 @@ from . import rehearsing, table_files
 from .facts import reach
 from .failures import DRIVER_ERRORS, store_error
 from .keeping import take_turn
-from .moments import Moments
 from .removing import drop_unnamed, remove, unnamed_values
-from .statements import OWN, SCAVENGED_WHERE
+from .statements import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from timeline.ports import Rehearsal, Removal
 
     from .connections import Connection
+    from .database import Database
 
 SETTING: Final = f"SELECT value FROM settings WHERE name = $1 AND {OWN}"  # noqa: S608 - own condition
 _SET: Final = (
@@ -34,70 +33,63 @@ _SET: Final = (
     " ON CONFLICT (name, tenant) DO UPDATE SET value = excluded.value"
 )
 _UNSET: Final = f"DELETE FROM settings WHERE name = $1 AND {OWN}"  # noqa: S608 - own condition
-_COUNT_SCAVENGED: Final = (
-    f"SELECT type, count(*) FROM events WHERE conversation = $1 AND version <= $2 AND {SCAVENGED_WHERE} GROUP BY type"  # noqa: S608
-)
 
 
-class Scavenging(Moments):
-    """`timeline.ports.Scavenging`, but for `load_base`."""
+class Scavenging:
+    """`timeline.ports.Scavenging`, but for its reads of the log."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
-        rows = await self.rows(SETTING, RETENTION)
+        rows = await self._database.rows(SETTING, RETENTION)
         return "window" if rows and rows[0][0] == "window" else "keep"
 
     async def set_retention(self, retention: Retention) -> None:
         """Set what holds for conversations that have no setting of their own."""
         names, values = [RETENTION, f"{RETENTION}{PROOF}"], [retention, sha256_hex(retention)]
-        await self.do(lambda connection: connection.execute(_SET, names, values))
+        await self._database.do(lambda connection: connection.execute(_SET, names, values))
 
-    async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
+    async def remove(self, conversation: str, after: int, most: int) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
-        schema = self.address.schema
+        schema = self._database.address.schema
 
         async def work(connection: Connection) -> Removal:
             await reach(connection)  # what came meanwhile: of what goes its facts are all that is left
-            done = await remove(connection, conversation, after, most, self.address)
+            done = await remove(connection, conversation, after, most, self._database.address)
             if done.events:
                 await table_files.note_removal(connection, schema, before)
             return done
 
-        self._check_writable()
-        before = await self._size()
-        await self.do(reach)
-        return await self.do(work)
-
-    async def _size(self) -> int:
-        async with self._moment() as connection:
-            return await table_files.size_of(connection, self.address.schema)
+        self._database.check_writable()
+        before = await table_files.size_now(self._database)
+        await self._database.do(reach)
+        return await self._database.do(work)
 
     async def remove_values(self) -> tuple[int, int]:
         """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes.
 
         The log is read before the transaction that appends wait for, and in it only what came since.
         """
-        self._check_writable()
-        async with self._moment() as connection:
+        self._database.check_writable()
+        async with self._database.moment() as connection:
             found, since = await unnamed_values(connection)
-            before = await table_files.size_of(connection, self.address.schema)
+            before = await table_files.size_of(connection, self._database.address.schema)
 
         async def work(connection: Connection) -> tuple[int, int]:
             await take_turn(connection)
             sizes = await drop_unnamed(connection, found, since)
             if sizes:
-                await table_files.note_removal(connection, self.address.schema, before)
+                await table_files.note_removal(connection, self._database.address.schema, before)
             return len(sizes), sum(sizes)
 
-        return await self.do(work) if found else (0, 0)
+        return await self._database.do(work) if found else (0, 0)
 
     async def shrink(self) -> tuple[int, int] | None:
         """Rewrite the tables without what was removed; see `Scavenging.shrink` and `store.postgres.table_files`."""
-        self._check_writable()
-        try:
-            return await table_files.shrink(self)
-        except DRIVER_ERRORS as error:
-            raise store_error(error, self.where) from error
+        self._database.check_writable()
+        return await table_files.shrink(self._database)
 
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what removing would do; see `Scavenging.rehearse` and `store.postgres.rehearsing`.
@@ -105,9 +97,11 @@ class Scavenging(Moments):
         Where the tables are too large to be rewritten while agents wait, or are not the role's, the bytes of the texts
         that go are subtracted.
         """
-        async with self._moment() as connection:
-            found = await rehearsing.counted(connection, conversations, self.address)
-            small = not self.read_only and await rehearsing.is_small(connection, self.address.schema)
+        async with self._database.moment() as connection:
+            found = await rehearsing.counted(connection, conversations, self._database.address)
+            small = not self._database.read_only and await rehearsing.is_small(
+                connection, self._database.address.schema
+            )
         if not small:
             return found
         try:
@@ -115,16 +109,16 @@ class Scavenging(Moments):
         except asyncpg.InsufficientPrivilegeError:
             return found  # no temporary tables for this role
         except DRIVER_ERRORS as error:
-            raise store_error(error, self.where) from error
+            raise store_error(error, self._database.where) from error
 
     async def _measured(self, conversations: Collection[str]) -> int:
-        connection = await self._connected()
+        connection = await self._database.connected()
         transaction = connection.transaction(isolation="repeatable_read")
         try:
             await transaction.start()
-            await connection.execute(self._begin)
+            await connection.execute(self._database.begin)
             try:
-                return await rehearsing.measured(connection, conversations, self.address)
+                return await rehearsing.measured(connection, conversations, self._database.address)
             finally:
                 await transaction.rollback()
         finally:
@@ -143,11 +137,4 @@ class Scavenging(Moments):
                 await connection.execute(_UNSET, TURN)
             return None
 
-        return await self.do(work)
-
-    async def scavenged(self, conversation: str) -> dict[str, int]:
-        """Return how many of a conversation's events were removed, by type."""
-        counts: Counter[str] = Counter()
-        for part in await self._lineage(conversation):
-            counts.update(dict(await self.rows(_COUNT_SCAVENGED, part.key, part.last)))
-        return dict(counts)
+        return await self._database.do(work)

@@ -304,3 +304,14 @@ NEWEST_BASE: Final = (
     " (SELECT version, body, checksum FROM bases WHERE conversation = l.key AND version <= least(l.last, $2)"
     " ORDER BY version DESC LIMIT 1) AS b ORDER BY b.version DESC LIMIT 1"
 )
+CHAIN_HEAD: Final = f"SELECT head FROM conversations WHERE id_key = $1 AND {OWN}"
+CHAINED: Final = (
+    "SELECT e.version, e.position, e.event_id::text,"
+    f" CASE WHEN e.{SCAVENGED_WHERE} AND e.turn_id IS NOT NULL THEN e.turn_id ELSE e.type END, e.schema_version, e.at,"
+    " e.path, e.path_rest, e.checksum, e.salt, e.c, e.link FROM events AS e"
+    " WHERE e.conversation = $1 AND e.version > $2 AND e.version <= $3 ORDER BY e.version LIMIT $4"
+)
+WAYPOINT_VERSIONS: Final = "SELECT version FROM waypoints WHERE conversation = $1 ORDER BY version"
+COUNT_SCAVENGED: Final = (
+    f"SELECT type, count(*) FROM events WHERE conversation = $1 AND version <= $2 AND {SCAVENGED_WHERE} GROUP BY type"
+)

@@ -1,42 +1,81 @@
-"""The PostgreSQL store: opened by URL, written by one queue, read by a pool of connections."""
+"""The PostgreSQL store: opened by URL, written by one queue, read by a pool of connections.
+
+It is made of parts over one `Database`. None of them knows the store.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Self, get_args
 
 from timeline.errors import StoreError
-from timeline.ports import Appended, Expected
 
-from ..codec import NO_VALUES, encode, is_long
+from ..codec import NO_VALUES
+from ..database_store import DatabaseStore
+from ..failures import InDoubt
+from ..log_reader import LogReader
 from .address import parse
 from .appending import append_within
-from .database import Durability
-from .failures import append_uncertain, reading_only
+from .database import Database, Durability
+from .forgetting import Forgetting
+from .horizon import Horizon
+from .log_rows import PostgresRows
 from .proofs import Proofs
 from .queries import Questions
-from .waking import Wakeups
+from .scavenging import Scavenging
+from .waking import Waking
 from .writer import Figures, Uncertain, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import TracebackType
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from datetime import datetime
 
-    from timeline.events import NewEvent
-    from timeline.events.chain import Seal
-    from timeline.ports import Snapshot
+    from timeline.events import Covers
+    from timeline.events.other_payloads import Retention
+    from timeline.ports import (
+        Appended,
+        ErasureReport,
+        Finding,
+        ForksOnErase,
+        Rehearsal,
+        Removal,
+        Rewriting,
+        Snapshot,
+    )
+    from timeline.queries import FactReach, FactRecord, Found, StoredDigest, StoredFact
 
     from ..codec import Batch
-    from .address import Address
+    from ..digests import DigestFilter
+    from ..facts import FactFilter
+    from ..search.scanning import SearchFilter
+    from ..search.words import Query
+    from .waking import Heard
 
 
-class PostgresStore(Questions, Proofs, Wakeups):
-    """An `EventStore` in a schema of a PostgreSQL database. Open it by its URL with `timeline.open_store`."""
+class PostgresStore(DatabaseStore):
+    """An `EventStore` in a schema of a PostgreSQL database. Open it by its URL with `timeline.open_store`.
 
-    def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
-        super().__init__(address, durability, readonly=readonly)
-        self._writer = Writer(self, self._note)
+    Attributes:
+        database: its connections.
+        where: names it in errors.
+        waking: its wake-ups: it tells others of its appends, and hears of theirs.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database, self.where = database, database.where
+        self._horizon = horizon = Horizon(database)
+        super().__init__(LogReader(PostgresRows(database, horizon)))
+        self.waking = waking = Waking.of(database.address)
+        self._questions = Questions(database, self._log, horizon)
+        self._proofs = Proofs(database)
+        self._scavenging = Scavenging(database)
+        self._forgetting = Forgetting(database, self._log)
+
+        def note(batch: Batch, appended: Appended) -> None:
+            waking.tell(batch.conversation, {draft.type for draft in batch.drafts})
+            horizon.note(appended.position)
+
+        self._writer = Writer(database, note)
 
     @classmethod
     async def open(cls, url: str, *, durability: Durability = "full", readonly: bool = False) -> Self:
@@ -59,63 +98,133 @@ class PostgresStore(Questions, Proofs, Wakeups):
         address = parse(url)
         if durability not in get_args(Durability):
             raise StoreError(f"{address.where}: durability is 'full' or 'normal', not {durability!r}.")
-        store = cls(address, durability, readonly=readonly)
-        await store._connect()
-        return store
+        database = Database(address, durability, readonly=readonly)
+        await database.connect()
+        return cls(database)
 
     @property
     def figures(self) -> Figures:
         """What the queue of appends did and holds."""
         return self._writer.figures
 
-    async def append(
-        self,
-        conversation: str,
-        events: Sequence[NewEvent],
-        *,
-        expected: int | Expected = Expected.ANY,
-        values: Mapping[str, str] = NO_VALUES,
-        snapshot: Snapshot | None = None,
-        seals: Sequence[Seal] = (),
-    ) -> Appended:
-        """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
+    async def horizon_lag(self) -> int:
+        """Return the number of transactions behind the oldest one that runs, in any database of the server.
 
-        Appends that wait together share a statement; each is accepted or refused for itself. An append that is
-        cancelled while it waits in the queue writes nothing; cancelled later, it is written whole.
-
-        Raises:
-            StoreBusy: too much waits to be written, or the append waited too long; nothing was written.
+        Events above it are not in `read_all` yet; a transaction that stays open holds all readers of it up.
         """
-        self._check_open()
-        work = partial(encode, conversation, events, expected, values, snapshot, seals)
-        if is_long(events):
-            batch = await asyncio.to_thread(work)
-            self._check_open()
-        else:
-            batch = work()
-        if self.read_only:
-            raise reading_only(self.where)
+        return await self._horizon.lag()
+
+    async def wakeups(self) -> AsyncIterator[Heard]:
+        """Iterate over the hints of appends through other stores; see `WakingStore.wakeups`."""
+        async for heard in self.waking.hear():
+            yield heard
+
+    async def _append(self, batch: Batch) -> Appended:
+        self.database.check_writable()
         if not batch.drafts:
-            return await self.do(partial(append_within, batch=batch))
+            return await self.database.do(partial(append_within, batch=batch))
         try:
             return await self._writer.append(batch)
         except Uncertain as doubt:
-            again: dict[str, Any] = {"conversation": conversation, "events": events, "expected": expected}
-            again |= {"values": values, "snapshot": snapshot, "seals": seals}
-            raise append_uncertain(doubt.error, self.where, again) from doubt
+            raise InDoubt(f"the connection broke: {doubt.error}") from doubt
 
-    def _note(self, batch: Batch, appended: Appended) -> None:
-        self.waking.tell(batch.conversation, {draft.type for draft in batch.drafts})
-        self._acknowledged = max(self._acknowledged, appended.position)
+    def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
+        return self._questions.digests(conversation, wanted, page)
 
-    async def _close(self) -> None:
-        await self._writer.stop()
-        await super()._close()
+    def _search(self, query: Query, conversation: str | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:
+        return self._questions.search(query, conversation, wanted, page)
 
-    async def __aenter__(self) -> Self:
-        return self
+    def _facts(self, conversations: Sequence[str] | None, wanted: FactFilter, page: int) -> AsyncIterator[StoredFact]:
+        return self._questions.facts(conversations, wanted, page)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    async def _fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
+        return await self._questions.fact_record(conversation, covers, most)
+
+    async def fact_reach(self) -> FactReach:
+        """Return how far the index of facts reaches; see `Queries.fact_reach`."""
+        return await self._questions.fact_reach()
+
+    async def examine(self) -> list[Finding]:
+        """Compare all that is derived from the log with the log, at one moment; see `Proofs.examine`."""
+        return await self._proofs.examine()
+
+    async def mend(self) -> list[Finding]:
+        """Make anew what is derived from the log and differs from it, a batch at a time; see `Proofs.mend`."""
+        return await self._proofs.mend()
+
+    async def replace_waypoints(
+        self,
+        conversation: str,
+        snapshots: Sequence[Snapshot],
+        *,
+        dropped: Collection[int] = (),
+        expected: int | None = None,
     ) -> None:
-        await self.aclose()
+        """Keep snapshots of the past in the places of others; see `Proofs.replace_waypoints`."""
+        await self._proofs.replace_waypoints(conversation, snapshots, dropped, expected)
+
+    async def replace_snapshot(
+        self, conversation: str, snapshot: Snapshot | None, *, expected: int | None = None
+    ) -> None:
+        """Put a snapshot of the log in the place of the stored one; see `Proofs.replace_snapshot`."""
+        await self._proofs.replace_snapshot(conversation, snapshot, expected)
+
+    async def retention(self) -> Retention:
+        """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
+        return await self._scavenging.retention()
+
+    async def set_retention(self, retention: Retention) -> None:
+        """Set what holds for conversations that have no setting of their own."""
+        await self._scavenging.set_retention(retention)
+
+    async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
+        """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
+        return await self._scavenging.remove(conversation, after, most)
+
+    async def remove_values(self) -> tuple[int, int]:
+        """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes."""
+        return await self._scavenging.remove_values()
+
+    async def shrink(self) -> tuple[int, int] | None:
+        """Rewrite the tables without what was removed; see `Scavenging.shrink`."""
+        return await self._scavenging.shrink()
+
+    async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
+        """Return what removing would do; see `Scavenging.rehearse`."""
+        return await self._scavenging.rehearse(conversations)
+
+    async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
+        """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
+        return await self._scavenging.take_lease(runner, now, until)
+
+    async def forks(self, conversation: str) -> dict[str, int]:
+        """Return the conversation's own forks, each with the last version that both share."""
+        return await self._forgetting.forks(conversation)
+
+    async def rewrite(
+        self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = NO_VALUES, dropped: Collection[str] = ()
+    ) -> dict[str, int]:
+        """Overwrite payloads and snapshots, and append redactions, in one transaction; see `Forgetting.rewrite`."""
+        return await self._forgetting.rewrite(parts, values, dropped)
+
+    async def erase(
+        self,
+        conversation: str,
+        *,
+        forks: ForksOnErase = "refuse",
+        reason: str = "",
+        at: datetime | None = None,
+    ) -> ErasureReport:
+        """Erase a conversation, then rewrite the tables without it; see `Forgetting.erase`."""
+        return await self._forgetting.erase(conversation, forks, reason, at)
+
+    def _check_open(self) -> None:
+        self.database.check_open()
+
+    async def aclose(self) -> None:
+        """Finish running writes, then close. A cancelled call continues to close; a second call waits for the end."""
+        await self.database.aclose(first=self._finish)
+
+    async def _finish(self) -> None:
+        await self._writer.stop()
+        await self.waking.aclose()

@@ -20,6 +20,7 @@ import asyncpg
 from timeline.errors import StoreLocked, StoreReadOnly
 
 from ..settings import DUE
+from .failures import DRIVER_ERRORS, store_error
 from .statements import OWN
 
 if TYPE_CHECKING:
@@ -98,6 +99,12 @@ async def size_of(connection: Connection, schema: str) -> int:
     return int(await connection.fetchval(f"{_OURS} {_SIZE.format('ours')}", schema, list(CONTENT)))
 
 
+async def size_now(database: Database) -> int:
+    """Return the same, of an open store at this moment."""
+    async with database.moment() as connection:
+        return await size_of(connection, database.address.schema)
+
+
 async def size_of_copies(connection: Connection, names: Sequence[str]) -> int:
     """Return the same of the session's own temporary tables."""
     return int(await connection.fetchval(_SIZE_OF_COPIES, list(names)))
@@ -121,7 +128,15 @@ async def shrink(database: Database) -> tuple[int, int] | None:
     Raises:
         StoreLocked: a transaction may still see what was removed, a table is too large, or its lock did not come.
         StoreReadOnly: the role does not own the tables.
+        StoreError: the database failed.
     """
+    try:
+        return await _shrunk(database)
+    except DRIVER_ERRORS as error:
+        raise store_error(error, database.where) from error
+
+
+async def _shrunk(database: Database) -> tuple[int, int] | None:
     schema, quoted = database.address.schema, database.address.quoted_schema
     due = await database.rows(_SETTING, DUE)
     if not due:

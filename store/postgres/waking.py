@@ -16,18 +16,16 @@ import logging
 from base64 import b64encode
 from contextlib import suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import asyncpg
 
-from .database import Database
 from .failures import DRIVER_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 
     from .address import Address
-    from .database import Durability
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
@@ -88,6 +86,17 @@ class Waking:
         self._listening = False
         self._running: asyncio.Task[None] | None = None
         self._closed = False
+
+    @classmethod
+    def of(cls, address: Address) -> Self:
+        """Return the wake-ups of the store with an address."""
+
+        async def connect() -> Connection:
+            # No statement is prepared: those of this connection have no parameters.
+            return await asyncpg.connect(address.listen_url or address.dsn, timeout=_CONNECT, statement_cache_size=0)
+
+        listens = address.listen_url is not None or not address.pgbouncer
+        return cls(connect, f"{address.schema}\n{address.tenant or 0}", address.where, listens=listens)
 
     def tell(self, conversation: str, types: Collection[str]) -> None:
         """Note that a conversation got events of these types; it is sent soon. It never waits and never fails."""
@@ -212,28 +221,3 @@ def _read(payload: str) -> dict[str, frozenset[str]] | None:
         return dict.fromkeys(hashes, frozenset(types))
     except (ValueError, TypeError):
         return None
-
-
-class Wakeups(Database):
-    """The part of a store that wakes followers in other processes, and is woken by theirs: `ports.WakingStore`."""
-
-    def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
-        super().__init__(address, durability, readonly=readonly)
-        name = f"{address.schema}\n{address.tenant or 0}"
-        listens = address.listen_url is not None or not address.pgbouncer
-        self.waking = Waking(self._waking_connection, name, self.where, listens=listens)
-
-    async def _waking_connection(self) -> Connection:
-        # No statement is prepared: those of this connection have no parameters.
-        return await asyncpg.connect(
-            self.address.listen_url or self.address.dsn, timeout=_CONNECT, statement_cache_size=0
-        )
-
-    async def wakeups(self) -> AsyncIterator[Heard]:
-        """Iterate over the hints of appends through other stores; see `WakingStore.wakeups`."""
-        async for heard in self.waking.hear():
-            yield heard
-
-    async def _close(self) -> None:
-        await self.waking.aclose()
-        await super()._close()

@@ -148,7 +148,7 @@ async def main():
         if seen == {statements}:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    await store._do(lambda connection: connection.set_trace_callback(kill))
+    await store.database.do(lambda connection: connection.set_trace_callback(kill))
     await scavenge(store)
 
 asyncio.run(main())

@@ -95,7 +95,7 @@ async def test_what_is_rewritten_without_a_redaction_is_tampering(tmp_path: Path
     async with await SQLiteStore.open(file) as store:
         timeline = await Timeline.open(store, "cards")
         await timeline.append(UserPrompt(text="Build a flashcard app."))
-        [row] = await store._rows("SELECT event_id, at, payload FROM events WHERE version = 2")
+        [row] = await store.database.rows("SELECT event_id, at, payload FROM events WHERE version = 2")
     payload = row[2].replace("flashcard", "gambling")
     hashed = checksum("cards", 2, row[0], "block.appended", 1, row[1], payload)
     with closing(sqlite3.connect(file)) as connection, connection:

@@ -139,19 +139,19 @@ async def test_a_full_database_keeps_what_it_has_and_goes_on_when_there_is_space
     """The append that does not fit writes nothing; a small one, or a later one, is written."""
     async with await SQLiteStore.open(tmp_path / "agent.db") as store:
         await store.append("a", events(3))
-        assert store._writer is not None
+        assert store.database.writer is not None
 
         def limit(connection: sqlite3.Connection, spare: int) -> None:
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
             connection.execute(f"PRAGMA max_page_count = {pages + spare}")
 
-        await asyncio.wrap_future(store._writer.submit(lambda connection: limit(connection, 2)))
+        await asyncio.wrap_future(store.database.writer.submit(lambda connection: limit(connection, 2)))
         large = events(200, text="x" * 2_000)
         with pytest.raises(StoreFull, match="What was stored is intact"):
             await store.append("a", large)
         assert await versions(store, "a") == [1, 2, 3]
         assert (await store.append("a", events(1), expected=3)).version == 4
-        await asyncio.wrap_future(store._writer.submit(lambda connection: limit(connection, 100_000)))
+        await asyncio.wrap_future(store.database.writer.submit(lambda connection: limit(connection, 100_000)))
         assert (await store.append("a", large, expected=4)).version == 204
 
 
@@ -338,7 +338,7 @@ async def test_readers_cannot_write(tmp_path: Path) -> None:
     """The reading connection refuses to write, whatever it is sent."""
     async with await SQLiteStore.open(tmp_path / "agent.db") as store:
         with pytest.raises(StoreReadOnly):
-            await store._rows("DELETE FROM conversations")
+            await store.database.rows("DELETE FROM conversations")
 
 
 async def test_a_clean_close_leaves_one_file(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ async def test_a_store_that_was_forgotten_is_mentioned(tmp_path: Path) -> None:
     """A store that is collected without a close warns of it, as an open file does, and its thread ends."""
     store = await SQLiteStore.open(tmp_path / "agent.db")
     await store.append("a", events(1))
-    writer, reader = store._writer, store._reader
+    writer, reader = store.database.writer, store.database.reader
     assert writer is not None
     with pytest.warns(ResourceWarning, match="the store was not closed"):
         del store

@@ -152,7 +152,7 @@ from timeline.store.sqlite.store import SQLiteStore
 
 async def main():
     store = await SQLiteStore.open(sys.argv[1])
-    inside = store._writer.submit(lambda _: time.sleep(60), 1)  # in its turn
+    inside = store.database.writer.submit(lambda _: time.sleep(60), 1)  # in its turn
     await asyncio.sleep(0.3)
     if not os.fork():
         print("forked", flush=True)

@@ -51,16 +51,16 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
 
 async def _run(store: SQLiteStore, work: Any) -> Any:
     """Run a function on the connection that writes."""
-    assert store._writer is not None
-    return await asyncio.wrap_future(store._writer.submit(work))
+    assert store.database.writer is not None
+    return await asyncio.wrap_future(store.database.writer.submit(work))
 
 
 @asynccontextmanager
 async def _waiting(store: SQLiteStore) -> AsyncIterator[None]:
     """Keep the writer busy, so that what is appended meanwhile waits together."""
-    assert store._writer is not None
+    assert store.database.writer is not None
     go_on = Event()
-    busy = store._writer.submit(lambda _: go_on.wait(10))
+    busy = store.database.writer.submit(lambda _: go_on.wait(10))
     try:
         yield
         await asyncio.sleep(0)  # the tasks that were made here begin, and queue their appends
@@ -310,11 +310,11 @@ async def test_a_function_stands_between_the_appends_around_it(store: SQLiteStor
     """It has its own transaction, sees what was appended before it, and nothing of what comes after."""
     await store.append("a", events(1))
     traced = await _traced(store)
-    assert store._writer is not None
+    assert store.database.writer is not None
     async with _waiting(store):
         before = [asyncio.create_task(store.append("a", events(1))) for _ in range(2)]
         await asyncio.sleep(0)
-        counted = store._writer.submit(lambda c: c.execute("SELECT count(*) FROM events").fetchone())
+        counted = store.database.writer.submit(lambda c: c.execute("SELECT count(*) FROM events").fetchone())
         after = [asyncio.create_task(store.append("a", events(1))) for _ in range(2)]
     await asyncio.gather(*before, *after)
     assert await asyncio.wrap_future(counted) == (3,)
@@ -339,9 +339,9 @@ def test_an_append_whose_loop_is_gone_is_written_and_harms_nobody(tmp_path: Path
 
     async def leave() -> SQLiteStore:
         store = await SQLiteStore.open(tmp_path / "agent.db")
-        assert store._writer is not None
-        store._writer.submit(lambda _: go_on.wait(10))
-        store._writer.append(encode("a", events(1), Expected.ANY, {}, None))
+        assert store.database.writer is not None
+        store.database.writer.submit(lambda _: go_on.wait(10))
+        store.database.writer.append(encode("a", events(1), Expected.ANY, {}, None))
         return store
 
     async def go_on_elsewhere() -> int:
@@ -349,7 +349,7 @@ def test_an_append_whose_loop_is_gone_is_written_and_harms_nobody(tmp_path: Path
             return (await store.append("a", events(1))).version
 
     store = asyncio.run(leave())
-    writer = store._writer
+    writer = store.database.writer
     assert writer is not None
     go_on.set()
     with pytest.warns(ResourceWarning):

@@ -147,11 +147,11 @@ async def _freeable(store: EventStore) -> tuple[int, int]:
 async def _examined_server(db: str) -> DoctorRow:
     async with open_store(db, readonly=True) as store:
         from timeline.store.postgres import examining  # noqa: PLC0415 - it needs an extra, which the store has found
-        from timeline.store.postgres.database import Database  # noqa: PLC0415 - as above
+        from timeline.store.postgres.store import PostgresStore  # noqa: PLC0415 - as above
 
-        if not isinstance(store, Database):
+        if not isinstance(store, PostgresStore):
             raise TypeError(f"{type(store).__name__} is no store on a server")
-        found = await examining.examine(store)
+        found = await examining.examine(store.database)
         freed = await _freeable(store)
     return {
         "file": found.where,

@@ -28,6 +28,7 @@ _OF = "(SELECT key FROM conversations WHERE id = '{}')"
 _C, _FORK, _OLD = (f"conversation = {_OF.format(id_)}" for id_ in ("c", "fork", "old"))
 _COMPACTION = "(SELECT position FROM compactions ORDER BY position LIMIT 1)"
 _FACT = "(position, number) = (SELECT position, number FROM facts WHERE conversation = {} ORDER BY 1, 2 LIMIT 1)"
+_WORDS = "(SELECT min(position) FROM search_index)"
 EDITS: Final = {
     "payload": f"UPDATE events SET payload = replace(payload, 'a', 'b') WHERE {_C} AND version = 3",
     "time": f"UPDATE events SET at = '2026-01-01T00:00:00.000001Z' WHERE {_C} AND version = 3",
@@ -68,6 +69,13 @@ DERIVED: Final = {
     "fact dropped": f"DELETE FROM facts WHERE {_FACT.format(_OF.format('c'))}",
     "fact of another conversation": f"UPDATE facts SET {_FORK} WHERE {_FACT.format(_OF.format('c'))}",
     "reach of the facts": "UPDATE facts_progress SET position = position * 2",
+    "word": f"UPDATE search_index SET found = found || $$'wx':1$$::tsvector WHERE position = {_WORDS}",
+    "number of words": f"UPDATE search_index SET words = words + 1 WHERE position = {_WORDS}",
+    "words dropped": f"DELETE FROM search_index WHERE position = {_WORDS}",
+    "words of no text": "INSERT INTO search_index (position, part, conversation, words, several, found)"
+    " SELECT 7, 0, conversation, 1, false, found FROM search_index LIMIT 1",
+    "words of another conversation": f"UPDATE search_index SET {_FORK} WHERE position = {_WORDS}",
+    "reach of the words": "UPDATE search_progress SET position = position * 2",
     "index": "DROP INDEX events_path",
     "another index": "DROP INDEX events_rare; CREATE INDEX events_rare ON events (type)",
     "trigger": (

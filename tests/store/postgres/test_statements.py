@@ -97,7 +97,8 @@ async def as_tenant(connection: Connection, schema: str) -> AsyncIterator[None]:
     role = f"tenant_{schema}"
     await connection.execute(
         f"CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role};"
-        f" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}"
+        f" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};"
+        f" GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}"
     )
     try:
         await connection.execute(f"SET ROLE {role}")
@@ -174,7 +175,7 @@ async def test_every_statement_of_an_append_touches_one_partition(postgres_url: 
 async def asked_by_appends(store: PostgresStore) -> list[tuple[str, Sequence[Any]]]:
     """Return the statements of appends of all kinds to one conversation."""
     asked: list[tuple[str, Sequence[Any]]] = []
-    async with store.connection() as one, store.connection() as other:
+    async with store.database.connection() as one, store.database.connection() as other:
         for connection in (one, other):
             connection.add_query_logger(lambda query: asked.append((query.query, query.args)))
     first = [block_event("t:1"), *events(2)]

@@ -1,0 +1,186 @@
+"""What the stores over a database have in common: they encode appends alike, and read their logs by the same rules.
+
+A store is made of parts, each of which knows the database and no other part's insides. This is the part of the face
+that is the same for every database; how an append is written, and what changes older rows, is each store's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from timeline.errors import AppendUncertain
+from timeline.ports import Expected
+
+from .codec import NO_VALUES, encode, is_long
+from .failures import InDoubt
+from .queries import QueryMixin
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from types import TracebackType
+    from uuid import UUID
+
+    from timeline.events import Event, NewEvent
+    from timeline.events.chain import Seal
+    from timeline.ports import (
+        Appended,
+        ChainedEvent,
+        ConversationInfo,
+        Snapshot,
+        StoredWindow,
+        WrittenEvent,
+    )
+
+    from .codec import Batch
+    from .log_reader import LogReader
+
+
+class DatabaseStore(QueryMixin):
+    """The part of an `EventStore` that appends and reads, over a database."""
+
+    def __init__(self, log: LogReader) -> None:
+        self._log = log
+
+    async def append(
+        self,
+        conversation: str,
+        events: Sequence[NewEvent],
+        *,
+        expected: int | Expected = Expected.ANY,
+        values: Mapping[str, str] = NO_VALUES,
+        snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = (),
+    ) -> Appended:
+        """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
+
+        Appends that wait together are committed together; each is accepted or refused for itself. An append that is
+        cancelled while it waits for its turn writes nothing; cancelled later, it is written whole.
+
+        Raises:
+            StoreBusy: too much waits to be written, or the append waited too long; nothing was written.
+        """
+        self._check_open()
+        work = partial(encode, conversation, events, expected, values, snapshot, seals)
+        if is_long(events):
+            batch = await asyncio.to_thread(work)
+            self._check_open()
+        else:
+            batch = work()
+        try:
+            return await self._append(batch)
+        except InDoubt as doubt:
+            again: dict[str, Any] = {"conversation": conversation, "events": events, "expected": expected}
+            again |= {"values": values, "snapshot": snapshot, "seals": seals}
+            where, problem, ids = self._log.where, str(doubt), [event.id for event in events]
+            raise AppendUncertain(where, problem, ids, again) from doubt.__cause__
+
+    @abstractmethod
+    async def _append(self, batch: Batch) -> Appended:
+        """Write an append, or look up the version of a conversation for one without events.
+
+        Raises:
+            InDoubt: its commit failed, and nobody knows whether it is in the log.
+        """
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Check that the store is open, in the process and on the loop that opened it."""
+
+    def read(
+        self,
+        conversation: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        types: Collection[str] | None = None,
+        page: int = 500,
+    ) -> AsyncIterator[Event]:
+        """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
+        return self._log.read(conversation, after=after, until=until, types=types, page=page)
+
+    async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
+        """Return the events of these versions that exist, by version."""
+        return await self._log.read_versions(conversation, versions)
+
+    async def find(self, conversation: str, path: str) -> Event | None:
+        """Return the event that appended the block at a path, or None."""
+        return await self._log.find(conversation, path)
+
+    async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
+        """Return all paths in use that begin with one of the stems."""
+        return await self._log.paths_taken(conversation, stems)
+
+    async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
+        """Return the given event ids that the conversation holds."""
+        return await self._log.known_ids(conversation, ids)
+
+    async def load_window(self, conversation: str) -> StoredWindow:
+        """Read the state that a running agent needs; see `EventStore.load_window`."""
+        return await self._log.load_window(conversation)
+
+    async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
+        """Read the newest snapshot of the past up to a version; see `EventStore.load_waypoint`."""
+        return await self._log.load_waypoint(conversation, until, after=after)
+
+    async def load_base(self, conversation: str, until: int | None = None) -> StoredWindow | None:
+        """Read the newest base up to a version, with its events; see `Scavenging.load_base`."""
+        return await self._log.load_base(conversation, until)
+
+    async def info(self, conversation: str) -> ConversationInfo:
+        """Return the facts of one conversation."""
+        return await self._log.info(conversation)
+
+    def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+        """Iterate over all conversations, in the order in which they were opened."""
+        return self._log.conversations(page=page)
+
+    def read_all(
+        self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
+    ) -> AsyncIterator[Event]:
+        """Iterate over the events of all conversations with ``position > after``, by position."""
+        return self._log.read_all(after=after, types=types, page=page)
+
+    async def head(self) -> int:
+        """Return the position of the store's last event; see `EventStore.head`."""
+        return await self._log.head()
+
+    async def values(self, hashes: Collection[str]) -> dict[str, str]:
+        """Return the content-addressed values of these hashes that the store holds."""
+        return await self._log.values(hashes)
+
+    async def chain_head(self, conversation: str) -> bytes:
+        """Return the link of a conversation's newest event, as its row has it."""
+        return await self._log.chain_head(conversation)
+
+    def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events of a conversation as they are stored; see `Proofs.chained`."""
+        return self._log.chained(conversation, after=after, page=page)
+
+    def read_written(
+        self, conversation: str, *, after: int = 0, until: int | None = None, page: int = 500
+    ) -> AsyncIterator[WrittenEvent]:
+        """Iterate over a conversation's events as they are written; see `Proofs.read_written`."""
+        return self._log.read_written(conversation, after=after, until=until, page=page)
+
+    async def waypoints(self, conversation: str) -> list[int]:
+        """Return the versions of a conversation's own snapshots of the past, rising."""
+        return await self._log.waypoints(conversation)
+
+    async def scavenged(self, conversation: str) -> dict[str, int]:
+        """Return how many of a conversation's events were removed, by type."""
+        return await self._log.scavenged(conversation)
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

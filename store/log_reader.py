@@ -1,0 +1,337 @@
+"""The rules by which a database's log is read, whichever database it is: what is compared with what was asked.
+
+Every page is a statement of its own; no cursor and no transaction is held between two pages. The log only grows, so a
+conversation's row, read first, decides which events belong to the read. An index that leads to what was not asked for,
+or past what is there, is damage that is reported, never an answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, StoreCorrupt
+from timeline.events.chain import given
+from timeline.ports import ChainedEvent, StoredWindow
+
+from .codec import decode, decode_info, decode_snapshot, decode_value, decode_written
+from .failures import checked_page
+from .log_rows import MOST, Part
+from .waypoint_bodies import read_waypoint
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Sequence
+    from uuid import UUID
+
+    from timeline.errors import StoreError
+    from timeline.events import Event
+    from timeline.ports import ConversationInfo, Snapshot, WrittenEvent
+
+    from .codec import Row
+    from .log_rows import LogRows, Pages
+
+_WINDOW_PAGE: Final = 2_000
+_TYPE, _CHECKSUM, _PATH = 4, 8, 9
+"""Places in a row behind the conversation of its event."""
+
+
+class LogReader:
+    """The reads of `EventStore`, over the rows of one database.
+
+    Attributes:
+        where: names the store in errors.
+    """
+
+    def __init__(self, rows: LogRows) -> None:
+        self._rows = rows
+        self.where = rows.where
+        self._cure = f"`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew. {rows.restore}."
+
+    async def read(
+        self,
+        conversation: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        types: Collection[str] | None = None,
+        page: int = 500,
+    ) -> AsyncIterator[Event]:
+        """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
+        parts = await self._lineage(conversation)
+        version = max(after, 0)
+        async for owner, rows in self._pages(self._rows.pages(types), parts, after, until, checked_page(page)):
+            for row in rows:
+                if types is None:
+                    if row[1] != version + 1:
+                        await self._check_all_between(parts, version, row[1])
+                elif row[_TYPE - 1] not in types:
+                    raise self._misled(conversation, row[1])
+                version = row[1]
+                yield decode(owner, row, self.where)
+        if types is None:
+            await self._check_to_the_end(parts, version, until)
+
+    async def read_written(
+        self, conversation: str, *, after: int = 0, until: int | None = None, page: int = 500
+    ) -> AsyncIterator[WrittenEvent]:
+        """Iterate over a conversation's events as they are written; see `Proofs.read_written`."""
+        parts = await self._lineage(conversation)
+        version = max(after, 0)
+        async for owner, rows in self._pages(self._rows.page_as_written, parts, after, until, checked_page(page)):
+            for row in rows:
+                if row[1] != version + 1:
+                    await self._check_all_between(parts, version, row[1])
+                version = row[1]
+                yield decode_written(owner, row, self.where)
+        await self._check_to_the_end(parts, version, until)
+
+    async def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
+        """Iterate over all events of a conversation as they are stored; see `Proofs.chained`."""
+        for part in await self._lineage(conversation):
+            version = max(part.base, after)
+            while rows := await self._rows.chained(part, version, part.last, checked_page(page)):
+                for row in rows:
+                    checksum, salt, c, link = row[-4:]
+                    event = (*row[:-2], given(salt, checksum, c), link)
+                    yield ChainedEvent(part.conversation, *event)
+                version = rows[-1][0]
+
+    async def chain_head(self, conversation: str) -> bytes:
+        """Return the link of a conversation's newest event, as its row has it."""
+        row = await self._rows.chain_head(conversation)
+        if row is None:
+            raise await self._missing(conversation)
+        return bytes(row[0] or b"")
+
+    async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
+        """Return the events of these versions that exist, by version."""
+        wanted = sorted({version for version in versions if 0 < version <= MOST})
+        found = await self._rows.at_versions(conversation, wanted)
+        missing = set(wanted)
+        for row in found:
+            if row[2] not in missing:
+                raise self._misled(conversation, row[2])
+            missing.remove(row[2])
+        if missing:
+            await self._check_beyond(conversation, missing)
+        rows = [row for row in found if row[_CHECKSUM]]  # a scavenged event has none
+        return [decode(owner, tuple(row), self.where) for owner, *row in sorted(rows, key=lambda row: row[2])]
+
+    async def find(self, conversation: str, path: str) -> Event | None:
+        """Return the event that appended the block at a path, or None."""
+        rows = await self._rows.at_path(conversation, path)
+        if not rows:
+            # No block has the path, which is an error for whoever asked: time to make sure that its index is sound.
+            await self._check_unused(conversation, path)
+            return None
+        owner, *row = rows[0]
+        if not rows[0][_CHECKSUM]:
+            info = await self.info(conversation)
+            raise HistoryUnavailable(conversation, row[1], info.first_version, info.version, scavenged=True)
+        if rows[0][_PATH] != path:
+            raise self._misled(conversation, row[1])
+        return decode(owner, tuple(row), self.where)
+
+    async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
+        """Return all paths in use that begin with one of the stems."""
+        begins = tuple(stems)
+        return {path for path in await self._rows.paths_beginning(conversation, stems) if path.startswith(begins)}
+
+    async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
+        """Return the given event ids that the conversation holds."""
+        wanted = {str(id_): id_ for id_ in ids}
+        return {wanted[id_] for id_ in await self._rows.known_ids(conversation, list(wanted))}
+
+    async def load_window(self, conversation: str) -> StoredWindow:
+        """Read the state that a running agent needs; see `EventStore.load_window`.
+
+        Raises:
+            StoreCorrupt: an event of the window is damaged or missing.
+        """
+        found = await self._rows.info_and_snapshot(conversation)
+        if found is None:
+            raise await self._missing(conversation)
+        *row, body, stored = found
+        info = decode_info(tuple(row), self.where)
+        snapshot = None if body is None else decode_snapshot(conversation, body, stored, self.where)
+        start = 1 if snapshot is None else snapshot.window_start
+        if info.window_start != start:
+            raise StoreCorrupt(
+                f"{self.where}: the window of conversation {conversation!r} begins at {info.window_start} in its row,"
+                f" and at {start} in its snapshot. {self._cure}"
+            )
+        carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < start})
+        events = await self.read_versions(conversation, carried) if carried else []
+        own = Part(row[0], conversation, info.base, info.version)
+        parts = [own] if start > info.base else await self._lineage(conversation)
+        async for owner, page in self._pages(self._rows.pages(None), parts, start - 1, info.version, _WINDOW_PAGE):
+            events.extend(decode(owner, row, self.where) for row in page)
+        if len(events) != len(carried) + max(0, info.version - start + 1):
+            raise StoreCorrupt(
+                f"{self.where}: events of the window of conversation {conversation!r} are missing."
+                f" {self._rows.restore}."
+            )
+        return StoredWindow(info, snapshot, events)
+
+    async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
+        """Read the newest snapshot of the past up to a version; see `EventStore.load_waypoint`."""
+        found = await self._rows.waypoint(conversation, min(after, MOST), min(until, MOST))
+        if found is None:
+            await self.key(conversation)
+            return None
+        owner, *row = found
+        return read_waypoint(owner, tuple(row), self.where)
+
+    async def waypoints(self, conversation: str) -> list[int]:
+        """Return the versions of a conversation's own snapshots of the past, rising."""
+        return await self._rows.waypoint_versions(await self.key(conversation))
+
+    async def load_base(self, conversation: str, until: int | None = None) -> StoredWindow | None:
+        """Read the newest base up to a version, with its events; see `Scavenging.load_base`."""
+        info = await self.info(conversation)
+        found = await self._rows.base(conversation, info.version if until is None else min(until, info.version))
+        if found is None:
+            return None
+        body, stored = found
+        snapshot = decode_snapshot(conversation, body, stored, self.where)
+        carried = [version for version in snapshot.blocks if version < snapshot.window_start]
+        events = await self.read_versions(conversation, carried)
+        after = snapshot.window_start - 1
+        events += [event async for event in self.read(conversation, after=after, until=snapshot.version)]
+        return StoredWindow(info, snapshot, events)
+
+    async def scavenged(self, conversation: str) -> dict[str, int]:
+        """Return how many of a conversation's events were removed, by type."""
+        counts: Counter[str] = Counter()
+        for part in await self._lineage(conversation):
+            counts.update(dict(await self._rows.scavenged_types(part)))
+        return dict(counts)
+
+    async def info(self, conversation: str) -> ConversationInfo:
+        """Return the facts of one conversation."""
+        row = await self._rows.info(conversation)
+        if row is None:
+            raise await self._missing(conversation)
+        return decode_info(row, self.where)
+
+    async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+        """Iterate over all conversations, in the order in which they were opened."""
+        after = 0
+        while rows := await self._rows.conversations(after, checked_page(page)):
+            for row in rows:
+                yield decode_info(row, self.where)
+            after = rows[-1][0]
+
+    async def read_all(
+        self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
+    ) -> AsyncIterator[Event]:
+        """Iterate over the events of all conversations with ``position > after``, by position."""
+        read, after = self._rows.pages_of_all(types), min(after, MOST)
+        await self._rows.settled()
+        while rows := await read(after, checked_page(page)):
+            for conversation, *row in rows:
+                if types is not None and row[_TYPE - 1] not in types:
+                    raise self._misled(conversation, row[1])
+                yield decode(conversation, tuple(row), self.where)
+            after = rows[-1][1]
+
+    async def head(self) -> int:
+        """Return the position of the store's last event; see `EventStore.head`."""
+        await self._rows.settled()
+        return await self._rows.head()
+
+    async def values(self, hashes: Collection[str]) -> dict[str, str]:
+        """Return the content-addressed values of these hashes that the store holds.
+
+        Raises:
+            StoreCorrupt: a text does not have its hash.
+        """
+        rows = await self._rows.values(list(set(hashes)))
+        if unasked := {hash_ for hash_, _ in rows}.difference(hashes):
+            raise StoreCorrupt(
+                f"{self.where}: an index of the database leads to the value {min(unasked)}, which was not asked for."
+                f" {self._cure}"
+            )
+        return {hash_: decode_value(hash_, text, self.where) for hash_, text in rows}
+
+    async def key(self, conversation: str) -> int:
+        """Return the key of a conversation's row.
+
+        Raises:
+            ConversationNotFound, ConversationErased: it is not there.
+        """
+        key = await self._rows.key(conversation)
+        if key is None:
+            raise await self._missing(conversation)
+        return key
+
+    async def _missing(self, conversation: str) -> StoreError:
+        """Return the error for a conversation that is not there."""
+        erased = await self._rows.erased(conversation)
+        return ConversationNotFound(conversation) if erased is None else ConversationErased(conversation, *erased)
+
+    async def _lineage(self, conversation: str) -> list[Part]:
+        """Return the logs that hold a conversation's versions, in order: its ancestors' and its own."""
+        parts = await self._rows.lineage(conversation)
+        if not parts:
+            raise await self._missing(conversation)
+        if parts[-1].base:
+            raise StoreCorrupt(
+                f"{self.where}: the log that conversation {conversation!r} was forked from is not the one that its row"
+                f" leads to. {self._cure}"
+            )
+        return parts[::-1]
+
+    async def _pages(
+        self, read: Pages, parts: Sequence[Part], after: int, until: int | None, most: int
+    ) -> AsyncIterator[tuple[str, list[Row]]]:
+        """Read the rows of ``after < version <= until``, a page at a time, each page with its conversation."""
+        for part in parts:
+            version, last = max(after, part.base), part.last if until is None else min(until, part.last)
+            while version < last:
+                rows = await read(part, version, last, most)
+                yield part.conversation, rows
+                version = rows[-1][1] if len(rows) == most else last
+
+    async def _check_to_the_end(self, parts: Sequence[Part], version: int, until: int | None) -> None:
+        last = parts[-1].last if until is None else min(until, parts[-1].last)
+        await self._check_all_between(parts, version, max(version, last) + 1)
+
+    async def _check_all_between(self, parts: Sequence[Part], before: int, version: int) -> None:
+        """Check that of all versions between two that were read one after the other every one was scavenged."""
+        conversation, missing = parts[-1].conversation, version - before - 1
+        if missing < 0:
+            raise self._misled(conversation, version)
+        if not missing:
+            return
+        for part in parts:
+            first, last = max(before, part.base) + 1, min(version - 1, part.last)
+            missing -= await self._rows.count_scavenged(part, first, last)
+        if missing:
+            raise StoreCorrupt(
+                f"{self.where}: of the versions {before + 1} to {version - 1} of conversation {conversation!r}"
+                f" {missing} are missing. {self._cure}"
+            )
+
+    async def _check_beyond(self, conversation: str, missing: Collection[int]) -> None:
+        """Check that versions that were not found are none of the conversation's."""
+        row = await self._rows.info(conversation)
+        last = 0 if row is None else row[2]
+        if gone := [version for version in missing if version <= last]:
+            raise StoreCorrupt(
+                f"{self.where}: event {min(gone)} of conversation {conversation!r} is missing. {self._cure}"
+            )
+
+    async def _check_unused(self, conversation: str, path: str) -> None:
+        for part in () if await self._rows.key(conversation) is None else await self._lineage(conversation):
+            if (version := await self._rows.walked_to(part, path)) is not None:
+                raise StoreCorrupt(
+                    f"{self.where}: event {version} of conversation {conversation!r} has the path {path!r}, and the"
+                    f" index of paths does not lead to it. {self._cure}"
+                )
+
+    def _misled(self, conversation: str, version: int) -> StoreCorrupt:
+        return StoreCorrupt(
+            f"{self.where}: an index of the database leads to event {version} of conversation {conversation!r}, which"
+            f" was not asked for. {self._cure}"
+        )

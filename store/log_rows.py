@@ -1,0 +1,143 @@
+"""What a database gives of its log: the rows of its statements, as `store.codec` decodes them.
+
+`store.log_reader` has the rules of reading, once for all databases. Here is what differs between them: how a row is
+found. An event's row begins with its position and its version; where several conversations may be meant, the id of the
+event's own one comes before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+
+    from .codec import Row
+
+MOST: Final = 2**63 - 1
+"""The highest version, and position, that a database can be asked for."""
+
+
+class Part(NamedTuple):
+    """The versions of a conversation that one log holds, its own or an ancestor's: ``base < version <= last``."""
+
+    key: int
+    conversation: str
+    base: int
+    last: int
+
+
+Pages: TypeAlias = "Callable[[Part, int, int, int], Awaitable[list[Row]]]"
+"""Reads at most ``most`` rows of ``after < version <= last``, by version: called with the part and these three."""
+PagesOfAll: TypeAlias = "Callable[[int, int], Awaitable[list[Row]]]"
+"""Reads at most ``most`` events behind a position, by position, each behind its conversation."""
+
+
+class LogRows(Protocol):
+    """The statements that read a log. A text that no database can hold finds no rows."""
+
+    @property
+    def where(self) -> str:
+        """Names the store in errors."""
+        ...
+
+    @property
+    def restore(self) -> str:
+        """Says how what is lost comes back, as a sentence without its full stop."""
+        ...
+
+    async def key(self, conversation: str) -> int | None:
+        """Return the key of a conversation's row."""
+        ...
+
+    async def erased(self, conversation: str) -> tuple[str, str] | None:
+        """Return the time and the reason of an erasure."""
+        ...
+
+    async def info(self, conversation: str) -> Row | None:
+        """Return a conversation's row, its key first; see `codec.decode_info`."""
+        ...
+
+    async def info_and_snapshot(self, conversation: str) -> Row | None:
+        """Return a conversation's row with the body and the checksum of its snapshot, both None without one."""
+        ...
+
+    async def conversations(self, after: int, most: int) -> list[Row]:
+        """Return the rows of conversations behind a key, by key."""
+        ...
+
+    async def lineage(self, conversation: str) -> list[Part]:
+        """Return the logs that hold a conversation's versions, its own first, as far as each leads to its parent."""
+        ...
+
+    def pages(self, types: Collection[str] | None) -> Pages:
+        """Return what reads events of some types (None: all), without those that were scavenged."""
+        ...
+
+    async def page_as_written(self, part: Part, after: int, last: int, most: int) -> list[Row]:
+        """Read events of all types, each with its salt, commitment and link behind it."""
+        ...
+
+    async def chained(self, part: Part, after: int, last: int, most: int) -> list[Row]:
+        """Read all events, scavenged ones too, as the columns of `ChainedEvent` behind the conversation."""
+        ...
+
+    async def settled(self) -> None:
+        """Wait, not for long, until a read of all conversations sees what this store has appended."""
+        ...
+
+    async def head(self) -> int:
+        """Return the position of the last event that a read of all conversations sees; 0 if there is none."""
+        ...
+
+    def pages_of_all(self, types: Collection[str] | None) -> PagesOfAll:
+        """Return what reads events of some types (None: all) of all conversations."""
+        ...
+
+    async def at_versions(self, conversation: str, versions: Sequence[int]) -> list[Row]:
+        """Return the events of these versions, in any order, each behind the id of its conversation."""
+        ...
+
+    async def at_path(self, conversation: str, path: str) -> list[Row]:
+        """Return the event that appended the block at a path, behind the id of its conversation."""
+        ...
+
+    async def walked_to(self, part: Part, path: str) -> int | None:
+        """Return the version of an event with that path, found without the index of paths."""
+        ...
+
+    async def paths_beginning(self, conversation: str, stems: Collection[str]) -> list[str]:
+        """Return the paths in use that begin with one of the stems; there may be others among them."""
+        ...
+
+    async def known_ids(self, conversation: str, ids: Sequence[str]) -> list[str]:
+        """Return those of some event ids that the conversation holds."""
+        ...
+
+    async def values(self, hashes: Sequence[str]) -> list[Row]:
+        """Return the texts of these hashes, each behind its hash."""
+        ...
+
+    async def count_scavenged(self, part: Part, first: int, last: int) -> int:
+        """Return how many of the versions from ``first`` to ``last`` were scavenged."""
+        ...
+
+    async def scavenged_types(self, part: Part) -> list[Row]:
+        """Return the types of what was scavenged up to the part's last version, each with a number of events."""
+        ...
+
+    async def waypoint(self, conversation: str, after: int, until: int) -> Row | None:
+        """Return the newest snapshot of the past in ``after < version <= until``, behind its conversation."""
+        ...
+
+    async def waypoint_versions(self, key: int) -> list[int]:
+        """Return the versions of a conversation's own snapshots of the past, rising."""
+        ...
+
+    async def base(self, conversation: str, until: int) -> Row | None:
+        """Return body and checksum of the newest base up to a version."""
+        ...
+
+    async def chain_head(self, conversation: str) -> Row | None:
+        """Return the link of a conversation's newest event, as its row has it."""
+        ...

@@ -1,0 +1,112 @@
+# ruff: noqa: S608 - the texts are put together from constants, never from input
+"""The full-text index of a PostgreSQL store: an append adds nothing to it, and searches bring it up to the log."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from ..search.scanning import redacted_version, text_of
+from . import vectors
+from .facts import LAST_BELOW, LOCK
+from .statements import OWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..codec import Row
+    from .connections import Connection
+
+FORM: Final = 1
+"""Number of the rules by which texts are cut and indexed. An index of another form is made anew."""
+SLICE: Final = 1024 * 1024
+"""Bytes of payloads after which a transaction ends."""
+_MOST_EVENTS: Final = 500
+_AT_ONCE: Final = 256
+"""Rows of the index in one statement: a long text has many, of some hundred kilobytes each."""
+REDACTED: Final = "block.redacted"
+PROGRESS: Final = f"SELECT position FROM search_progress WHERE form = $1 AND {OWN}"
+FORGET_PROGRESS: Final = f"DELETE FROM search_progress WHERE {OWN}"
+_FORGET_ALL: Final = f"DELETE FROM search_index WHERE {OWN}"
+SET_PROGRESS: Final = (
+    "INSERT INTO search_progress (form, position) VALUES ($1, $2)"
+    " ON CONFLICT (form, tenant) DO UPDATE SET position = excluded.position"
+)
+TEXTS: Final = (
+    "SELECT position, conversation, version, type, at, payload, checksum FROM events"
+    f" WHERE {OWN} AND position > $1 AND position <= $2 AND type NOT IN ('context.rendered', 'model.called')"
+    " AND checksum <> '' ORDER BY position LIMIT $3"
+)
+_SLICE: Final = (
+    "SELECT position, conversation, version, type, payload, most FROM (SELECT *, count(*) OVER () AS most,"
+    " sum(octet_length(payload)) OVER (ORDER BY position) - octet_length(payload) AS before"
+    f" FROM ({TEXTS}) AS e) AS e WHERE before < $4 ORDER BY position"
+)
+_INSERT: Final = (
+    "INSERT INTO search_index (position, part, conversation, words, several, found)"
+    " SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::tsvector[])"
+    " ON CONFLICT (tenant, position, part) DO NOTHING"
+)
+_FORGET: Final = (
+    f"DELETE FROM search_index WHERE {OWN} AND position ="
+    " (SELECT position FROM events WHERE conversation = $1 AND version = $2)"
+)
+
+
+async def catch_up(connection: Connection) -> bool:
+    """Index one slice of the events below the horizon, in the open transaction; return whether there are more."""
+    await connection.execute(LOCK)
+    until = await connection.fetchval(LAST_BELOW)
+    progress = await connection.fetchval(PROGRESS, FORM)
+    if progress is None:
+        await connection.execute(_FORGET_ALL)
+        await connection.execute(FORGET_PROGRESS)
+    after = progress or 0
+    rows, reached = await slice_of(connection, after, until)
+    if reached != progress:
+        made = await asyncio.to_thread(indexed_rows, rows)
+        await _run(connection, insertions(made))
+        for _, key, by, type_, payload, _ in rows:
+            version = redacted_version(payload) if type_ == REDACTED else None
+            if version is not None and version < by:
+                await connection.execute(_FORGET, key, version)
+        await connection.execute(SET_PROGRESS, FORM, reached)
+    return bool(reached < until)
+
+
+async def index_again(connection: Connection, key: int, position: int, payload: str) -> None:
+    """Index the new text of an event that was overwritten, if the index has reached it."""
+    await connection.execute(LOCK)
+    reached = await connection.fetchval(PROGRESS, FORM)
+    if reached is not None and position <= reached:
+        await connection.execute(f"{_FORGET_ALL} AND position = $1", position)
+        await _run(connection, insertions(indexed_rows([(position, key, 0, "", payload, 1)])))
+
+
+async def slice_of(connection: Connection, after: int, until: int) -> tuple[list[Row], int]:
+    """Read the events of a slice that may hold a text, and return them with the position that it reaches."""
+    rows = [tuple(row) for row in await connection.fetch(_SLICE, after, until, _MOST_EVENTS, SLICE)]
+    cut = bool(rows) and (len(rows) < rows[0][5] or len(rows) == _MOST_EVENTS)
+    return rows, rows[-1][0] if cut else max(after, until)
+
+
+def insertions(made: Sequence[Row]) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Return the statements that add rows to the index, with their parameters."""
+    for start in range(0, len(made), _AT_ONCE):
+        yield _INSERT, [list(column) for column in zip(*made[start : start + _AT_ONCE], strict=True)]
+
+
+async def _run(connection: Connection, statements: Iterable[tuple[str, list[list[Any]]]]) -> None:
+    for statement, parameters in statements:
+        await connection.execute(statement, *parameters)
+
+
+def indexed_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the index for some events."""
+    made: list[Row] = []
+    for position, key, _, type_, payload, _ in rows:
+        text = None if type_ == REDACTED else text_of(payload)
+        if text is not None:
+            size, parts = vectors.vectors(text)
+            made += [(position, part, key, size, len(parts) > 1, vector) for part, vector in enumerate(parts)]
+    return made
