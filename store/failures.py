@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import (
     AppendUncertain,
+    ConversationNotFound,
     SearchUnavailable,
     StoreClosed,
     StoreCorrupt,
@@ -167,6 +168,19 @@ def no_locks(file: Path, error: OSError) -> StoreError:
 def closed(where: object) -> StoreClosed:
     """Return the error for a store that was closed."""
     return StoreClosed(f"{where}: the store is closed. Open it again with open_store.")
+
+
+def checked_id(conversation: str) -> str:
+    """Check that a conversation's id is one that a store can hold, and return it.
+
+    Raises:
+        ConversationNotFound: it is not, so that no store has the conversation.
+    """
+    try:
+        conversation.encode()
+    except UnicodeEncodeError:
+        raise ConversationNotFound(conversation) from None
+    return conversation
 
 
 def checked_page(page: int) -> int:

@@ -58,7 +58,7 @@ from .codec import (
     tokens_of,
 )
 from .digests import Reversion, rows_of
-from .erasures import Erasing, check_forks_choice, erasure_report
+from .erasures import Erasing, check_erasure, erasure_report
 from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
 from .failures import checked_page, closed
 from .packing import packed_whole, unpacked_whole
@@ -800,7 +800,7 @@ class MemoryStore(QueryMixin):
     ) -> ErasureReport:
         """Erase a conversation; see `Forgetting.erase`."""
         self._check_open()
-        check_forks_choice(forks)
+        check_erasure(conversation, forks, reason)
         if conversation in self._erased:
             return erasure_report(Erasing([conversation], [], {}), physical=True)
         own = await self.forks(conversation)

@@ -9,7 +9,7 @@ from timeline.blocks import instant_text
 from timeline.errors import StoreFull, StoreLocked, StoreReadOnly
 
 from ..codec import NO_VALUES, encode
-from ..erasures import check_forks_choice, erasure_report
+from ..erasures import check_erasure, erasure_report
 from . import table_files
 from .erasing import erase
 from .keeping import forks_of
@@ -64,7 +64,7 @@ class Forgetting(Scavenging):
     ) -> ErasureReport:
         """Erase a conversation, then rewrite the tables without it; see `Forgetting.erase`."""
         self._check_writable()
-        check_forks_choice(forks)
+        check_erasure(conversation, forks, reason)
         moment = instant_text(at or datetime.now(UTC))
         before = await self._size()
 

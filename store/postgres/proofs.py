@@ -10,7 +10,7 @@ from timeline.frozen import sha256_hex
 from timeline.ports import ChainedEvent, Finding, Snapshot, WrittenEvent
 
 from ..codec import decode_written, encode_snapshot
-from ..failures import checked_page
+from ..failures import checked_id, checked_page
 from ..waypoint_bodies import waypoint_columns
 from . import mending
 from .escaping import joined, key_of, unescaped
@@ -103,7 +103,7 @@ class Proofs(Forgetting):
         drafts = [encode_snapshot(snapshot) for snapshot in snapshots]
 
         async def work(connection: Connection) -> None:
-            log = await hold_expected(connection, conversation, expected)
+            log = await hold_expected(connection, checked_id(conversation), expected)
             await connection.executemany(DROP_WAYPOINT, [(log.key, version) for version in dropped])
             rows = [(log.key, *waypoint_columns(conversation, draft)) for draft in drafts]
             await connection.executemany(ADD_WAYPOINT, rows)
@@ -117,7 +117,7 @@ class Proofs(Forgetting):
         draft = None if snapshot is None else encode_snapshot(snapshot)
 
         async def work(connection: Connection) -> None:
-            log = await hold_expected(connection, conversation, expected)
+            log = await hold_expected(connection, checked_id(conversation), expected)
             if draft is None:
                 await connection.execute(_DROP_SNAPSHOT, log.key)
             else:

@@ -19,7 +19,7 @@ from ..failures import checked_page
 from ..waypoint_bodies import read_waypoint
 from . import statements
 from .database import Database
-from .escaping import escaped, joined, key_of, prefix_bounds, unescaped
+from .escaping import escaped, joined, key_of, prefix_bounds, storable, text_as_given, unescaped
 from .rows import event_row, info_row
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Reading(Database):
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
         """Return all paths in use that begin with one of the stems."""
-        bounds = [prefix_bounds(stem) for stem in set(stems)]
+        bounds = [prefix_bounds(stem) for stem in storable(stems)]
         firsts, beyond = [first for first, _ in bounds], [end for _, end in bounds]
         rows = await self.rows(statements.PATHS_BETWEEN, key_of(conversation), firsts, beyond)
         # The range of a long stem ends where keys do.
@@ -243,9 +243,9 @@ class Reading(Database):
         Raises:
             StoreCorrupt: a value does not match its hash.
         """
-        wanted = list(set(hashes))
+        wanted = [escaped(hash_) for hash_ in storable(hashes)]
         rows = await self.rows(statements.VALUES, wanted) if wanted else []
-        return {hash_: decode_value(hash_, text, self.where) for hash_, text in rows}
+        return {hash_: decode_value(hash_, text_as_given(text), self.where) for hash_, text in rows}
 
     async def _settled(self) -> None:
         """Wait, not for long, until every reader of all conversations sees what this store has appended."""
@@ -354,5 +354,5 @@ def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> 
     """Choose the statement for a set of types, with its parameter: rare types have indexes of their own."""
     if types is None:
         return every, ()
-    listed = [escaped(type_) for type_ in set(types)]
+    listed = [escaped(type_) for type_ in storable(types)]
     return some if statements.FREQUENT_TYPES.intersection(types) else rare, (listed,)

@@ -10,6 +10,7 @@ import asyncpg
 
 from timeline.frozen import sha256_hex
 
+from ..failures import checked_id
 from ..settings import PROOF, RETENTION, TURN, in_the_way, lease
 from . import rehearsing, table_files
 from .facts import reach
@@ -55,6 +56,7 @@ class Scavenging(Moments):
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
         schema = self.address.schema
+        checked_id(conversation)
 
         async def work(connection: Connection) -> Removal:
             await reach(connection)  # what came meanwhile: of what goes its facts are all that is left
@@ -105,6 +107,7 @@ class Scavenging(Moments):
         Where the tables are too large to be rewritten while agents wait, or are not the role's, the bytes of the texts
         that go are subtracted.
         """
+        conversations = [checked_id(conversation) for conversation in conversations]
         async with self._moment() as connection:
             found = await rehearsing.counted(connection, conversations, self.address)
             small = not self.read_only and await rehearsing.is_small(connection, self.address.schema)

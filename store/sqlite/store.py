@@ -57,12 +57,13 @@ from ..codec import (
     encode_snapshot,
     is_long,
 )
-from ..erasures import check_forks_choice, erasure_report
+from ..erasures import check_erasure, erasure_report
 from ..failures import (
     DRIVER_ERRORS,
     RESTORE,
     CommitFailed,
     append_uncertain,
+    checked_id,
     checked_page,
     closed,
     moved,
@@ -593,7 +594,8 @@ class SQLiteStore(QueryMixin):
     ) -> None:
         """Put a snapshot of the log in the place of the stored one; see `Proofs.replace_snapshot`."""
         draft = None if snapshot is None else encode_snapshot(snapshot)
-        await self._do(partial(replace_snapshot, conversation=conversation, draft=draft, expected=expected))
+        log = checked_id(conversation)
+        await self._do(partial(replace_snapshot, conversation=log, draft=draft, expected=expected))
 
     async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
         """Read the newest snapshot of the past up to a version; see `EventStore.load_waypoint`."""
@@ -620,7 +622,8 @@ class SQLiteStore(QueryMixin):
         """Keep snapshots of the past in the places of others; see `Proofs.replace_waypoints`."""
         drafts = [encode_snapshot(snapshot) for snapshot in snapshots]
         gone = tuple(dropped)
-        job = partial(waypoints.replace, conversation=conversation, drafts=drafts, gone=gone, expected=expected)
+        log = checked_id(conversation)
+        job = partial(waypoints.replace, conversation=log, drafts=drafts, gone=gone, expected=expected)
         await self._do(job)
 
     async def retention(self) -> Retention:
@@ -635,7 +638,7 @@ class SQLiteStore(QueryMixin):
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
         await self._catch_up_facts()
-        job = partial(remove, conversation=conversation, after=after, most=most, where=str(self.file))
+        job = partial(remove, conversation=checked_id(conversation), after=after, most=most, where=str(self.file))
         return await self._do(job, most * _REMOVED)
 
     async def remove_values(self) -> tuple[int, int]:
@@ -651,7 +654,8 @@ class SQLiteStore(QueryMixin):
 
         The copy is a temporary database of SQLite's own: a file without a name, which goes with its connection.
         """
-        return await self._on_copy(partial(rehearse, conversations=conversations, where=str(self.file)))
+        wanted = [checked_id(conversation) for conversation in conversations]
+        return await self._on_copy(partial(rehearse, conversations=wanted, where=str(self.file)))
 
     async def _on_copy(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do work on a private copy of the database, which goes with it."""
@@ -705,7 +709,7 @@ class SQLiteStore(QueryMixin):
         at: datetime | None = None,
     ) -> ErasureReport:
         """Erase a conversation, then rewrite the file without it; see `Forgetting.erase`."""
-        check_forks_choice(forks)
+        check_erasure(conversation, forks, reason)
         moment = instant_text(at or datetime.now(UTC))
         job = partial(erase, conversation=conversation, forks=forks, reason=reason, at=moment)
         done = await self._do(job, _REMOVED)
