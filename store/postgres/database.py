@@ -171,7 +171,7 @@ class Database:
     def _pool(self, most: int) -> Pool:
         return asyncpg.create_pool(
             self.address.dsn,
-            min_size=1,
+            min_size=0,  # the driver logs a traceback for each that it cannot open ahead of use
             max_size=most,
             max_inactive_connection_lifetime=0,
             reset=_keep,

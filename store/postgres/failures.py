@@ -75,7 +75,7 @@ def is_away(error: BaseException) -> bool:
         return away and _OF_POOLERS not in str(error)
     if isinstance(error, asyncpg.InterfaceError):
         return "clos" in str(error)  # the connection is closed, or was closed in the middle of operation
-    return isinstance(error, OSError)
+    return isinstance(error, OSError | asyncpg.TargetServerAttributeNotMatched)  # of several servers, none leads yet
 
 
 def store_error(error: BaseException, where: str) -> StoreError:
@@ -98,7 +98,9 @@ def pooled(where: str) -> StoreError:
 
 def append_uncertain(error: BaseException, where: str, arguments: Mapping[str, Any]) -> AppendUncertain:
     """Return the error for an append during which the connection broke, and did not come back."""
-    return AppendUncertain(where, f"the connection broke: {error}", [e.id for e in arguments["events"]], arguments)
+    known = "They may be in the log by now or not. Wait until the server is back"
+    ids = [event.id for event in arguments["events"]]
+    return AppendUncertain(where, f"the connection broke: {error}", ids, arguments, known=known)
 
 
 def reading_only(where: str) -> StoreReadOnly:
