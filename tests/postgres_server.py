@@ -164,7 +164,7 @@ def new_folder() -> Path:
 
     It goes with the run, also with one that is killed, and so does whatever server runs in it then.
     """
-    folder = _given_to_server(Path(tempfile.mkdtemp(prefix="timeline-pg-")))
+    folder = given_to_server(Path(tempfile.mkdtemp(prefix="timeline-pg-")))
     _guard(folder)
     return folder
 
@@ -183,7 +183,8 @@ def _guard(folder: Path) -> None:
     subprocess.run(["sh", "-c", detached, "sh", "sh", "-c", waiting], check=True, start_new_session=True)
 
 
-def _given_to_server(folder: Path) -> Path:
+def given_to_server(folder: Path) -> Path:
+    """Let the server's user write to a folder, and return it."""
     folder.chmod(0o755)
     if owner := account():
         os.chown(folder, owner["user"], owner["group"])
@@ -398,7 +399,7 @@ def shared_pool(major: int | None = None) -> Pool:
     with _locked(major):
         if not pool.folder.exists():
             pool.folder.mkdir()
-            _given_to_server(pool.folder)
+            given_to_server(pool.folder)
             pool.start()
     return pool
 

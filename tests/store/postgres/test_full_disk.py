@@ -15,7 +15,7 @@ import pytest
 
 from tests.depth import at_night
 from tests.postgres import with_query
-from tests.postgres_server import account
+from tests.postgres_server import account, run
 from timeline import open_store
 from timeline.errors import AppendUncertain, StoreError, StoreFull, StoreUnavailable
 from timeline.store.postgres import database, writer
@@ -98,7 +98,7 @@ async def test_a_full_disk_of_the_log_ends_the_server_and_loses_nothing(
     place, log = own_postgres.folder / "disk", own_postgres.data / "pg_wal"
     own_postgres.stop()
     with small_disk(place, 36):
-        subprocess.run(["cp", "--archive", f"{log}/.", place], check=True)
+        run("cp", "--recursive", f"{log}/.", place)
         shutil.rmtree(log)
         log.symlink_to(place)
         own_postgres.start()

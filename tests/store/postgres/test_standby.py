@@ -81,7 +81,7 @@ async def test_a_standby_is_read_and_refuses_to_be_written_to(own_postgres: Serv
 async def test_appends_go_on_with_a_standby_that_takes_over(
     own_postgres: Server, standby: Server, tmp_path: Path
 ) -> None:
-    """With a synchronous standby, all that was acknowledged is there, once; what was under way is settled by its ids."""
+    """With a synchronous standby, all that was acknowledged is there, once; the rest is settled by its ids."""
     connection = await asyncpg.connect(own_postgres.url())
     await connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
     await connection.execute("SELECT pg_reload_conf()")
