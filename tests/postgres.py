@@ -15,7 +15,17 @@ from uuid import uuid4
 
 import pytest
 
-from tests.postgres_server import DATABASE, Pool, Server, available, binaries_of, new_folder, run, shared_pool, shared_server
+from tests.postgres_server import (
+    DATABASE,
+    Pool,
+    Server,
+    available,
+    binaries_of,
+    new_folder,
+    run,
+    shared_pool,
+    shared_server,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
