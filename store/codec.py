@@ -61,6 +61,8 @@ _new: Final = tuple.__new__
 _ANEW: Final = "`timeline repair` makes it anew."
 _LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
+_LONGEST_TYPE: Final = 500
+"""Characters of an event's type, which indexes hold whole."""
 _MANY: Final = 400
 """Blocks from which on a decision about them is encoded off the event loop: it has a replacement or line for each."""
 _APPENDED: Final[str] = BlockAppended.model_fields["type"].default
@@ -215,6 +217,12 @@ def _check_text(field: str, text: str) -> None:
         raise InvalidBlock(field, "holds a lone surrogate, which UTF-8 cannot write") from None
 
 
+def _check_type(type_: str) -> None:
+    _check_text("type", type_)
+    if len(type_) > _LONGEST_TYPE:
+        raise InvalidBlock("type", f"an event's type has at most {_LONGEST_TYPE} characters, not {len(type_):,}")
+
+
 def _check_unique(conversation: str, drafts: Sequence[Draft]) -> None:
     if len({draft.event_id for draft in drafts}) < len(drafts):
         raise DuplicateEvent(conversation, _repeated(d.event_id for d in drafts), "stands twice in one append")
@@ -274,6 +282,7 @@ def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
     else:
         block, tokens = _block_and_tokens(payload)
         schema_version = event.schema_version
+    _check_type(payload.type)
     if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
         raise InvalidBlock("payload", f"an event of type {payload.type!r} holds a number beyond 64 bits")
     path, turn_id = (None, None) if block is None else (block.path or None, block.turn_id or None)

@@ -75,7 +75,7 @@ class DatabaseStore(QueryMixin):
             again: dict[str, Any] = {"conversation": conversation, "events": events, "expected": expected}
             again |= {"values": values, "snapshot": snapshot, "seals": seals}
             where, problem, ids = self._log.where, str(doubt), [event.id for event in events]
-            raise AppendUncertain(where, problem, ids, again) from doubt.__cause__
+            raise AppendUncertain(where, problem, ids, again, known=doubt.known) from doubt.__cause__
 
     @abstractmethod
     async def _append(self, batch: Batch) -> Appended:

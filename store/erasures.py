@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from timeline.errors import InvalidArgument
 from timeline.ports import ErasureReport, ForksOnErase
 
+from .failures import checked_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -19,12 +21,18 @@ class Erasing(NamedTuple):
     counts: Mapping[str, int]
 
 
-def check_forks_choice(forks: str) -> None:
-    """Check what is to become of forks.
+def check_erasure(conversation: str, forks: str, reason: str) -> None:
+    """Check what is to be erased, what is to become of its forks, and the reason.
 
     Raises:
-        InvalidArgument: it is none of the choices.
+        ConversationNotFound: no store can hold a conversation of this id.
+        InvalidArgument: the choice is none, or the reason cannot be stored.
     """
+    checked_id(conversation)
+    try:
+        reason.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument("reason", "holds a lone surrogate, which UTF-8 cannot write") from None
     if forks not in get_args(ForksOnErase):
         raise InvalidArgument("forks", f"is 'refuse', 'erase' or 'copy', not {forks!r}")
 

@@ -6,6 +6,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Final
 
 from timeline.errors import (
+    ConversationNotFound,
     SearchUnavailable,
     StoreClosed,
     StoreCorrupt,
@@ -63,7 +64,15 @@ _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
 
 
 class InDoubt(Exception):
-    """The commit of an append failed, and nobody knows whether it is in the log; its text says what happened."""
+    """The commit of an append failed, and nobody knows whether it is in the log.
+
+    Attributes:
+        known: what is known of the events, and what to do first.
+    """
+
+    def __init__(self, problem: str, known: str) -> None:
+        self.known = known
+        super().__init__(problem)
 
 
 class CommitFailed(Exception):
@@ -163,6 +172,19 @@ def no_locks(file: Path, error: OSError) -> StoreError:
 def closed(where: object) -> StoreClosed:
     """Return the error for a store that was closed."""
     return StoreClosed(f"{where}: the store is closed. Open it again with open_store.")
+
+
+def checked_id(conversation: str) -> str:
+    """Check that a conversation's id is one that a store can hold, and return it.
+
+    Raises:
+        ConversationNotFound: it is not, so that no store has the conversation.
+    """
+    try:
+        conversation.encode()
+    except UnicodeEncodeError:
+        raise ConversationNotFound(conversation) from None
+    return conversation
 
 
 def checked_page(page: int) -> int:

@@ -43,7 +43,7 @@ from timeline.queries import FactReach
 
 from . import append_rules
 from .codec import NO_VALUES, decode, decode_written, encode, encode_snapshot
-from .erasures import Erasing, check_forks_choice, erasure_report
+from .erasures import Erasing, check_erasure, erasure_report
 from .facts import Coverage, fact_of, stored_fact
 from .failures import checked_page, closed
 from .memory_log import WHERE, Known, Log, reverted_in, snapshot_of
@@ -500,7 +500,7 @@ class MemoryStore(QueryMixin):
     ) -> ErasureReport:
         """Erase a conversation; see `Forgetting.erase`."""
         self._check_open()
-        check_forks_choice(forks)
+        check_erasure(conversation, forks, reason)
         if conversation in self._erased:
             return erasure_report(Erasing([conversation], [], {}), physical=True)
         own = await self.forks(conversation)

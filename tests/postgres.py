@@ -6,6 +6,7 @@ machine has, directly or behind pgbouncer. One that leaves it open gets the syst
 
 from __future__ import annotations
 
+import asyncio
 import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -14,7 +15,17 @@ from uuid import uuid4
 
 import pytest
 
-from tests.postgres_server import DATABASE, Pool, Server, available, binaries_of, new_folder, shared_pool, shared_server
+from tests.postgres_server import (
+    DATABASE,
+    Pool,
+    Server,
+    available,
+    binaries_of,
+    new_folder,
+    run,
+    shared_pool,
+    shared_server,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -93,6 +104,21 @@ async def new_schema(place: Postgres = Postgres()) -> AsyncIterator[str]:  # noq
             await connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
         finally:
             await connection.close()
+
+
+def schema_of(url: str) -> str:
+    """Return the schema that a URL names."""
+    return dict(parse_qsl(urlsplit(url).query))["schema"]
+
+
+async def restored(schema: str, place: Postgres, server: Server) -> str:
+    """Bring a test's schema into another server, of no older version, by pg_dump and pg_restore; return its URL."""
+    file, programs = server.folder / "schema.dump", server.programs()
+    origin = without(direct_url(place), "schema")
+    dump = ("--format=custom", f"--schema={schema}", f"--file={file}", f"--dbname={origin}")
+    await asyncio.to_thread(run, programs / "pg_dump", *dump)
+    await asyncio.to_thread(run, programs / "pg_restore", "--exit-on-error", f"--dbname={server.url()}", file)
+    return server.url(schema=schema)
 
 
 def chosen(request: pytest.FixtureRequest) -> Postgres:

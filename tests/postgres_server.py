@@ -164,7 +164,7 @@ def new_folder() -> Path:
 
     It goes with the run, also with one that is killed, and so does whatever server runs in it then.
     """
-    folder = _given_to_server(Path(tempfile.mkdtemp(prefix="timeline-pg-")))
+    folder = given_to_server(Path(tempfile.mkdtemp(prefix="timeline-pg-")))
     _guard(folder)
     return folder
 
@@ -183,7 +183,8 @@ def _guard(folder: Path) -> None:
     subprocess.run(["sh", "-c", detached, "sh", "sh", "-c", waiting], check=True, start_new_session=True)
 
 
-def _given_to_server(folder: Path) -> Path:
+def given_to_server(folder: Path) -> Path:
+    """Let the server's user write to a folder, and return it."""
     folder.chmod(0o755)
     if owner := account():
         os.chown(folder, owner["user"], owner["group"])
@@ -214,7 +215,7 @@ class Server:
 
     def make(self) -> None:
         """Make its data, with sorting of text that is not by code points where this PostgreSQL has it."""
-        programs = self._readable()
+        programs = self.programs()
         configured = run(programs / "pg_config", "--configure", check=False).stdout
         icu = ["--locale-provider=icu", "--icu-locale=en-US"] if "'--with-icu'" in configured else []
         options = ["--no-sync", "--no-instructions", "--auth=trust", "--encoding=UTF8", "--locale=C", *icu]
@@ -224,6 +225,17 @@ class Server:
             f"local all +{PASSWORDED} scram-sha-256\n{rules.read_text(encoding='utf-8')}", encoding="utf-8"
         )
         self.start()
+
+    def stand_by(self, primary: Server) -> None:
+        """Make its data a copy of another one's, and start it: it follows that one, and may be read."""
+        programs = primary.programs()
+        source = ("--host", str(primary.folder), "--username", _NAME)
+        run(programs / "pg_basebackup", *source, f"--pgdata={self.data}", "--write-recovery-conf", "--checkpoint=fast")
+        self.start()
+
+    def promote(self) -> None:
+        """Let a server that followed another one lead."""
+        run(self.programs() / "pg_ctl", f"--pgdata={self.data}", "-w", "promote")
 
     def start(self) -> None:
         """Start it; it listens on its socket alone."""
@@ -237,14 +249,14 @@ class Server:
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = self.folder / "log"
         try:
-            run(self._readable() / "pg_ctl", f"--pgdata={self.data}", f"--log={log}", "-o", options, "-w", "start")
+            run(self.programs() / "pg_ctl", f"--pgdata={self.data}", f"--log={log}", "-o", options, "-w", "start")
         except NoServer as error:
             said = log.read_text(encoding="utf-8", errors="replace")[-2_000:] if log.exists() else ""
             raise NoServer(f"{error}\n{said}") from error
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it: ``smart`` waits for its clients, ``fast`` ends them, ``immediate`` is a crash with a word."""
-        run(self._readable() / "pg_ctl", f"--pgdata={self.data}", f"--mode={mode}", "-w", "stop")
+        run(self.programs() / "pg_ctl", f"--pgdata={self.data}", f"--mode={mode}", "-w", "stop")
 
     def kill(self) -> None:
         """Kill it and every process of its connections at once, as a machine's out-of-memory killer may."""
@@ -265,10 +277,10 @@ class Server:
     def remove(self) -> None:
         """Stop it, if it runs, and remove its folder."""
         if (self.data / "postmaster.pid").exists():
-            run(self._readable() / "pg_ctl", f"--pgdata={self.data}", "--mode=immediate", "-w", "stop", check=False)
+            run(self.programs() / "pg_ctl", f"--pgdata={self.data}", "--mode=immediate", "-w", "stop", check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _readable(self) -> Path:
+    def programs(self) -> Path:
         """Return the folder of its programs: a copy, where the server's user may not enter that of the wheel."""
         copied = self.folder / "programs" / "pginstall" / "bin"
         if copied.is_dir():
@@ -297,12 +309,16 @@ def is_running(process: int) -> bool:
 
 
 class Pool:
-    """A pgbouncer in front of a server, in transaction mode, with a few connections to it and its default settings."""
+    """A pgbouncer in front of a server, in transaction mode, with a few connections to it.
 
-    def __init__(self, folder: Path, server_folder: Path, *, connections: int = 6) -> None:
+    ``ignored`` are the settings of a session that it leaves out; by default it refuses them.
+    """
+
+    def __init__(self, folder: Path, server_folder: Path, *, connections: int = 6, ignored: str = "") -> None:
         self.folder = folder
         self._server_folder = server_folder
         self._connections = connections
+        self._ignored = ignored
 
     @staticmethod
     def program() -> str | None:
@@ -330,7 +346,7 @@ class Pool:
             f"auth_type = trust\nauth_file = {users}\n"
             "auth_query = SELECT usename, passwd FROM pg_shadow WHERE usename = $1\n"
             "pool_mode = transaction\nmax_client_conn = 500\n"
-            f"default_pool_size = {self._connections}\n"
+            f"default_pool_size = {self._connections}\nignore_startup_parameters = {self._ignored}\n"
             f"logfile = {self.folder}/pgbouncer.log\npidfile = {self.folder}/pgbouncer.pid\n",
             encoding="utf-8",
         )
@@ -383,7 +399,7 @@ def shared_pool(major: int | None = None) -> Pool:
     with _locked(major):
         if not pool.folder.exists():
             pool.folder.mkdir()
-            _given_to_server(pool.folder)
+            given_to_server(pool.folder)
             pool.start()
     return pool
 

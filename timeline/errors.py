@@ -456,7 +456,7 @@ class StoreFull(StoreError):
 
 
 class AppendUncertain(StoreError):
-    """The commit of an append failed: its events are not in the log now, and may be there after a crash.
+    """The commit of an append failed: its events may be in the log after a crash, or on a server by now, or not.
 
     Append the same events again: those that are there by then are not written twice. Until such an append is
     acknowledged, nobody can know; `EventStore.known_ids` with ``ids`` says what the log holds at the moment.
@@ -467,15 +467,23 @@ class AppendUncertain(StoreError):
         arguments: those of the append: ``await store.append(**error.arguments)`` is the same append again.
     """
 
-    def __init__(self, where: str, problem: str, ids: Sequence[UUID], arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        where: str,
+        problem: str,
+        ids: Sequence[UUID],
+        arguments: Mapping[str, Any],
+        *,
+        known: str,
+    ) -> None:
         self.conversation: str = arguments["conversation"]
         self.ids = list(ids)
         self.arguments = dict(arguments)
         what = f"the commit of {len(self.ids)} {'event' if len(self.ids) == 1 else 'events'}"
         super().__init__(
-            f"{where}: {what} to conversation {self.conversation!r} failed ({problem}). They are not in the log now, "
-            "but may be there after a crash. Check the disk, and append the same events again, under their ids "
-            "(store.append(**error.arguments)): what is there by then is not written twice."
+            f"{where}: {what} to conversation {self.conversation!r} failed ({problem}). {known}, and append the same "
+            "events again, under their ids (store.append(**error.arguments)): what is there by then is not written "
+            "twice."
         )
 
 

@@ -19,7 +19,7 @@ from ..codec import seal_of
 from ..digests import rows_of
 from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, statements
-from .escaping import escaped, key_of, split
+from .escaping import escaped, key_of, split, text_as_stored
 from .log_head import NOWHERE, Head, Known, check_not_erased, check_snapshot, fork_off, heads_of, known
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ async def _write_beside(connection: Connection, written: Sequence[Placed]) -> No
     if values:
         # In order, so that two transactions never wait for each other's texts.
         hashes = sorted(values)
-        await connection.execute(statements.INSERT_VALUES, hashes, [values[hash_] for hash_ in hashes])
+        await connection.execute(statements.INSERT_VALUES, hashes, [text_as_stored(values[hash_]) for hash_ in hashes])
     for placed in written:
         batch, key = placed.batch, placed.key
         if batch.snapshot is not None:

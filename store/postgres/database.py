@@ -25,7 +25,7 @@ from timeline.ports import Home
 from ..failures import closed
 from . import statements
 from .address import WRITE_IT
-from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, reading_only, store_error
+from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, pooled, reading_only, store_error
 from .migrations import check_version, migrate
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ class Database:
             connection = await self.connected()
             try:
                 self._check_server(connection)
+                await self._check_session(connection)
                 yield connection
             finally:
                 await connection.close()
@@ -123,6 +124,14 @@ class Database:
                 f"{self.where}: the server is PostgreSQL {server.major}.{server.minor}, and a store needs "
                 f"{LEAST_SERVER} or later."
             )
+
+    async def _check_session(self, connection: Connection) -> None:
+        """Check that the session has our settings: a pooler that leaves them out would show another tenant's rows."""
+        if self.address.pgbouncer:
+            return
+        wanted = (self.address.quoted_schema, str(self.address.tenant or 0))
+        if tuple(await connection.fetchrow(statements.SESSION) or ()) != wanted:
+            raise pooled(self.where)
 
     async def _prepare(self, connection: Connection) -> None:
         if self.read_only or not self.address.migrate:
@@ -164,7 +173,7 @@ class Database:
     def _pool(self, most: int) -> Pool:
         return asyncpg.create_pool(
             self.address.dsn,
-            min_size=1,
+            min_size=0,  # the driver logs a traceback for each that it cannot open ahead of use
             max_size=most,
             max_inactive_connection_lifetime=0,
             reset=_keep,

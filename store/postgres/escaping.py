@@ -11,14 +11,20 @@ is its own key, so that no two texts have the same key.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from timeline.frozen import sha256_hex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MOST: Final = 500
 """Characters of a text that is its own key."""
 HEAD: Final = MOST + 1 - 64
 """Characters of a longer text that its key begins with; the hash comes behind them."""
+ESCAPED: Final = "\\0"
+"""What a content-addressed text begins with that is stored escaped; JSON, which nearly all of them are, never does."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"\\([\\0])")
 
 
@@ -32,6 +38,21 @@ def escaped(text: str) -> str:
 def unescaped(text: str) -> str:
     """Return a stored text as it was."""
     return _ESCAPE.sub(lambda found: "\0" if found[1] == "0" else "\\", text) if "\\" in text else text
+
+
+def storable(texts: Iterable[str]) -> list[str]:
+    """Return those of some texts, each once, that a store can hold: the others are in none."""
+    return [text for text in set(texts) if not _SURROGATE.search(text)]
+
+
+def text_as_stored(text: str) -> str:
+    """Return a content-addressed text as it is stored: without U+0000, and mostly as it is: the server can hash it."""
+    return ESCAPED + escaped(text) if "\0" in text or text.startswith(ESCAPED) else text
+
+
+def text_as_given(stored: str) -> str:
+    """Return a stored content-addressed text as it was."""
+    return unescaped(stored[len(ESCAPED) :]) if stored.startswith(ESCAPED) else stored
 
 
 def key_of(text: str) -> str:

@@ -29,10 +29,13 @@ _RIGHTS: Final = (
 )
 _PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
 _DAMAGED: Final = (StoreCorrupt, "the database is damaged. Restore the database with the tools of its server")
+_USE_POOLER: Final = "Behind pgbouncer, add ?pgbouncer=true to the URL"
 _POOLER: Final = (
     StoreError,
-    "a connection pooler mixes up prepared statements. Behind pgbouncer, add ?pgbouncer=true to the URL",
+    f"a connection pooler is in between, and knows no settings and prepared statements of a session. {_USE_POOLER}",
 )
+_OF_POOLERS: Final = "unsupported startup parameter"
+"""What pgbouncer says of the settings that a connection begins with; its state is that of a server that is away."""
 _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "53100": (StoreFull, "the server's disk is full. What was stored is intact; free some space and try again"),
     "53200": (StoreUnavailable, "the server is out of memory. Nothing was written; try again"),
@@ -64,10 +67,11 @@ AGAIN: Final = frozenset({"40001", "40P01"})
 def is_away(error: BaseException) -> bool:
     """Return whether an error means that the connection broke or could not be made, and may come back."""
     if isinstance(error, asyncpg.PostgresError):
-        return (error.sqlstate or "").startswith(_AWAY_STATES) or error.sqlstate == "53300"
+        away = (error.sqlstate or "").startswith(_AWAY_STATES) or error.sqlstate == "53300"
+        return away and _OF_POOLERS not in str(error)
     if isinstance(error, asyncpg.InterfaceError):
         return "clos" in str(error)  # the connection is closed, or was closed in the middle of operation
-    return isinstance(error, OSError)
+    return isinstance(error, OSError | asyncpg.TargetServerAttributeNotMatched)  # of several servers, none leads yet
 
 
 def store_error(error: BaseException, where: str) -> StoreError:
@@ -76,9 +80,16 @@ def store_error(error: BaseException, where: str) -> StoreError:
     kind, meaning = StoreError, "the database refused. Nothing was written"
     if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:
         kind, meaning = _BY_STATE[error.sqlstate]
+    elif _OF_POOLERS in said:
+        kind, meaning = _POOLER
     elif is_away(error):
         kind, meaning = _AWAY
     return kind(f"{where}: {meaning} (PostgreSQL: {said.splitlines()[0] if said else 'no message'}).")
+
+
+def pooled(where: str) -> StoreError:
+    """Return the error for a session whose settings something between the store and the server left out."""
+    return StoreError(f"{where}: {_POOLER[1]}.")
 
 
 def reading_only(where: str) -> StoreReadOnly:

@@ -9,7 +9,7 @@ from timeline.blocks import instant_text
 from timeline.errors import StoreFull, StoreLocked, StoreReadOnly
 
 from ..codec import NO_VALUES, encode
-from ..erasures import check_forks_choice, erasure_report
+from ..erasures import check_erasure, erasure_report
 from . import table_files
 from .erasing import erase
 from .keeping import forks_of
@@ -61,7 +61,7 @@ class Forgetting:
     async def erase(self, conversation: str, forks: ForksOnErase, reason: str, at: datetime | None) -> ErasureReport:
         """Erase a conversation, then rewrite the tables without it; see `Forgetting.erase`."""
         self._database.check_writable()
-        check_forks_choice(forks)
+        check_erasure(conversation, forks, reason)
         moment = instant_text(at or datetime.now(UTC))
         before = await table_files.size_now(self._database)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..log_rows import Part
 from . import statements
-from .escaping import escaped, joined, key_of, prefix_bounds, unescaped
+from .escaping import escaped, joined, key_of, prefix_bounds, storable, text_as_given, unescaped
 from .rows import event_row, info_row
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class PostgresRows:
 
     async def paths_beginning(self, conversation: str, stems: Collection[str]) -> list[str]:
         """Return the paths in use that begin with one of the stems; others too, where the range of a long one ends."""
-        bounds = [prefix_bounds(stem) for stem in set(stems)]
+        bounds = [prefix_bounds(stem) for stem in storable(stems)]
         firsts, beyond = [first for first, _ in bounds], [end for _, end in bounds]
         rows = await self._fetch(statements.PATHS_BETWEEN, key_of(conversation), firsts, beyond)
         return [joined(key, rest) for key, rest in rows]
@@ -131,7 +131,8 @@ class PostgresRows:
 
     async def values(self, hashes: Sequence[str]) -> list[Row]:
         """Return the texts of these hashes, each behind its hash."""
-        return await self._fetch(statements.VALUES, hashes)
+        rows = await self._fetch(statements.VALUES, [escaped(hash_) for hash_ in storable(hashes)])
+        return [(hash_, text_as_given(text)) for hash_, text in rows]
 
     async def count_scavenged(self, part: Part, first: int, last: int) -> int:
         """Return how many of the versions from ``first`` to ``last`` were scavenged."""
@@ -181,5 +182,5 @@ def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> 
     """Choose the statement for a set of types, with its parameter: rare types have indexes of their own."""
     if types is None:
         return every, ()
-    listed = [escaped(type_) for type_ in set(types)]
+    listed = [escaped(type_) for type_ in storable(types)]
     return some if statements.FREQUENT_TYPES.intersection(types) else rare, (listed,)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from timeline.errors import StoreError
+from timeline.errors import StoreError, StoreUnavailable
 
 from .address import MOST_PARTITIONS, Address, parse
 from .database import Database
-from .migrations import MIGRATIONS, migrate, sql
+from .migrations import MIGRATIONS, migrate, schema_version, sql
 
 _PARTITIONS = "SELECT partitions FROM {}.store_meta"
 
@@ -49,13 +49,25 @@ async def bring_up_to_date(url: str, *, partitions: int | None = None) -> Migrat
     return Migrated(address.where, len(MIGRATIONS) - len(steps), len(MIGRATIONS), steps, there)
 
 
-def migration_sql(url: str, *, partitions: int | None = None) -> str:
-    """Write the SQL that makes a store, for an administrator to run; no server is asked.
+async def migration_sql(url: str, *, partitions: int | None = None) -> str:
+    """Write the SQL of the steps that a schema lacks, for an administrator to run; nothing is changed.
+
+    Where the server cannot be reached, it is that of all steps, for a new store. A comment says what it is.
 
     Raises:
-        StoreError: the URL cannot be used.
+        StoreTooNew: a later version of this library wrote the store.
+        NotAStore: the schema holds other tables.
+        StoreError: the URL cannot be used, or the server refused the role.
     """
-    return sql(_address(url, partitions))
+    address = _address(url, partitions)
+    try:
+        async with Database(address).alone() as connection:
+            there = await schema_version(connection, address)
+    except StoreUnavailable:
+        return f"-- {address.where} cannot be reached: all steps, for a new store\n{sql(address)}"
+    if there == len(MIGRATIONS):
+        return f"-- {address.where}: the schema is up to date ({there})\n"
+    return f"-- {address.where}: from schema {there} to {len(MIGRATIONS)}\n{sql(address, there)}"
 
 
 def _address(url: str, partitions: int | None) -> Address:

@@ -103,11 +103,12 @@ async def migrate(connection: Connection, address: Address) -> list[str]:
 
 def sql(address: Address, after: int = 0) -> str:
     """Write the statements of the steps behind a version, for an administrator to run."""
+    first = [] if after else [f"CREATE SCHEMA IF NOT EXISTS {address.quoted_schema};\n"]
     steps = [
         ";\n".join(["BEGIN", _locking(address), *_step(number, address), "COMMIT"]) + ";\n"
         for number in range(after + 1, len(MIGRATIONS) + 1)
     ]
-    return "\n".join([f"CREATE SCHEMA IF NOT EXISTS {address.quoted_schema};\n", *steps])
+    return "\n".join([*first, *steps])
 
 
 def too_old(address: Address) -> StoreTooOld:

@@ -19,7 +19,7 @@ from ..rewriting import Place, overwritten, rewritten
 from ..waypoint_bodies import read_waypoint, waypoint_columns
 from . import digest_rows
 from .appending import append_within
-from .escaping import escaped, unescaped
+from .escaping import escaped, text_as_stored, unescaped
 from .keeping import count, forks_of, hold_all, take_turn
 from .removing import DROP_WORDS, drop_unnamed
 from .search_index import index_again
@@ -96,7 +96,7 @@ async def rewrite(
         appended = await append_within(connection, batch, behind)
         behind = max(behind, appended.position + 1)
     if values:
-        await connection.execute(INSERT_VALUES, list(values), list(values.values()))
+        await connection.execute(INSERT_VALUES, list(values), [text_as_stored(text) for text in values.values()])
     done["values"] += len(await drop_unnamed(connection, dropped))
     return dict(done)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.frozen import sha256_hex
 
 from ..codec import encode_snapshot
+from ..failures import checked_id
 from ..waypoint_bodies import waypoint_columns
 from . import mending
 from .keeping import hold_expected
@@ -55,7 +56,7 @@ class Proofs:
         drafts = [encode_snapshot(snapshot) for snapshot in snapshots]
 
         async def work(connection: Connection) -> None:
-            log = await hold_expected(connection, conversation, expected)
+            log = await hold_expected(connection, checked_id(conversation), expected)
             await connection.executemany(DROP_WAYPOINT, [(log.key, version) for version in dropped])
             rows = [(log.key, *waypoint_columns(conversation, draft)) for draft in drafts]
             await connection.executemany(ADD_WAYPOINT, rows)
@@ -67,7 +68,7 @@ class Proofs:
         draft = None if snapshot is None else encode_snapshot(snapshot)
 
         async def work(connection: Connection) -> None:
-            log = await hold_expected(connection, conversation, expected)
+            log = await hold_expected(connection, checked_id(conversation), expected)
             if draft is None:
                 await connection.execute(_DROP_SNAPSHOT, log.key)
             else:

@@ -9,6 +9,7 @@ import asyncpg
 
 from timeline.frozen import sha256_hex
 
+from ..failures import checked_id
 from ..settings import PROOF, RETENTION, TURN, in_the_way, lease
 from . import rehearsing, table_files
 from .facts import reach
@@ -54,6 +55,7 @@ class Scavenging:
     async def remove(self, conversation: str, after: int, most: int) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
         schema = self._database.address.schema
+        checked_id(conversation)
 
         async def work(connection: Connection) -> Removal:
             await reach(connection)  # what came meanwhile: of what goes its facts are all that is left
@@ -97,6 +99,7 @@ class Scavenging:
         Where the tables are too large to be rewritten while agents wait, or are not the role's, the bytes of the texts
         that go are subtracted.
         """
+        conversations = [checked_id(conversation) for conversation in conversations]
         async with self._database.moment() as connection:
             found = await rehearsing.counted(connection, conversations, self._database.address)
             small = not self._database.read_only and await rehearsing.is_small(

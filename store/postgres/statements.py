@@ -86,6 +86,7 @@ _INFO = (
 
 # --- opening ------------------------------------------------------------------------------------------------------
 
+SESSION: Final = "SELECT current_setting('search_path'), current_setting('timeline.tenant', true)"
 ROLE: Final = (
     "SELECT current_user::text, r.rolsuper OR r.rolbypassrls, (SELECT m.tenants FROM store_meta AS m)"
     " FROM pg_roles AS r WHERE r.rolname = current_user"

@@ -6,7 +6,7 @@ It is made of parts over one `Database`. None of them knows the store.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Self, get_args
+from typing import TYPE_CHECKING, Final, Self, get_args
 
 from timeline.errors import StoreError
 
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from ..search.scanning import SearchFilter
     from ..search.words import Query
     from .waking import Heard
+
+_KNOWN: Final = "They may be in the log by now or not. Wait until the server is back"
 
 
 class PostgresStore(DatabaseStore):
@@ -126,7 +128,7 @@ class PostgresStore(DatabaseStore):
         try:
             return await self._writer.append(batch)
         except Uncertain as doubt:
-            raise InDoubt(f"the connection broke: {doubt.error}") from doubt
+            raise InDoubt(f"the connection broke: {doubt.error}", _KNOWN) from doubt
 
     def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
         return self._questions.digests(conversation, wanted, page)

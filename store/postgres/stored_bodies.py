@@ -12,7 +12,7 @@ from timeline.ports import Finding
 
 from ..removal import values_named
 from ..waypoint_bodies import read_waypoint
-from .escaping import unescaped
+from .escaping import ESCAPED, text_as_given, unescaped
 from .overwriting import DROP_WAYPOINT
 from .pages import Page, Wrong, wrong
 from .statements import OWN, RARE_WHERE
@@ -25,9 +25,11 @@ _BODIES: Final = (
     "SELECT t.conversation, c.id, t.version, t.body, t.checksum FROM {} AS t"
     f" LEFT JOIN conversations AS c ON c.key = t.conversation WHERE t.{OWN}"
 )
-_WRONG_VALUES: Final = (
-    f"SELECT hash FROM stored_values WHERE {OWN} AND hash <> encode(sha256(convert_to(text, 'UTF8')), 'hex')"
+_OTHER_HASHES: Final = (
+    f"SELECT hash, CASE WHEN starts_with(text, $1) THEN text END FROM stored_values"
+    f" WHERE {OWN} AND hash <> encode(sha256(convert_to(text, 'UTF8')), 'hex')"
 )
+"""The texts of other hashes than their names; those that are stored escaped come along, for a closer look."""
 _REDACTED: Final = f"SELECT EXISTS (SELECT 1 FROM events WHERE {OWN} AND type = 'block.redacted' AND {RARE_WHERE})"
 _NAMING: Final = (
     "SELECT c.id, e.version, e.payload, e.position FROM events AS e JOIN conversations AS c ON c.key = e.conversation"
@@ -81,8 +83,9 @@ async def values(connection: Connection, after: int) -> Page:
     """Check the content-addressed texts: each has its hash, and each that a context or an opening names is there."""
     found: list[Wrong] = []
     if not after:
-        wrong_hashes = await connection.fetch(_WRONG_VALUES)
-        found += (wrong("values", f"the text {hash_} does not match its hash") for (hash_,) in wrong_hashes)
+        for hash_, escaped in await connection.fetch(_OTHER_HASHES, ESCAPED):
+            if escaped is None or sha256_hex(text_as_given(escaped)) != hash_:
+                found.append(wrong("values", f"the text {hash_} does not match its hash"))
         if await connection.fetchval(_REDACTED):
             return Page(found)  # a redaction takes texts away, too
     rows = await connection.fetch(_NAMING, after, _AT_ONCE)

@@ -15,8 +15,8 @@ from timeline.errors import StoreError, StoreFull, StoreLocked, StoreMoved
 
 from ..codec import NO_VALUES, encode, encode_snapshot
 from ..database_store import DatabaseStore
-from ..erasures import check_forks_choice, erasure_report
-from ..failures import DRIVER_ERRORS, CommitFailed, InDoubt, store_error
+from ..erasures import check_erasure, erasure_report
+from ..failures import DRIVER_ERRORS, CommitFailed, InDoubt, checked_id, store_error
 from ..log_reader import LogReader
 from ..settings import RETENTION
 from . import statements, waypoints
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from ..search.scanning import SearchFilter
     from ..search.words import Query
 
+_KNOWN: Final = "They are not in the log now, but may be there after a crash. Check the disk"
 _REMOVED: Final = 512
 """Characters that removing one event writes, by estimate."""
 
@@ -120,7 +121,7 @@ class SQLiteStore(DatabaseStore):
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
         except CommitFailed as error:
-            raise InDoubt(f"SQLite says: {error.__cause__}") from error
+            raise InDoubt(f"SQLite says: {error.__cause__}", _KNOWN) from error
         except StoreMoved as error:
             await self.database.leave(error)
             raise
@@ -157,7 +158,8 @@ class SQLiteStore(DatabaseStore):
     ) -> None:
         """Put a snapshot of the log in the place of the stored one; see `Proofs.replace_snapshot`."""
         draft = None if snapshot is None else encode_snapshot(snapshot)
-        await self.database.do(partial(replace_snapshot, conversation=conversation, draft=draft, expected=expected))
+        log = checked_id(conversation)
+        await self.database.do(partial(replace_snapshot, conversation=log, draft=draft, expected=expected))
 
     async def replace_waypoints(
         self,
@@ -170,7 +172,8 @@ class SQLiteStore(DatabaseStore):
         """Keep snapshots of the past in the places of others; see `Proofs.replace_waypoints`."""
         drafts = [encode_snapshot(snapshot) for snapshot in snapshots]
         gone = tuple(dropped)
-        job = partial(waypoints.replace, conversation=conversation, drafts=drafts, gone=gone, expected=expected)
+        log = checked_id(conversation)
+        job = partial(waypoints.replace, conversation=log, drafts=drafts, gone=gone, expected=expected)
         await self.database.do(job)
 
     async def retention(self) -> Retention:
@@ -185,7 +188,8 @@ class SQLiteStore(DatabaseStore):
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
         await self._questions.catch_up_facts()
-        job = partial(remove, conversation=conversation, after=after, most=most, where=self.database.where)
+        log = checked_id(conversation)
+        job = partial(remove, conversation=log, after=after, most=most, where=self.database.where)
         return await self.database.do(job, most * _REMOVED)
 
     async def remove_values(self) -> tuple[int, int]:
@@ -198,7 +202,8 @@ class SQLiteStore(DatabaseStore):
 
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what removing would do, found out on a private copy; see `Scavenging.rehearse`."""
-        return await on_copy(self.database, partial(rehearse, conversations=conversations, where=self.database.where))
+        wanted = [checked_id(conversation) for conversation in conversations]
+        return await on_copy(self.database, partial(rehearse, conversations=wanted, where=self.database.where))
 
     async def forks(self, conversation: str) -> dict[str, int]:
         """Return the conversation's own forks, each with the last version that both share."""
@@ -222,7 +227,7 @@ class SQLiteStore(DatabaseStore):
         at: datetime | None = None,
     ) -> ErasureReport:
         """Erase a conversation, then rewrite the file without it; see `Forgetting.erase`."""
-        check_forks_choice(forks)
+        check_erasure(conversation, forks, reason)
         moment = instant_text(at or datetime.now(UTC))
         job = partial(erase, conversation=conversation, forks=forks, reason=reason, at=moment)
         done = await self.database.do(job, _REMOVED)

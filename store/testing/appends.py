@@ -149,12 +149,14 @@ class AppendContract(ContractBase):
             await store.info("a")
 
     async def test_what_cannot_be_stored_is_refused_before_anything_is_written(self, store: EventStore) -> None:
-        """NaN, lone surrogates, a value under a wrong hash, an impossible window, an empty id: each is named."""
+        """NaN, lone surrogates, a very long type, a value under a wrong hash, an empty id: each is named."""
         nan = event(BlocksHidden(reason="x", blocks=(Replacement(version=1, arguments={"x": float("nan")}),)))
         refused = [
             store.append("a", [nan]),
             store.append("a", [event(ConversationOpened(title="\ud800"))]),
             store.append("a\ud800", events(1)),
+            store.append("a", [event(UnknownPayload(type="later.\ud800", data={}))]),
+            store.append("a", [event(UnknownPayload(type="x" * 501, data={}))]),
             store.append("", events(1)),
             store.append("a", events(1), values={"0" * 64: "text"}),
             store.append("a", events(1), snapshot=Snapshot(version=1, window_start=0)),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
+import pytest
 
 from tests.cli.sessions import SESSION
 from tests.postgres import with_query, without
@@ -12,6 +13,9 @@ from tests.project.pages import code_blocks
 from tests.project.sources import ROOT
 from timeline import open_store
 from timeline.cli.exits import Exit
+from timeline.errors import StoreTooOld
+from timeline.store.postgres import migrating, migrations
+from timeline.store.testing import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +38,7 @@ def test_a_schema_is_made_once(run: Callable[..., Done], postgres_url: str) -> N
 
 
 def test_an_administrator_can_run_what_sql_prints(run: Callable[..., Done], postgres_url: str) -> None:
-    """A role that may not create tables finds a store then; printing asks no server, and prints no password."""
+    """A role that may not create tables finds a store then; without a server all is printed, and never a password."""
     run("ls", "--db", postgres_url).fails(Exit.DATABASE, "timeline migrate --db URL --sql")
     run("undo", "a", "--db", postgres_url).fails(Exit.DATABASE, "timeline migrate --db URL")
     printed = run("migrate", "--sql", "--db", postgres_url)
@@ -77,6 +81,33 @@ async def test_a_role_with_the_rights_of_the_quickstart_uses_the_store(
         await connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
         await connection.close()
     refused.fails(Exit.DATABASE)
+
+
+async def test_sql_prints_only_what_the_schema_lacks(
+    run: Callable[..., Done], postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a store that has the first step, the second one alone; run by an administrator, nothing is lacking."""
+    second = ("comment on the events", lambda _: ["COMMENT ON TABLE events IS 'the log'"])
+    async with open_store(postgres_url) as store:
+        await store.append("a", events(1))
+    steps = (*migrations.MIGRATIONS, second)
+    for module in (migrations, migrating):
+        monkeypatch.setattr(module, "MIGRATIONS", steps)
+    with pytest.raises(StoreTooOld, match="timeline migrate"):
+        await open_store(with_query(postgres_url, migrate="no"))
+    printed = (await asyncio.to_thread(run, "migrate", "--sql", "--db", postgres_url)).out
+    assert "COMMENT ON TABLE events" in printed
+    assert "CREATE" not in printed.replace("CREATE TABLE IF NOT EXISTS migrations", "")
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    await connection.execute(printed)
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await connection.execute(printed)
+    await connection.close()
+    async with open_store(with_query(postgres_url, migrate="no")) as store:
+        assert (await store.info("a")).version == 1
+    printed = (await asyncio.to_thread(run, "migrate", "--sql", "--db", postgres_url)).out
+    assert [line for line in printed.splitlines() if not line.startswith("--")] == []
+    assert "the schema is up to date (2)" in printed
 
 
 def test_a_file_is_upgraded_by_opening_it(run: Callable[..., Done], recording: Path, db: Path) -> None:

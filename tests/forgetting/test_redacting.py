@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.depth import at_night
 from tests.forgetting.planted import LEAK, PLAIN, SECRETS, UNICODE, left_in, places_left, plant
 from tests.portable.test_portable import copies
+from tests.postgres import new_schema
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
@@ -26,11 +29,16 @@ if TYPE_CHECKING:
 WHY = "a password"
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["sqlite", "memory", pytest.param("server", marks=at_night)])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventStore]:
-    """Each of the two stores."""
-    async with await open_store("memory://" if request.param == "memory" else tmp_path / "agent.db") as opened:
-        yield opened
+    """Each of the three stores."""
+    async with AsyncExitStack() as stack:
+        places = {"sqlite": str(tmp_path / "agent.db"), "memory": "memory://"}
+        if request.param in places:
+            url = places[request.param]
+        else:
+            url = await stack.enter_async_context(new_schema())
+        yield await stack.enter_async_context(open_store(url))
 
 
 async def contexts_of(*timelines: Timeline) -> str:

@@ -75,10 +75,13 @@ class Conversation(RuleBasedStateMachine):
             self.store, conversation, policy=self.policy, summarizer=self.summarizer, hooks=self.hooks, now=now
         )
 
+    def place(self) -> str:
+        """Return the URL of an empty store."""
+        return self.url.format(Path(self.folder.name) / "machine.db")
+
     async def begin_at(self, now: datetime, prompt: dict[str, Any]) -> None:
         """Open the store and the conversation."""
-        url = self.url.format(Path(self.folder.name) / "machine.db")
-        self.store = await open_store(url).__aenter__()
+        self.store = await open_store(self.place()).__aenter__()
         self.mine = Watched(self.store, await self.open("c", now), **prompt)
         self.mine.now, self.mine.alone, self.mine.forced = now, False, True
         self.other = await self.open("c", now)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 from hypothesis import Phase, settings
 
 from tests.depth import examples
+from tests.invariants.places import closing_stores
 from tests.invariants.reference import LogLine, standing, summaries_of
 from tests.invariants.strategies import Call, Compact, Decide, Import, Later, Manual, Say, Staged, Undo, Wait
 from timeline.blocks import RangeSummary, ToolCall, numbered, stem
@@ -64,8 +65,13 @@ def search(count: int, *, steps: int = 50) -> settings:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end."""
-    return asyncio.run(coroutine)
+    """Run a coroutine to its end, and close the stores that it opened."""
+
+    async def whole() -> T:
+        async with closing_stores():
+            return await coroutine
+
+    return asyncio.run(whole())
 
 
 async def read_log(store: EventStore, conversation: str) -> list[LogLine]:

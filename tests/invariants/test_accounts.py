@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from timeline.planning.account import (
@@ -21,7 +22,6 @@ from timeline.planning.account import (
 from timeline.planning.messages import messages
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.project import Projector
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def test_an_account_that_is_carried_on_is_that_of_the_whole_window(
     """Whatever is appended, hidden, covered or taken back since, and whenever somebody looked."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         timeline = await Timeline.open(store, "c", policy=policy, now=AT)
         accounts, now = AccountCache(), AT
         for number, step in enumerate(steps):
@@ -93,7 +93,7 @@ def test_a_projection_that_is_carried_on_has_the_cache_points_of_the_whole_one(s
     """Where a projector goes on from its last window, the points stand where a new one places them."""
 
     async def story() -> None:
-        store, policy = MemoryStore(), small()
+        store, policy = await new_store(), small()
         timeline = await Timeline.open(store, "c", policy=policy, now=AT)
         projector, now = Projector(), AT
         for step in steps:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants.checks import check_window
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import CALLS, HIDINGS, LOGS, Step, small
 from tests.invariants.watched import Watched, check_same_fold
 from timeline.log.history import fold_history
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_snapshot_fork_undo_and_dry_run_count_as_the_whole_log_does(
     """Contexts within the limit, the same ones from each window, and nothing appended by rendering twice."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
         for number, step in enumerate(steps):
             await watched.play(step)
@@ -63,7 +63,7 @@ def test_a_ratio_that_came_after_the_blocks_is_as_if_it_had_been_known_before(
     """Figures depend on the ratio in force, not on when it was measured or which figures were shown before."""
 
     async def story() -> None:
-        store, policy = MemoryStore(), small(6_000, counts="calibrated", margin=0.3)
+        store, policy = await new_store(), small(6_000, counts="calibrated", margin=0.3)
         watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
         counter, start = watched.timeline.counter, policy.first_ratio
         for number, step in enumerate(steps):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants import reference, seed_rules
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from tests.scenes import first_step, turn, window_of
@@ -18,7 +19,6 @@ from timeline.planning.cut_point import choose_cut, legal_cuts, seed_cut
 from timeline.planning.messages import is_candidate, is_message, is_turn_start
 from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ KEEPS = (1, 30, 200, 1_000, 4_000)
 
 
 async def _played(steps: list[Step]) -> tuple[Timeline, list[LogLine]]:
-    store = MemoryStore()
+    store = await new_store()
     timeline = await Timeline.open(store, "c", policy=small(halvings=0, target=0.9), now=AT)
     await play(timeline, store, steps)
     return timeline, reference.standing(await read_log(store, "c"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 
 from tests.invariants.checks import folded
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from tests.invariants.watched import Watched
@@ -17,7 +18,6 @@ from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, Use
 from timeline.events.encoding import encode_payload
 from timeline.planning.account import FixedPart
 from timeline.planning.plan_step import plan_step
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 async def _written(steps: list[Step]) -> list[str]:
     """Play steps with a render after each; return what the log then holds, without ids and times of writing."""
-    store = MemoryStore()
+    store = await new_store()
     watched = Watched(store, await Timeline.open(store, "c", policy=small(), now=AT))
     for step in steps:
         await watched.play(step)
@@ -47,7 +47,7 @@ def test_the_same_window_gets_the_same_plan(steps: list[Step]) -> None:
     """Planning a window twice, and planning the fold of its log, gives the same decision."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         timeline = await Timeline.open(store, "c", policy=small(), now=AT)
         await play(timeline, store, steps)
         again = folded(await read_log(store, "c"))

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants.checks import check_states, check_window
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import LOGS, LONG_RUNS, POLICIES, Step, small
 from tests.invariants.watched import Watched
 from timeline.errors import BlockNotFound, HistoryUnavailable
 from timeline.events import appended_block
 from timeline.projection.context import RenderedContext
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Seen = dict[int, tuple["datetime", RenderedContext]]
 
 
 async def _watched(policy: Policy) -> Watched:
-    store = MemoryStore()
+    store = await new_store()
     return Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
 
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tests.invariants import reference
 from tests.invariants.hide_checks import AUTOMATIC, age, batches, check_untouched
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import HIDINGS, LONG_RUNS, ORDERLY_LOGS, Call, Manual, Say, Step, Wait, small
 from tests.invariants.watched import Watched
 from timeline.blocks import AssistantCompletion, Attachment, ToolResult, UserPrompt
 from timeline.planning.hide import is_notice
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 from timeline.usage import KeptLong
 
@@ -24,7 +24,7 @@ ROOMY = 1_000_000
 
 
 async def _watched(hiding: Hiding, limit: int = ROOMY, *, kept_long: KeptLong = "nothing") -> Watched:
-    store, policy = MemoryStore(), small(limit, hiding=hiding, cache_points={"kept_long": kept_long})
+    store, policy = await new_store(), small(limit, hiding=hiding, cache_points={"kept_long": kept_long})
     return Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants.designs import DESIGNS
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import HIDINGS, LOGS, LONG_RUNS, Step, small
 from timeline.errors import BudgetError
@@ -22,7 +23,6 @@ from timeline.lifecycle import (
     recorded,
 )
 from timeline.lifecycle.progress import Progress
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_the_stream_of_any_log_is_in_order(steps: list[Step], policy: Policy) ->
     """Whatever is appended, compacted, taken back and hidden, each compaction is told from its start to one end."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         timeline, now = await Timeline.open(store, "c", policy=policy, now=AT), AT
         for step in steps:
             now = await play(timeline, store, [step], now)

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tests.invariants import reference, seed_rules
 from tests.invariants.checks import FRAME, PREVIEWABLE
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from timeline.blocks import UserPrompt
 from timeline.errors import ContextOverflow
 from timeline.planning.account import least_progress, preview_cap
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_a_context_overflows_only_when_no_cut_and_no_preview_can_help(steps: lis
     """An overflow means that what has to stay, at its smallest, is above what progress would need."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         policy = small(limit)
         timeline = await Timeline.open(store, "c", policy=policy, now=AT)
         for step in steps:
@@ -86,7 +86,7 @@ def test_a_context_between_trigger_and_limit_is_accepted_and_reported(steps: lis
     """Above the trigger, within the limit, and nothing more to gain: the context says so itself."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         timeline = await Timeline.open(store, "c", policy=small(2_000, target=target), now=AT)
         await timeline.append(UserPrompt(text="begin"), now=AT)
         for step in steps:

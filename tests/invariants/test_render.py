@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import LOGS, LONG_RUNS, ORDERLY_LOGS, POLICIES, Step
 from tests.invariants.watched import DECISIONS, Watched
 from tests.invariants.wires import check_grown
 from timeline.projection.context import RenderedContext
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ PROMPTS: Final[st.SearchStrategy[dict[str, Any]]] = st.sampled_from(
 
 async def watch(steps: list[Step], policy: Policy, prompt: dict[str, Any]) -> Watched:
     """Play steps and render after each of them."""
-    store = MemoryStore()
+    store = await new_store()
     watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT), **prompt)
     for step in steps:
         await watched.play(step)
@@ -65,7 +65,7 @@ def test_the_wires_change_nothing_before_the_previous_tail(steps: list[Step], po
     """Where every call was answered and nothing was decided since, a request only grows at its end."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
         before: RenderedContext | None = None
         for step in steps:

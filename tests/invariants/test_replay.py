@@ -11,6 +11,7 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 from tests.downgrade import unpack
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, run, search
 from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step, small
 from tests.invariants.watched import Watched
@@ -18,7 +19,6 @@ from timeline.audit.verify import verify
 from timeline.events.encoding import checksum
 from timeline.projection.context import RenderedContext
 from timeline.store import open_store
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def test_hashes_alone_make_a_context_unverifiable_only_where_a_value_is_missing(
     """Contexts without prompt, tools and tail are rebuilt all the same; the others are counted, and break nothing."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         watched = Watched(store, await Timeline.open(store, "c", policy=small(), now=AT), **prompt)
         for step in steps:
             await watched.play(step)

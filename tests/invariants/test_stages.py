@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants.checks import check_figures
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.reference_stages import check_stages
 from tests.invariants.strategies import LONG_RUNS, ORDERLY_LOGS, POLICIES, STAGED, Decide, Import, Staged, Step, Undo
@@ -15,7 +16,6 @@ from tests.invariants.watched import Watched
 from timeline import policies
 from timeline.planning.collapse_stages import approvals, memory_digest, stage_data
 from timeline.projection.context import RenderedContext
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _staged(draw: st.DrawFn) -> list[Step]:
 
 async def watch(steps: list[Step], policy: Policy) -> None:
     """Play steps, render after each of them, and look for the decisions that hold."""
-    store = MemoryStore()
+    store = await new_store()
     watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
     watched.alone = False  # what is told of the stages changes the fixed part, which some checks take for given
     for step in steps:

@@ -12,11 +12,11 @@ from hypothesis import event as note
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, run, search
 from tests.invariants.strategies import small
 from timeline.blocks import UserPrompt
 from timeline.errors import BlockProtected, CompactionError, UndoUnavailable
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_by_one_handle_times_never_decrease_with_the_version_unless_they_are_giv
     """Under clocks that step back and forth, with two handles, after a reopening too."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         clocks = [Stepping(), Stepping()]
         handles = [await _open(store, clock) for clock in clocks]
         known = 1

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.invariants import reference
 from tests.invariants.checks import check_window
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, LONG_RUNS, ORDERLY_LOGS, Compact, Step, Undo, small
 from tests.invariants.watched import Watched, check_same_fold
@@ -15,7 +16,6 @@ from timeline.errors import CompactionError, CompactionRefused, UndoUnavailable
 from timeline.events import BlockAppended, CompactionCompleted
 from timeline.policy.steps import CutPoint, Summarize
 from timeline.projection.context import RenderedContext
-from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_undoing_forced_compactions_one_by_one_gives_back_what_each_one_found(st
     """Paths, order and states are those from before each compaction; a fresh timeline sees the same."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         timeline = await Timeline.open(store, "c", policy=small(limit), now=AT)
         await play(timeline, store, [step for step in steps if not isinstance(step, Compact | Undo)])
         found = await _squeeze(timeline)
@@ -79,7 +79,7 @@ def test_undoing_automatic_compactions_gives_back_what_each_one_found_and_what_c
     """A render compacts while the agent works on; undone one by one, each leaves the log as if it had not been made."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         watched = Watched(store, await Timeline.open(store, "c", policy=small(limit, hiding=None), now=AT))
         for step in steps:
             await watched.play(step)
@@ -112,7 +112,7 @@ def test_undoing_all_gives_the_full_log(steps: list[Step], limit: int) -> None:
     """Whatever happened between, every block that was appended is live again, at its own place; and it verifies."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         watched = Watched(store, await Timeline.open(store, "c", policy=small(limit), now=AT))
         for step in steps:
             await watched.play(step)
@@ -137,7 +137,7 @@ def test_nothing_is_folded_again_after_an_undo_until_it_is_forced(steps: list[St
     """Under the same policy renders report what is over the budget; a forced compaction ends the hold."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         watched = Watched(store, await Timeline.open(store, "c", policy=small(1_000, hiding=None), now=AT))
         await watched.play(*steps)
         timeline = watched.timeline

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.invariants.designs import DESIGNS
+from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import LOGS, Step
 from tests.scenes import after, answer, call, prompt, result
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 async def context_of(steps: list[Step], policy: Policy, **prompt: Any) -> NeutralContext:
     """Play steps, and return the context that the model would see."""
-    store = MemoryStore()
+    store = await new_store()
     timeline = await Timeline.open(store, "c", policy=policy, now=AT)
     now = await play(timeline, store, steps)
     return (await timeline.render(now=now, record=False, **prompt)).neutral
@@ -48,7 +49,7 @@ def test_every_sdk_takes_what_a_design_shows_of_any_log(steps: list[Step], polic
     """Summaries, replacements and previewed results are no exception."""
 
     async def story() -> None:
-        store = MemoryStore()
+        store = await new_store()
         timeline = await Timeline.open(store, "c", policy=policy, now=AT)
         now = await play(timeline, store, steps)
         try:

@@ -25,7 +25,7 @@ STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 12),
 """Forks and appends: of which conversation, at which version, how many events."""
 
 
-async def _play(store: EventStore, steps: list[tuple[bool, int, int, int]]) -> Copies:
+async def play_forks(store: EventStore, steps: list[tuple[bool, int, int, int]]) -> Copies:
     """Play forks and appends, and copy in lists what forks share."""
     await store.append("0", [block_event("0.1"), block_event("0.2")])
     copies: Copies = {"0": [(("0", 1), "0.1"), (("0", 2), "0.2")]}
@@ -44,7 +44,7 @@ async def _play(store: EventStore, steps: list[tuple[bool, int, int, int]]) -> C
     return copies
 
 
-async def _check(store: EventStore, copies: Copies) -> None:
+async def check_forks(store: EventStore, copies: Copies) -> None:
     """Ask the store for everything that the lists say."""
     stems = [f"{name}." for name in copies]
     for name, log in copies.items():
@@ -74,9 +74,9 @@ def test_a_fork_reads_as_a_copy_of_its_parent_would(steps: list[tuple[bool, int,
     async def play() -> None:
         with TemporaryDirectory() as folder:
             async with await SQLiteStore.open(Path(folder) / "agent.db", durability="normal") as store:
-                await _check(store, await _play(store, steps))
+                await check_forks(store, await play_forks(store, steps))
         memory = MemoryStore()
-        await _check(memory, await _play(memory, steps))
+        await check_forks(memory, await play_forks(memory, steps))
 
     asyncio.run(play())
 
@@ -84,11 +84,16 @@ def test_a_fork_reads_as_a_copy_of_its_parent_would(steps: list[tuple[bool, int,
 async def test_a_long_line_of_forks_is_read_as_one_log(tmp_path: Path) -> None:
     """Two hundred forks, each of the one before: the newest reads through to the first."""
     async with await SQLiteStore.open(tmp_path / "agent.db", durability="normal") as store:
-        await store.append("0", [block_event("p0")])
-        for number in range(1, 200):
-            await store.append(str(number), [fork(str(number - 1), 2 * number - 1), block_event(f"p{number}")])
-        assert [e.version async for e in store.read("199")] == list(range(1, 400))
-        found = await store.find("199", "p0")
-        assert found is not None
-        assert found.conversation == "0"
-        assert len(await store.paths_taken("199", ["p"])) == 200
+        await check_long_line(store)
+
+
+async def check_long_line(store: EventStore) -> None:
+    """Fork the fork of the fork, two hundred times."""
+    await store.append("0", [block_event("p0")])
+    for number in range(1, 200):
+        await store.append(str(number), [fork(str(number - 1), 2 * number - 1), block_event(f"p{number}")])
+    assert [e.version async for e in store.read("199")] == list(range(1, 400))
+    found = await store.find("199", "p0")
+    assert found is not None
+    assert found.conversation == "0"
+    assert len(await store.paths_taken("199", ["p"])) == 200

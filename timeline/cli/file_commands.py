@@ -86,7 +86,7 @@ def copy(
 def migrate(
     *,
     sql: Annotated[
-        bool, typer.Option("--sql", help="Print the SQL for an administrator instead; no server is asked.")
+        bool, typer.Option("--sql", help="Print the SQL that the schema lacks, for an administrator, instead.")
     ] = False,
     partitions: Annotated[
         int | None,
@@ -103,7 +103,7 @@ def migrate(
     from timeline.cli import migrating
 
     if sql:
-        migrating.print_sql(db, partitions)
+        run(migrating.print_sql(db, partitions))
     else:
         run(migrating.migrate(db, partitions, as_json=as_json))
 

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from timeline.cli.shapes import MigratedRow
 
 
-def print_sql(db: str, partitions: int | None) -> None:
-    """Print the SQL that makes the store, or brings one up to date; no server is asked.
+async def print_sql(db: str, partitions: int | None) -> None:
+    """Print the SQL that makes the store, or what its schema lacks; of a server that is away, the SQL of a new store.
 
     Raises:
         UsageProblem: the database is a file.
-        StoreError: the URL cannot be used.
+        StoreError: the URL cannot be used, or the server refused the role.
         MissingExtra: asyncpg is not installed.
     """
     if not is_server(db):
         raise UsageProblem(f"--sql: {without_password(db)} is no server. A file is upgraded by `timeline migrate`.")
-    output.write(_migrating().migration_sql(db, partitions=partitions).rstrip())
+    output.write((await _migrating().migration_sql(db, partitions=partitions)).rstrip())
 
 
 async def migrate(db: str, partitions: int | None, *, as_json: bool) -> None:

@@ -3,18 +3,21 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import asyncpg
 import pytest
 
-from tests.postgres import Postgres, with_query, without
+from tests.postgres import Postgres, direct_url, with_query, without
+from tests.postgres_server import Pool, given_to_server, shared_server
 from timeline.errors import StoreError, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnavailable
+from timeline.ports import Appended
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from tests.postgres_server import Server
 
@@ -97,9 +100,78 @@ async def test_a_schema_of_a_later_version_is_refused(postgres_url: str) -> None
 
 @pytest.mark.parametrize("postgres_url", [Postgres(pooled=True)], ids=["pgbouncer"], indirect=True)
 async def test_a_pool_without_its_setting_is_refused(postgres_url: str) -> None:
-    """Behind pgbouncer, the settings of a session are refused, before anything is written."""
-    with pytest.raises(StoreError):
-        await PostgresStore.open(with_query(postgres_url, pgbouncer="false"))
+    """Pgbouncer refuses the settings of a session; the error names the cure, and nothing is written."""
+    for readonly in (False, True):
+        with pytest.raises(StoreError, match="pgbouncer=true") as refused:
+            await PostgresStore.open(with_query(postgres_url, pgbouncer="false"), readonly=readonly)
+        assert type(refused.value) is StoreError
+    async with administrator(with_query(direct_url(), schema=postgres_url.rpartition("schema=")[2])) as connection:
+        assert await connection.fetchval("SELECT to_regclass('migrations')") is None
+
+
+@pytest.fixture
+def forgiving_pool() -> Iterator[Pool]:
+    """A pgbouncer that drops the settings of a session, with three connections to the server."""
+    server = shared_server()
+    folder = server.folder / f"pool-{uuid4().hex[:8]}"
+    folder.mkdir()
+    given_to_server(folder)
+    pool = Pool(folder, server.folder, connections=3, ignored="search_path, timeline.tenant, jit")
+    try:
+        pool.start()
+        yield pool
+    finally:
+        pool.stop()
+
+
+async def test_a_pool_that_drops_settings_and_statements_is_refused(postgres_url: str, forgiving_pool: Pool) -> None:
+    """Without schema and tenant a store would be another one, and without its statements would wait; it is refused.
+
+    With the setting, it goes on with what is there; so nothing was written meanwhile, and nothing lost.
+    """
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("a", events(2))
+    pooled = with_query(forgiving_pool.url(), schema=postgres_url.rpartition("schema=")[2])
+    for wrong in ({}, {"tenant": "7"}):
+        url = with_query(pooled, pgbouncer="false", **wrong)
+        with pytest.raises(StoreError, match="pgbouncer=true"):
+            await asyncio.wait_for(PostgresStore.open(url), 20)
+    async with await PostgresStore.open(pooled) as store:
+        done = await asyncio.gather(*(store.append("a", events(1)) for _ in range(30)))
+        assert sorted(each.version for each in done) == list(range(3, 33))
+
+
+async def test_a_pool_that_mixes_up_statements_is_one_clear_error(own_postgres: Server) -> None:
+    """Where the database gives a session its settings by itself, the driver's statements are mixed up; that is said."""
+    connection = await asyncpg.connect(own_postgres.url())
+    async with await PostgresStore.open(own_postgres.url()) as store:
+        await store.append("a", events(1))
+    await connection.execute("SELECT set_config('search_path', '\"timeline\"', false)")
+    await connection.execute("ALTER DATABASE postgres SET search_path FROM CURRENT")
+    await connection.execute("ALTER DATABASE postgres SET timeline.tenant = '0'")
+    await connection.close()
+    folder = own_postgres.folder / "pool"
+    folder.mkdir()
+    given_to_server(folder)
+    pool = Pool(folder, own_postgres.folder, connections=3, ignored="search_path, timeline.tenant, jit")
+    pool.start()
+    outcomes: list[object] = []
+    try:
+        async with asyncio.timeout(60):
+            try:
+                async with await PostgresStore.open(with_query(pool.url(), pgbouncer="false")) as store:
+                    appends = (store.append(f"c{n % 7}", events(1)) for n in range(40))
+                    reads = (store.info("a") for _ in range(40))
+                    outcomes = list(await asyncio.gather(*appends, *reads, return_exceptions=True))
+            except StoreError as error:
+                outcomes = [error]
+    finally:
+        pool.stop()
+    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    assert all("pgbouncer=true" in str(error) for error in refused), {str(error) for error in refused}
+    async with await PostgresStore.open(own_postgres.url()) as store:
+        held = {info.id: info.version async for info in store.conversations() if info.id != "a"}
+        assert sum(held.values()) == sum(isinstance(outcome, Appended) for outcome in outcomes)
 
 
 @pytest.mark.parametrize("id_", ["a\0b", "\\0", "x" * 5_000, "é\U0001f600"], ids=["nul", "backslash", "long", "wide"])

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import asyncpg
 import pytest
@@ -8,6 +8,9 @@ import pytest
 from tests.depth import full_depth
 from tests.postgres import Postgres, direct_url, with_query, without
 from tests.store.postgres.test_contract import TestPostgresStore as _OnPostgres
+
+if TYPE_CHECKING:
+    from tests.postgres_server import Server
 
 ROLE = "timeline_member"
 MAKE_ROLE = f"""
@@ -60,6 +63,14 @@ class TestTenant(_Elsewhere):
             await connection.execute(MAKE_ROLE)
         finally:
             await connection.close()
-        user, at, place = postgres_url.partition("://")[2].partition("@")
-        assert user
-        self._url = with_query(f"postgresql://{ROLE}{at}{place}", tenant="7")
+        self._url = self.like(postgres_url)
+
+    async def prepare(self, other: Server) -> None:
+        """Make the role there, too."""
+        connection = await asyncpg.connect(other.url())
+        await connection.execute(MAKE_ROLE)
+        await connection.close()
+
+    def like(self, url: str) -> str:
+        """Return the URL for the tenant's role."""
+        return with_query(f"postgresql://{ROLE}@{url.partition('@')[2]}", tenant="7")

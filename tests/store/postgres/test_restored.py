@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import asyncpg
 
-from tests.postgres import direct_url, without
+from tests.postgres import Postgres, direct_url, restored, schema_of, without
 from timeline.store.postgres.store import PostgresStore
-from timeline.store.testing import events
+from timeline.store.testing import block_event, events
+
+if TYPE_CHECKING:
+    from tests.postgres_server import Server
 
 
 async def _as_if_restored(postgres_url: str) -> None:
@@ -15,6 +20,44 @@ async def _as_if_restored(postgres_url: str) -> None:
         await connection.execute("UPDATE events SET position = position + (1000000::bigint << 20)")
     finally:
         await connection.close()
+
+
+BURN = "DO $$ BEGIN FOR i IN 1..3000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
+"""Take so many numbers that a new server's counter is below them."""
+
+
+async def asked(url: str, statement: str) -> Any:
+    """Ask one question of a database, in a schema."""
+    connection = await asyncpg.connect(without(url, "schema"), server_settings={"search_path": schema_of(url)})
+    try:
+        return await connection.fetchval(statement)
+    finally:
+        await connection.close()
+
+
+async def test_a_dump_that_is_restored_into_another_cluster_goes_on_behind_its_events(
+    postgres_url: str, own_postgres: Server
+) -> None:
+    """By pg_dump and pg_restore: a new cluster counts lower; positions rise, the epoch is another, followers go on."""
+    epoch, counter = "SELECT epoch FROM store_meta", "SELECT pg_current_xact_id()::text::bigint"
+    await asked(postgres_url, BURN)
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("a", [block_event("p", "first words"), *events(2)])
+        before = await store.head()
+        first_epoch = await asked(postgres_url, epoch)
+    there = await restored(schema_of(postgres_url), Postgres(), own_postgres)
+    assert await asked(there, counter) < before >> 20, "the new cluster has to count lower"
+    async with await PostgresStore.open(there, readonly=True) as reader:
+        assert [event.version async for event in reader.read("a")] == [1, 2, 3]
+    async with await PostgresStore.open(there) as store, await PostgresStore.open(there) as other:
+        assert [event.version async for event in store.read_all()] == [1, 2, 3]
+        appended = await store.append("a", events(1), expected=3)
+        assert (await other.append("new", events(2))).position > appended.position > before
+        assert [event.conversation async for event in other.read_all(after=before)] == ["a", "new", "new"]
+        assert [found.path async for found in store.search("words")] == ["p"]
+        assert await store.examine() == []
+    assert await asked(there, epoch) != first_epoch
+    assert await asked(postgres_url, epoch) == first_epoch
 
 
 async def test_a_store_that_is_restored_into_another_server_goes_on_behind_its_events(postgres_url: str) -> None:

@@ -1,0 +1,132 @@
+"""A standby that is read, and that takes over while appends are under way; a server that is stopped in their midst."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import asyncpg
+import pytest
+
+from tests.depth import DEPTH, Depth, at_night
+from tests.histories import Players, logs_of, problems
+from tests.postgres import Postgres, with_query
+from tests.postgres_server import Server, new_folder
+from timeline import open_store
+from timeline.errors import StoreReadOnly
+from timeline.store.testing import block_event, events
+from timeline.store.testing.samples import versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.histories import Operation
+    from timeline.ports import EventStore
+
+SECONDS = {Depth.QUICK: 1.0, Depth.FULL: 1.0, Depth.NIGHT: 20.0}[DEPTH]
+PROCESSES = 2
+BOTH = [pytest.param(Postgres("oldest"), id="oldest"), pytest.param(Postgres("newest"), id="newest", marks=at_night)]
+
+
+@pytest.fixture
+def standby(own_postgres: Server) -> Iterator[Server]:
+    """A server that follows the test's own one."""
+    server = Server(new_folder(), own_postgres.binaries.major)
+    try:
+        server.stand_by(own_postgres)
+        yield server
+    finally:
+        server.remove()
+
+
+async def until_read(store: EventStore, version: int) -> None:
+    """Wait until a standby has what its primary has acknowledged."""
+    async with asyncio.timeout(30):
+        while await store.head() == 0 or (await store.info("a")).version < version:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.02)
+
+
+def check(operations: list[Operation], logs: dict[str, list[str]], least: int) -> None:
+    """Check that one order explains what all processes did, and that they did something."""
+    assert problems(operations, logs) == []
+    assert len([one for one in operations if one.ids and one.outcome == "ok"]) > least
+
+
+async def test_a_standby_is_read_and_refuses_to_be_written_to(own_postgres: Server, standby: Server) -> None:
+    """All reads and questions are answered, an examination too; what writes is one clear error; later it may write."""
+    async with open_store(own_postgres.url()) as store:
+        await store.append("a", [block_event("p", "first words"), *events(2)])
+    async with open_store(standby.url()) as store, open_store(standby.url(), readonly=True) as reader:
+        await until_read(store, 3)
+        for one in (store, reader):
+            assert await versions(one, "a") == [1, 2, 3]
+            assert [event.version async for event in one.read_all()] == [1, 2, 3]
+            assert [found.path async for found in one.search("words")] == ["p"]
+            assert len([fact async for fact in one.facts()]) == 3
+            assert [found async for found in one.digests()] == []
+            assert (await one.load_window("a")).info.version == 3
+            assert await one.examine() == []
+            for refused in (one.append("a", events(1)), one.append("new", events(1)), one.erase("a"), one.mend()):
+                with pytest.raises(StoreReadOnly):
+                    await refused
+        await asyncio.to_thread(own_postgres.stop, "immediate")
+        await asyncio.to_thread(standby.promote)
+        assert (await store.append("a", events(1), expected=3)).version == 4
+        assert [event.version async for event in reader.read_all()] == [1, 2, 3, 4]
+
+
+@pytest.mark.timeout(8 * SECONDS + 120)
+@pytest.mark.parametrize("own_postgres", BOTH, indirect=True)
+async def test_appends_go_on_with_a_standby_that_takes_over(
+    own_postgres: Server, standby: Server, tmp_path: Path
+) -> None:
+    """With a synchronous standby, all that was acknowledged is there, once; the rest is settled by its ids."""
+    connection = await asyncpg.connect(own_postgres.url())
+    await connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+    await connection.execute("SELECT pg_reload_conf()")
+    await connection.close()
+    hosts = f"{own_postgres.folder},{standby.folder}"
+    url = with_query(own_postgres.url(), host=hosts, port="5432,5432", target_session_attrs="primary")
+    async with open_store(url) as store:
+        await store.append("before", events(1))
+        players = Players(url, tmp_path)
+        try:
+            for _ in range(PROCESSES):
+                await asyncio.to_thread(players.join)
+            await asyncio.sleep(SECONDS)
+            await asyncio.to_thread(own_postgres.kill)
+            await asyncio.to_thread(standby.promote)
+            await asyncio.sleep(SECONDS)
+            operations = await asyncio.to_thread(players.end)
+        finally:
+            players.kill()
+        assert (await store.append("before", events(1))).version == 2
+        logs = {id_: ids for id_, ids in (await logs_of(store)).items() if id_ != "before"}
+        assert await store.examine() == []
+    check(operations, logs, 20)
+
+
+@pytest.mark.timeout(16 * SECONDS + 120)
+@pytest.mark.parametrize("own_postgres", BOTH, indirect=True)
+async def test_appends_under_way_when_a_server_is_stopped_are_there_once_or_not_at_all(
+    own_postgres: Server, tmp_path: Path
+) -> None:
+    """Fast, as an upgrade stops it, and immediate: what was acknowledged is there, and one order explains the rest."""
+    url = own_postgres.url(schema="timeline")
+    async with open_store(url) as store:
+        players = Players(url, tmp_path)
+        try:
+            for _ in range(PROCESSES):
+                await asyncio.to_thread(players.join)
+            for mode in ("fast", "immediate") * (5 if DEPTH is Depth.NIGHT else 1):
+                await asyncio.sleep(SECONDS / 2)
+                await asyncio.to_thread(own_postgres.stop, mode)
+                await asyncio.sleep(0.2)
+                await asyncio.to_thread(own_postgres.start)
+            await asyncio.sleep(SECONDS / 2)
+            operations = await asyncio.to_thread(players.end)
+        finally:
+            players.kill()
+        logs = await logs_of(store)
+    check(operations, logs, 20)
