@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -27,12 +28,14 @@ from timeline.store.postgres.appending import Group
 from timeline.store.postgres.escaping import key_of
 from timeline.store.postgres.log_head import Head
 from timeline.store.postgres.store import PostgresStore
+from timeline.store.sealing import seal
 from timeline.store.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from tests.bench.rows import Timed
+    from timeline.events import NewEvent
     from timeline.ports import EventStore
 
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -145,6 +148,10 @@ async def _loaded(store: EventStore) -> float:
     return taken
 
 
+def _events(events: int) -> list[NewEvent]:
+    return [event(next(_NUMBERS), LONG if events > 1 else TEXT) for _ in range(events)]
+
+
 class _Raw:
     """A connection of asyncpg that is given rows which are encoded already, in conversations of its own."""
 
@@ -170,18 +177,21 @@ class _Raw:
         return perf_counter() - start
 
     async def _plain(self, events: int) -> list[Any]:
-        (key,), _, _, _, (last,), (at,), (head,), _, *columns = await self._parameters(["raw"], events)
-        keys, versions, ids, types, forms, ats, paths, _, turns, tokens, payloads, checksums, salts, _, links = columns
+        head = self._heads.get("raw") or await self._open("raw")
+        batch = encode("raw", _events(events), Expected.ANY, {}, None)
+        sealed = seal(batch, head.version, head.link)
+        ids, types, forms, ats, paths, turns, tokens, payloads = map(list, zip(*batch.drafts, strict=True))
+        versions = list(range(head.version + 1, head.version + events + 1))
         positions = [-next(_NUMBERS) for _ in range(events)]  # below those of the store
-        of_events = [keys, versions, positions, ids, types, forms, ats, paths, turns, tokens, payloads, checksums]
-        return [last, at, head, key, *of_events, salts, links]
+        head = self._heads["raw"] = replace(head, version=versions[-1], link=sealed.links[-1])
+        of_events = [[head.key] * events, versions, positions, ids, types, forms, ats, paths, turns, tokens, payloads]
+        return [versions[-1], ats[-1], head.link, head.key, *of_events, sealed.checksums, sealed.salts, sealed.links]
 
     async def _parameters(self, names: Sequence[str], events: int) -> list[Any]:
         group = Group()
         for name in names:
             head = self._heads.get(name) or await self._open(name)
-            made = [event(next(_NUMBERS), LONG if events > 1 else TEXT) for _ in range(events)]
-            group.add(encode(name, made, Expected.ANY, {}, None), head)
+            group.add(encode(name, _events(events), Expected.ANY, {}, None), head)
             self._heads[name] = group.moves[name].head
         return group.parameters()
 
