@@ -54,7 +54,6 @@ from .codec import (
     decode_written,
     encode,
     encode_snapshot,
-    seal_of,
     tokens_of,
 )
 from .digests import Reversion, rows_of
@@ -64,6 +63,7 @@ from .failures import checked_page, closed
 from .packing import packed_whole, unpacked_whole
 from .queries import QueryMixin
 from .removal import Bounds, bounds, named_in, type_left
+from .sealing import seal
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
 
@@ -139,13 +139,6 @@ class _Log:
     @property
     def version(self) -> int:
         return self.base + len(self.rows)
-
-    def append_link(self, batch: Batch, number: int) -> None:
-        """Link its newest event, of a batch and at that place in it, behind the one before."""
-        _, version, id_, type_, schema_version, at, _, hashed, *_ = self.rows[-1]
-        salt, c = seal_of(batch, number, hashed)
-        before = self.link_at(version - 1)
-        self.links.append(Linked(salt, c, link(before, self.id, version, id_, type_, schema_version, at, c)))
 
     def chain_copy(self, row: Row) -> None:
         """Link its newest event, which was copied into it, in a chain of its own."""
@@ -432,12 +425,12 @@ class MemoryStore(QueryMixin):
 
     def _write(self, batch: Batch, log: _Log) -> Appended:
         first = log.version + 1
-        for number, draft in enumerate(batch.drafts):
-            version = first + number
-            hashed = draft.checksum(batch.conversation, version)
+        sealed = seal(batch, log.version, log.link_at(log.version))
+        placed = zip(batch.drafts, *sealed, strict=True)
+        for version, (draft, hashed, salt, c, new) in enumerate(placed, first):
             row = (len(self._all) + 1, version, *draft[:4], draft.payload, hashed, *draft[4:7])
             log.rows.append(row)
-            log.append_link(batch, number)
+            log.links.append(Linked(salt, c, new))
             log.ids[draft.event_id] = version
             if draft.path is not None:
                 log.paths[draft.path] = version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.events.chain import SALT, commitment, link, stored
+from timeline.events.chain import SALT, commitment, link
 from timeline.events.encoding import checksum
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ class Sealed(NamedTuple):
     Attributes:
         checksums: of the events.
         salts: of the events; None for one whose payload was erased before it was imported.
-        commitments: what has to be kept of them, see `chain.stored`.
+        commitments: to the payloads; `chain.stored` says what is kept of them.
         links: of the events, the last one the new head.
     """
 
     checksums: list[str]
     salts: list[bytes | None]
-    commitments: list[bytes | None]
+    commitments: list[bytes]
     links: list[bytes]
 
 
@@ -35,20 +35,18 @@ def seal(batch: Batch, after: int, head: bytes) -> Sealed:
     It is the inner loop of an append: what does not differ between two events is looked up once.
     """
     conversation, version = batch.conversation, after
+    checksums, salts, commitments, links = list[str](), list[bytes | None](), list[bytes](), list[bytes]()
     seals = batch.seals or _own_seals(batch.salts)
-    checksums: list[str] = []
-    commitments: list[bytes | None] = []
-    links: list[bytes] = []
-    for (id_, type_, schema_version, at, _, _, _, payload), (salt, c) in zip(batch.drafts, seals, strict=True):
+    for (id_, type_, schema_version, at, _, _, _, payload), (salt, kept) in zip(batch.drafts, seals, strict=True):
         version += 1
         hashed = checksum(conversation, version, id_, type_, schema_version, at, payload)
-        checksums.append(hashed)
-        if salt is not None:
-            c = commitment(salt, hashed)
+        c = kept if salt is None else commitment(salt, hashed)
         head = link(head, conversation, version, id_, type_, schema_version, at, c)
-        commitments.append(stored(salt, c))
+        checksums.append(hashed)
+        salts.append(salt)
+        commitments.append(c)
         links.append(head)
-    return Sealed(checksums, [salt for salt, _ in seals], commitments, links)
+    return Sealed(checksums, salts, commitments, links)
 
 
 def _own_seals(salts: bytes) -> Sequence[tuple[bytes, bytes]]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from timeline.events.chain import SALT
+from timeline.events.chain import SALT, stored
 
 from ..sealing import seal
-from .escaping import escaped, split
+from .escaping import MOST, escaped, holds_escaped, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ class EventRows:
         self._versions += range(after + 1, after + 1 + len(batch.drafts))
         self._checksums += sealed.checksums
         self._salts += sealed.salts
-        self._commitments += sealed.commitments
+        self._commitments += map(stored, sealed.salts, sealed.commitments)
         self._links += sealed.links
         return self._links[-1]
 
@@ -55,18 +55,16 @@ class EventRows:
         """Return the parameters of `statements.APPEND` from the ninth on: the columns of the events."""
         ids, types, forms, ats, paths, turns, tokens, payloads = zip(*self._drafts, strict=True)
         keys, key = _shared(self._keys)
-        versions = () if not keys else self._versions
-        types, type_ = _shared(_escaped(types))
-        forms, form = _shared(forms)
-        ats, at = _shared(ats)
-        turns, turn = _shared(_escaped(turns))
+        versions = self._versions if keys else ()  # those of one conversation follow each other
+        shared = [_shared(_escaped(types)), _shared(forms), _shared(ats), _shared(_escaped(turns))]
+        (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = shared
         indexed, rests = _split(paths)
-        erased = any(self._commitments)
-        arrays = [keys, versions, types, forms, ats, _given(indexed), _given(rests), turns, _given(tokens), payloads]
+        commitments = self._commitments if any(self._commitments) else ()
+        arrays = [keys, versions, all_types, all_forms, all_ats, _given(indexed), _given(rests), all_turns]
         values = [key, self._versions[0], type_, form, at, turn]
         salts = b"".join([salt or _ERASED for salt in self._salts])
         fixed = [_unhexed(ids), _unhexed(self._checksums), salts, b"".join(self._links)]
-        return [*arrays, self._commitments if erased else (), *values, *fixed]
+        return [*arrays, _given(tokens), payloads, commitments, *values, *fixed]
 
 
 def _shared(column: Sequence[T]) -> tuple[Sequence[T], T | None]:
@@ -87,7 +85,10 @@ def _escaped(column: Sequence[str | None]) -> Sequence[str | None]:
 
 
 def _split(paths: Sequence[str | None]) -> tuple[Sequence[str | None], Sequence[str | None]]:
-    """Return the keys of paths, and what is to be stored beside them."""
+    """Return the keys of paths, and what is to be stored beside them; most paths are their own keys."""
+    own = [path for path in paths if path is not None]
+    if max(map(len, own), default=0) <= MOST and not holds_escaped("".join(own)):
+        return paths, ()
     parts = [(None, None) if path is None else split(path) for path in paths]
     return [key for key, _ in parts], [rest for _, rest in parts]
 

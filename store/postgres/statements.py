@@ -139,10 +139,10 @@ WITH cas AS MATERIALIZED (
         coalesce(e.schema_version, $23::bigint), coalesce(e.at, $24::text), e.path, e.path_rest,
         coalesce(e.turn_id, $25::text), e.tokens, e.payload, encode({_cut(27, 32)}, 'hex'),
         CASE WHEN e.c IS NULL THEN {_cut(28, SALT)} END, e.c, {_cut(29, SIZE)}
-    FROM began CROSS JOIN (SELECT *, (ordinal - 1)::integer AS place FROM unnest($9::bigint[], $10::bigint[], $11::text[],
-        $12::bigint[], $13::text[], $14::text[], $15::text[], $16::text[], $17::bigint[], $18::text[], $19::bytea[])
-        WITH ORDINALITY
-        AS e (key, version, type, schema_version, at, path, path_rest, turn_id, tokens, payload, c, ordinal)) AS e
+    FROM began CROSS JOIN (SELECT *, (ordinal - 1)::integer AS place
+        FROM unnest($9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[], $15::text[],
+            $16::text[], $17::bigint[], $18::text[], $19::bytea[]) WITH ORDINALITY
+            AS e (key, version, type, schema_version, at, path, path_rest, turn_id, tokens, payload, c, ordinal)) AS e
     WHERE coalesce(e.key, $20::bigint) IN (SELECT key FROM cas)
 )
 SELECT began.position, (SELECT array_agg(key) FROM cas) FROM began
@@ -150,8 +150,8 @@ SELECT began.position, (SELECT array_agg(key) FROM cas) FROM began
 """Append to many conversations at once: to each that still has the version and the head that were seen, none of the
 others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
 positions are made, with its first write, and so it must not have one before it looks whether another one was first.
-A column of events may be shorter than the others: the rest of it is NULL. The parameters from 20 are values that take the
-place of a NULL in each row; those from 26 are columns whose parts have one length.
+A column of events may be shorter than the others: the rest of it is NULL. The parameters from 20 take the place of a
+NULL in each row; those from 26 are columns whose parts have one length.
 Parameter 30 is the lowest position that the events may have, of an append that cannot be the first one."""
 INSERT_CONVERSATION: Final = (
     "INSERT INTO conversations (id_key, id, version, window_start, title, parent, created_at, updated_at, parent_key,"

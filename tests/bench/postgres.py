@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -62,6 +64,8 @@ SELECT * FROM unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[], $9::t
 """
 """The least that writes the same into the same tables: one statement, without a look at what is there."""
 PLAINLY: Final = "`asyncpg`: `unnest`, encoded rows"
+_PAYLOADS, _CHECKSUMS = 14, 15
+"""Places of two columns among the parameters of `PLAIN`."""
 _NUMBERS: Final = count(1)
 
 
@@ -173,6 +177,18 @@ class _Raw:
         made = [await self._plain(events) for _ in range(times)]
         start = perf_counter()
         for parameters in made:
+            await self._connection.execute(PLAIN, *parameters)
+        return perf_counter() - start
+
+    async def encoding(self, events: int, times: int) -> float:
+        """Insert as `inserts` does, and write each payload as JSON and hash it before; return the seconds."""
+        made = [await self._plain(events) for _ in range(times)]
+        objects = [[json.loads(payload) for payload in parameters[_PAYLOADS]] for parameters in made]
+        start = perf_counter()
+        for parameters, payloads in zip(made, objects, strict=True):
+            texts = [json.dumps(payload, separators=(",", ":"), ensure_ascii=False) for payload in payloads]
+            parameters[_PAYLOADS] = texts
+            parameters[_CHECKSUMS] = [sha256(text.encode()).hexdigest() for text in texts]
             await self._connection.execute(PLAIN, *parameters)
         return perf_counter() - start
 
