@@ -46,10 +46,11 @@ from .codec import NO_VALUES, decode, decode_written, encode, encode_snapshot
 from .erasures import Erasing, check_erasure, erasure_report
 from .facts import Coverage, fact_of, stored_fact
 from .failures import checked_page, closed
-from .memory_log import WHERE, Known, Log, reverted_in, snapshot_of
+from .memory_log import WHERE, Known, Linked, Log, reverted_in, snapshot_of
 from .packing import packed_whole
 from .queries import QueryMixin
 from .removal import Bounds, bounds, named_in
+from .sealing import seal
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
 
@@ -132,12 +133,12 @@ class MemoryStore(QueryMixin):
 
     def _write(self, batch: Batch, log: Log) -> Appended:
         first = log.version + 1
-        for number, draft in enumerate(batch.drafts):
-            version = first + number
-            hashed = draft.checksum(batch.conversation, version)
+        sealed = seal(batch, log.version, log.link_at(log.version))
+        placed = zip(batch.drafts, *sealed, strict=True)
+        for version, (draft, hashed, salt, c, new) in enumerate(placed, first):
             row = (len(self._all) + 1, version, *draft[:4], draft.payload, hashed, *draft[4:7])
             log.rows.append(row)
-            log.append_link(batch, number)
+            log.links.append(Linked(salt, c, new))
             log.ids[draft.event_id] = version
             if draft.path is not None:
                 log.paths[draft.path] = version

@@ -17,7 +17,7 @@ from timeline.facts.extracting import facts_of_result
 from timeline.frozen import sha256_hex
 from timeline.ports import ChainedEvent, ConversationInfo, Snapshot
 
-from .codec import decode, decode_info, decode_snapshot, encode_snapshot, seal_of, tokens_of
+from .codec import decode, decode_info, decode_snapshot, encode_snapshot, tokens_of
 from .digests import Reversion, rows_of
 from .facts import Coverage, CoveredBy, call_path, rows_named, rows_of_facts
 from .packing import packed_whole, unpacked_whole
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Event, Payload
 
-    from .codec import Batch, Row, SnapshotDraft
+    from .codec import Row, SnapshotDraft
     from .facts import FactRow
 
 WHERE: Final = "memory://"
@@ -83,13 +83,6 @@ class Log:
     def version(self) -> int:
         """Return its newest version."""
         return self.base + len(self.rows)
-
-    def append_link(self, batch: Batch, number: int) -> None:
-        """Link its newest event, of a batch and at that place in it, behind the one before."""
-        _, version, id_, type_, schema_version, at, _, hashed, *_ = self.rows[-1]
-        salt, c = seal_of(batch, number, hashed)
-        before = self.link_at(version - 1)
-        self.links.append(Linked(salt, c, link(before, self.id, version, id_, type_, schema_version, at, c)))
 
     def chain_copy(self, row: Row) -> None:
         """Link its newest event, which was copied into it, in a chain of its own."""

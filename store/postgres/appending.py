@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import VersionConflict
-from timeline.events.chain import START, link, stored
+from timeline.events.chain import START
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended, Expected
 
 from .. import append_rules
-from ..codec import seal_of
 from ..digests import rows_of
 from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, statements
-from .escaping import escaped, key_of, split, text_as_stored
+from .escaping import escaped, key_of, text_as_stored
+from .event_rows import EventRows
 from .log_head import NOWHERE, Head, Known, check_not_erased, check_snapshot, fork_off, heads_of, known
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ MOST_EVENTS: Final = 2 ** (statements.ORDINALS - 1)
 """Events of one statement: the other half of a transaction's positions is for appends that need a higher one."""
 _HALF: Final = 2 ** (statements.ORDINALS - 1)
 _WHOLE: Final = 2**statements.ORDINALS
-_OFTEN_NULL: Final = (15, 21)
-"""The parameters of `statements.APPEND`, from 0, with the rests of long paths and the commitments of erased events."""
 
 
 class Lost(Exception):
@@ -56,43 +54,26 @@ class Group:
 
     placed: list[Placed] = field(default_factory=list)
     moves: dict[str, _Move] = field(default_factory=dict)
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    rows: EventRows = field(default_factory=EventRows)
 
     def add(self, batch: Batch, head: Head) -> None:
         """Put a batch behind a head, or behind the batch before it on the same log."""
         move = self.moves.get(batch.conversation)
         if move is None:
             move = self.moves[batch.conversation] = _Move(head.seen, head.seen)
-        first = move.head.version + 1
-        self._add_rows(batch, move.head)
+        after = move.head.version
+        move.head.link = self.rows.add(batch, head.key, after, move.head.link)
+        move.head.version += len(batch.drafts)
         move.at = batch.drafts[-1].at
         if batch.snapshot is not None:
             move.window_start = batch.snapshot.window_start
-        self.placed.append(Placed(batch, head.key, first, move.head.version, len(self.rows) - 1))
+        self.placed.append(Placed(batch, head.key, after + 1, move.head.version, len(self.rows) - 1))
 
-    def _add_rows(self, batch: Batch, head: Head) -> None:
-        """Add the rows of a batch, each event linked behind the one before; the head moves on with them."""
-        conversation = batch.conversation
-        for number, draft in enumerate(batch.drafts):
-            id_, type_, schema_version, at, path, turn_id, tokens, payload = draft
-            head.version += 1
-            hashed = draft.checksum(conversation, head.version)
-            salt, c = seal_of(batch, number, hashed)
-            head.link = link(head.link, conversation, head.version, id_, type_, schema_version, at, c)
-            place = (None, None) if path is None else split(path)
-            turn = None if turn_id is None else escaped(turn_id)
-            event = (id_, escaped(type_), schema_version, at, *place, turn, tokens, payload, hashed)
-            self.rows.append((head.key, head.version, *event, salt, stored(salt, c), head.link))
-
-    def parameters(self) -> list[tuple[Any, ...]]:
+    def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
         # By key: two statements that move the same rows then take them in the same order.
         moves = sorted((move.row() for move in self.moves.values()), key=lambda row: row[0])
-        columns = [*zip(*moves, strict=True), *zip(*self.rows, strict=True)]
-        for number in _OFTEN_NULL:
-            if not any(columns[number]):
-                columns[number] = ()  # the driver takes as long for a NULL as for a value
-        return columns
+        return [*zip(*moves, strict=True), *self.rows.parameters()]
 
 
 @dataclass(slots=True)
@@ -145,7 +126,7 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
     """
     row = await connection.fetchrow(statements.APPEND, *group.parameters(), least)
     assert row is not None  # noqa: S101 - a SELECT without FROM a table has one row
-    begin, keys, _ = row
+    begin, keys = row
     won = set(keys or ())
     written: dict[int, Appended] = {}
     for number, placed in enumerate(group.placed):

@@ -28,9 +28,14 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"\\([\\0])")
 
 
+def holds_escaped(text: str) -> bool:
+    """Return whether a text is not stored as it is."""
+    return "\\" in text or "\0" in text
+
+
 def escaped(text: str) -> str:
     """Return a text as it is stored."""
-    if "\\" in text or "\0" in text:
+    if holds_escaped(text):
         return text.replace("\\", "\\\\").replace("\0", "\\0")
     return text
 

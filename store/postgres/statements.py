@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from timeline.events.chain import SALT, SIZE
+
 from .create import TENANT
 from .escaping import HEAD as _HEAD_OF_KEY
 
@@ -110,7 +112,14 @@ HEADS: Final = (
     "SELECT id_key, key, version, base, parent_key, first_version, head FROM conversations"
     f" WHERE id_key = ANY($1::text[]) AND {OWN}"
 )
-APPEND: Final = """
+
+
+def _cut(column: int, size: int) -> str:
+    """Write the part of a row out of a parameter that has one of that many bytes for each."""
+    return f"substring(${column}::bytea FROM e.place * {size} + 1 FOR {size})"
+
+
+APPEND: Final = f"""
 WITH cas AS MATERIALIZED (
     UPDATE conversations AS c
     SET version = b.last, updated_at = b.at, head = b.head, window_start = coalesce(b.window_start, c.window_start)
@@ -120,28 +129,31 @@ WITH cas AS MATERIALIZED (
         AND c.first_version = b.seen_first
     RETURNING c.key
 ), began AS MATERIALIZED (
-    SELECT greatest((pg_current_xact_id()::text::bigint + m.xid_offset) << 20, $24::bigint) AS position
+    SELECT greatest((pg_current_xact_id()::text::bigint + m.xid_offset) << {ORDINALS}, $30::bigint) AS position,
+        {TENANT} AS tenant
     FROM store_meta AS m
 ), written AS (
-    INSERT INTO events (conversation, version, position, event_id, type, schema_version, at, path, path_rest, turn_id,
-        tokens, payload, checksum, salt, c, link)
-    SELECT e.key, e.version, began.position + e.ordinal - 1, e.id, e.type, e.schema_version, e.at, e.path, e.path_rest,
-        e.turn_id, e.tokens, e.payload, e.checksum, e.salt, e.c, e.link
-    FROM began CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[], $12::text[], $13::bigint[], $14::text[],
-        $15::text[], $16::text[], $17::text[], $18::bigint[], $19::text[], $20::text[], $21::bytea[], $22::bytea[],
-        $23::bytea[]) WITH ORDINALITY
-        AS e (key, version, id, type, schema_version, at, path, path_rest, turn_id, tokens, payload, checksum, salt, c,
-            link, ordinal)
-    WHERE e.key IN (SELECT key FROM cas)
-    RETURNING 1
+    INSERT INTO events (tenant, conversation, version, position, event_id, type, schema_version, at, path, path_rest,
+        turn_id, tokens, payload, checksum, salt, c, link)
+    SELECT began.tenant, coalesce(e.key, $20::bigint), coalesce(e.version, $21::bigint + e.place),
+        began.position + e.place, encode({_cut(26, 16)}, 'hex')::uuid, coalesce(e.type, $22::text),
+        coalesce(e.schema_version, $23::bigint), coalesce(e.at, $24::text), e.path, e.path_rest,
+        coalesce(e.turn_id, $25::text), e.tokens, e.payload, encode({_cut(27, 32)}, 'hex'),
+        CASE WHEN e.c IS NULL THEN {_cut(28, SALT)} END, e.c, {_cut(29, SIZE)}
+    FROM began CROSS JOIN (SELECT *, (ordinal - 1)::integer AS place
+        FROM unnest($9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[], $15::text[],
+            $16::text[], $17::bigint[], $18::text[], $19::bytea[]) WITH ORDINALITY
+            AS e (key, version, type, schema_version, at, path, path_rest, turn_id, tokens, payload, c, ordinal)) AS e
+    WHERE coalesce(e.key, $20::bigint) IN (SELECT key FROM cas)
 )
-SELECT began.position, (SELECT array_agg(key) FROM cas), (SELECT count(*) FROM written) FROM began
+SELECT began.position, (SELECT array_agg(key) FROM cas) FROM began
 """
 """Append to many conversations at once: to each that still has the version and the head that were seen, none of the
 others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
 positions are made, with its first write, and so it must not have one before it looks whether another one was first.
-A column of events may be shorter than the others: the rest of it is NULL.
-Parameter 24 is the lowest position that the events may have, of an append that cannot be the first one."""
+A column of events may be shorter than the others: the rest of it is NULL. The parameters from 20 take the place of a
+NULL in each row; those from 26 are columns whose parts have one length.
+Parameter 30 is the lowest position that the events may have, of an append that cannot be the first one."""
 INSERT_CONVERSATION: Final = (
     "INSERT INTO conversations (id_key, id, version, window_start, title, parent, created_at, updated_at, parent_key,"
     " base, first_version, head) VALUES ($1, $2, $3, 1, $4, $5, $6, $6, $7, $8, $9, $10)"

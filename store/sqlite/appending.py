@@ -14,15 +14,14 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import TimelineError, VersionConflict
-from timeline.events.chain import link, stored
-from timeline.events.encoding import checksum
+from timeline.events.chain import stored
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
 from .. import append_rules
-from ..codec import seal_of
 from ..digests import rows_of
 from ..failures import CommitFailed
+from ..sealing import seal
 from . import digest_rows, facts, statements, waypoints
 from .inserting import insert_rows
 from .log_head import NOWHERE, SQLiteLog
@@ -61,18 +60,14 @@ class _HandedOver:
 def _rows(batch: Batch, log: SQLiteLog, first: int) -> list[Any]:
     """Return the columns of a batch's rows, one row behind the other, each linked behind the one before.
 
-    It is the inner loop of an append: everything that does not differ between two events is put together once.
+    A list for all rows: a tuple for each would cost as much as binding it.
     """
-    conversation, key, head = batch.conversation, log.key, log.head
-    columns: list[Any] = []
-    for number, draft in enumerate(batch.drafts):
-        id_, type_, schema_version, at, _, _, _, payload = draft
-        version = first + number
-        hashed = checksum(conversation, version, id_, type_, schema_version, at, payload)
-        salt, c = seal_of(batch, number, hashed)
-        head = link(head, conversation, version, id_, type_, schema_version, at, c)
-        columns += (key, version, *draft, hashed, salt, stored(salt, c), head)
-    log.head = head
+    key, columns = log.key, list[Any]()
+    sealed = seal(batch, first - 1, log.head)
+    rows = zip(batch.drafts, *sealed, strict=True)
+    for version, (draft, hashed, salt, c, link) in enumerate(rows, first):
+        columns += (key, version, *draft, hashed, salt, stored(salt, c), link)
+    log.head = sealed.links[-1]
     return columns
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,12 +30,14 @@ from timeline.store.postgres.appending import Group
 from timeline.store.postgres.escaping import key_of
 from timeline.store.postgres.log_head import Head
 from timeline.store.postgres.store import PostgresStore
+from timeline.store.sealing import seal
 from timeline.store.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from tests.bench.rows import Timed
+    from timeline.events import NewEvent
     from timeline.ports import EventStore
 
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -59,6 +64,9 @@ SELECT * FROM unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[], $9::t
 """
 """The least that writes the same into the same tables: one statement, without a look at what is there."""
 PLAINLY: Final = "`asyncpg`: `unnest`, encoded rows"
+ENCODING: Final = "`asyncpg`: `unnest`, each payload written by `json.dumps` and hashed once before"
+_PAYLOADS, _CHECKSUMS = 14, 15
+"""Places of two columns among the parameters of `PLAIN`."""
 _NUMBERS: Final = count(1)
 
 
@@ -89,8 +97,10 @@ def rows() -> Iterator[Row]:
         yield _row("one task that appends single events, speed", PLAINLY, (one, one_raw), 0.6)
         bulk = partial(_wall, run, partial(_append, store, 1, 10, MANY))
         bulk_raw = partial(_fed, run, raw.inserts, MANY, 10)
-        row = _row(f"{MANY} events of 1 KB an append, speed", PLAINLY, (bulk, bulk_raw), 0.9)
+        what = f"{MANY} events of 1 KB an append, speed"
+        row = _row(what, PLAINLY, (bulk, bulk_raw), 0.9)
         yield row._replace(applies=slow)  # where the disk takes no time, encoding and hashing the events is a third
+        yield _row(what, ENCODING, (bulk, partial(_fed, run, raw.encoding, MANY, 10)), 0.9)
         for each in (store, file):
             run(each.append("window", [event(number) for number in range(WINDOW)]))
         load, load_file = (partial(_wall, run, partial(_loaded, each)) for each in (store, file))
@@ -145,6 +155,10 @@ async def _loaded(store: EventStore) -> float:
     return taken
 
 
+def _events(events: int) -> list[NewEvent]:
+    return [event(next(_NUMBERS), LONG if events > 1 else TEXT) for _ in range(events)]
+
+
 class _Raw:
     """A connection of asyncpg that is given rows which are encoded already, in conversations of its own."""
 
@@ -169,19 +183,34 @@ class _Raw:
             await self._connection.execute(PLAIN, *parameters)
         return perf_counter() - start
 
+    async def encoding(self, events: int, times: int) -> float:
+        """Insert as `inserts` does, and write each payload as JSON and hash it before; return the seconds."""
+        made = [await self._plain(events) for _ in range(times)]
+        objects = [[json.loads(payload) for payload in parameters[_PAYLOADS]] for parameters in made]
+        start = perf_counter()
+        for parameters, payloads in zip(made, objects, strict=True):
+            texts = [json.dumps(payload, separators=(",", ":"), ensure_ascii=False) for payload in payloads]
+            parameters[_PAYLOADS] = texts
+            parameters[_CHECKSUMS] = [sha256(text.encode()).hexdigest() for text in texts]
+            await self._connection.execute(PLAIN, *parameters)
+        return perf_counter() - start
+
     async def _plain(self, events: int) -> list[Any]:
-        (key,), _, _, _, (last,), (at,), (head,), _, *columns = await self._parameters(["raw"], events)
-        keys, versions, ids, types, forms, ats, paths, _, turns, tokens, payloads, checksums, salts, _, links = columns
+        head = self._heads.get("raw") or await self._open("raw")
+        batch = encode("raw", _events(events), Expected.ANY, {}, None)
+        sealed = seal(batch, head.version, head.link)
+        ids, types, forms, ats, paths, turns, tokens, payloads = map(list, zip(*batch.drafts, strict=True))
+        versions = list(range(head.version + 1, head.version + events + 1))
         positions = [-next(_NUMBERS) for _ in range(events)]  # below those of the store
-        of_events = [keys, versions, positions, ids, types, forms, ats, paths, turns, tokens, payloads, checksums]
-        return [last, at, head, key, *of_events, salts, links]
+        head = self._heads["raw"] = replace(head, version=versions[-1], link=sealed.links[-1])
+        of_events = [[head.key] * events, versions, positions, ids, types, forms, ats, paths, turns, tokens, payloads]
+        return [versions[-1], ats[-1], head.link, head.key, *of_events, sealed.checksums, sealed.salts, sealed.links]
 
     async def _parameters(self, names: Sequence[str], events: int) -> list[Any]:
         group = Group()
         for name in names:
             head = self._heads.get(name) or await self._open(name)
-            made = [event(next(_NUMBERS), LONG if events > 1 else TEXT) for _ in range(events)]
-            group.add(encode(name, made, Expected.ANY, {}, None), head)
+            group.add(encode(name, _events(events), Expected.ANY, {}, None), head)
             self._heads[name] = group.moves[name].head
         return group.parameters()
 

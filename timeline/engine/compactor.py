@@ -44,6 +44,7 @@ from timeline.log.stopwatch import Stopwatch
 from timeline.planning.account import account_of, retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages
+from timeline.planning.originals import CutBlocks
 from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan, as_pruned
 from timeline.planning.summary_block import compaction_event, unheaded
@@ -150,6 +151,7 @@ class Pressure:
         instructions: what a summary should attend to.
         wait: wait for another writer's compaction, instead of raising `CompactionInProgress`.
         sent: the context of the newest model call, to ask for a summary in; or why there is none to ask in.
+        cut: what was cut for the summaries of earlier passes.
     """
 
     compactor: Compactor
@@ -162,6 +164,7 @@ class Pressure:
     instructions: str = ""
     wait: bool = True
     sent: SentContext | WhyAlone = "not_sent"
+    cut: CutBlocks = field(default_factory=CutBlocks)
 
     @property
     def clock(self) -> Clock:
@@ -462,7 +465,9 @@ class _Compaction:
         policy, counter = self.pressure.policy, self.compactor.counter
         await in_thread(self.compactor.chain)  # the first one of a process imports its modules
         window, wanted = self.pressure.window, await self._wanted()
-        requests = await off_loop(len(window.items), partial(summary_requests, window, plan, counter, wanted))
+        requests = await off_loop(
+            len(window.items), partial(summary_requests, window, plan, counter, wanted, self.pressure.cut)
+        )
         warm = self._warm(plan)
         if not isinstance(warm, str):
             requests = requests.asked_in(warm)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from timeline.log.off_loop import WORTH_A_THREAD, off_loop
 from timeline.planning.account import AccountCache, costs_of
 from timeline.planning.hide import OwedNotice
+from timeline.planning.originals import CutBlocks
 from timeline.planning.replacements import Replacements
 
 if TYPE_CHECKING:
@@ -26,11 +27,13 @@ class Known:
         accounts: draws up the accounts.
         owed: finds whether a notice is due.
         replacements: makes the replacements of old blocks.
+        cut: cuts blocks for the summaries.
     """
 
     accounts: AccountCache = field(default_factory=AccountCache)
     owed: OwedNotice = field(default_factory=OwedNotice)
     replacements: Replacements = field(default_factory=Replacements)
+    cut: CutBlocks = field(default_factory=CutBlocks)
 
 
 async def settle(accounts: AccountCache, items: Sequence[Item], policy: Policy) -> None:

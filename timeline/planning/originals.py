@@ -81,26 +81,52 @@ class _Piece:
         return self.tokens if self.size is None else min(self.size, self.tokens)
 
 
-def fitted(blocks: Sequence[tuple[Block, int]], room: int, counter: TokenCounter) -> list[Block]:
+class CutBlocks:
+    """Cuts blocks, and remembers the cut ones: one takes dozens of counts, and the next dry run makes the same cuts.
+
+    A render that records its compaction needs none of them again.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Block, int, str, Block]] = {}
+
+    def of(self, block: Block, size: int, counter: TokenCounter) -> Block:
+        """Return a block of about ``size`` tokens: beginning and end of its text, or of its long arguments."""
+        known = self._known.get(id(block))
+        if known is None or known[0] is not block or known[1:3] != (size, counter.name):
+            known = self._known[id(block)] = block, size, counter.name, _cut(block, size, counter)
+        return known[3]
+
+    def keep(self, items: Sequence[Item]) -> None:
+        """Forget the cut ones of all blocks but those of a window: a redacted block is there as its tombstone."""
+        if self._known:
+            kept = {id(item.block) for item in items}
+            self._known = {key: known for key, known in self._known.items() if key in kept}
+
+
+def fitted(
+    blocks: Sequence[tuple[Block, int]], room: int, counter: TokenCounter, cut: CutBlocks | None = None
+) -> list[Block]:
     """Cut blocks, each given with its tokens, until they have room together; a cut block has `CUT_KEY` in its meta."""
+    cut = cut or CutBlocks()
     pieces = [_Piece(block, tokens) for block, tokens in blocks]
     excess = sum(piece.tokens for piece in pieces) - room
-    for piece, size in _cuts(pieces):
-        if excess <= 0:
-            break
+    for piece, size in _cuts(pieces) if excess > 0 else ():
         before, piece.size = piece.left, size
         excess -= before - piece.left
-    return [piece.block if piece.size is None else _cut(piece.block, piece.size, counter) for piece in pieces]
+        if excess <= 0:
+            break
+    return [piece.block if piece.size is None else cut.of(piece.block, piece.size, counter) for piece in pieces]
 
 
 def _cuts(pieces: Sequence[_Piece]) -> Iterator[tuple[_Piece, int]]:
     """Yield each cut that would shorten a piece, in the order in which they are made."""
     for parts in _PARTS:
+        of_parts = [piece for part in parts for piece in pieces if part(piece.block)]
         for size in _SIZES:
-            for part in parts:
-                for piece in pieces:
-                    if part(piece.block) and piece.left > size >= (_LEAST_CALL if _is_call(piece.block) else 0):
-                        yield piece, size
+            for piece in of_parts:
+                if piece.left > size >= (_LEAST_CALL if _is_call(piece.block) else 0):
+                    yield piece, size
 
 
 def _is_result(block: Block) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.events import SummaryParts
-from timeline.planning.originals import fitted, is_seen_through, room_for
+from timeline.planning.originals import CutBlocks, fitted, is_seen_through, room_for
 from timeline.planning.strip_chitchat import is_stripped
 from timeline.ports import HIDDEN_KEY, SummaryRequest
 
@@ -84,8 +84,18 @@ class Requests:
         return replace(self, history=history, turn_prefix=prefix)
 
 
-def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: Wanted = ANYTHING) -> Requests:
-    """Return the requests of a plan; a part of the summary without new blocks has no request."""
+def summary_requests(
+    window: Window, plan: Plan, counter: TokenCounter, wanted: Wanted = ANYTHING, cut: CutBlocks | None = None
+) -> Requests:
+    """Return the requests of a plan; a part of the summary without new blocks has no request.
+
+    Args:
+        window: the blocks.
+        plan: what is covered.
+        counter: counts what is cut.
+        wanted: the wishes for the summary.
+        cut: what was cut for earlier requests, which is not cut again.
+    """
     earlier = superseded(window, plan)
     previous = earlier[-1] if earlier else None
     prefix_of = plan.prefix_turn_id
@@ -99,7 +109,7 @@ def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: 
     found = None if history or wanted.prompt != "sections" else _told_summary(finished)
     number = max(window.rounds, 0 if found is None else _round_of(found.block.text)) + 1
     before = SESSION_SUMMARY.sub("", found.block.text, count=1) if found is not None else history
-    asking = _Asking(counter, wanted, number)
+    asking = _Asking(counter, wanted, number, cut)
     about = [item for item in finished if item is not found]
     return Requests(
         history=asking.request("history", about, before, _task(window, finished), plan.caps.history),
@@ -157,6 +167,7 @@ class _Asking:
     counter: TokenCounter
     wanted: Wanted
     compaction_number: int
+    cut: CutBlocks | None
 
     def request(
         self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
@@ -191,7 +202,7 @@ class _Asking:
         shown = sum(_tokens(item) for item, _ in given)
         answer = int(self.wanted.answer_room * max_tokens)
         room = room_for(shown, self.wanted.window, self.counter.count(previous), answer)
-        return tuple(fitted(said, room, self.counter))
+        return tuple(fitted(said, room, self.counter, self.cut))
 
 
 def _asked_about(item: Item) -> Block | None:

@@ -1,0 +1,98 @@
+"""The rows of events as parameters of the append's statement: by column, and none longer than it has to be.
+
+The driver asks of each value in an array whether it is an array itself, which takes as long as to hash the event. So a
+column whose values have one length goes as one string of bytes, out of which the server cuts each row's part; and what
+is the same in all rows goes as one value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from timeline.events.chain import SALT, stored
+
+from ..sealing import seal
+from .escaping import MOST, escaped, holds_escaped, split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..codec import Batch, Draft
+
+T = TypeVar("T")
+_ERASED: Final = bytes(SALT)
+"""In the place of the salt of an event that comes with its commitment; the server writes NULL."""
+
+
+class EventRows:
+    """The rows of the events that one statement writes."""
+
+    def __init__(self) -> None:
+        self._drafts: list[Draft] = []
+        self._keys: list[int] = []
+        self._versions: list[int] = []
+        self._checksums: list[str] = []
+        self._salts: list[bytes | None] = []
+        self._commitments: list[bytes | None] = []
+        self._links: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    def add(self, batch: Batch, key: int, after: int, link: bytes) -> bytes:
+        """Add the rows of a batch behind a version of a log, and behind its link; return the newest link."""
+        sealed = seal(batch, after, link)
+        self._drafts += batch.drafts
+        self._keys += [key] * len(batch.drafts)
+        self._versions += range(after + 1, after + 1 + len(batch.drafts))
+        self._checksums += sealed.checksums
+        self._salts += sealed.salts
+        self._commitments += map(stored, sealed.salts, sealed.commitments)
+        self._links += sealed.links
+        return self._links[-1]
+
+    def parameters(self) -> list[Any]:
+        """Return the parameters of `statements.APPEND` from the ninth on: the columns of the events."""
+        ids, types, forms, ats, paths, turns, tokens, payloads = zip(*self._drafts, strict=True)
+        keys, key = _shared(self._keys)
+        versions = self._versions if keys else ()  # those of one conversation follow each other
+        shared = [_shared(_escaped(types)), _shared(forms), _shared(ats), _shared(_escaped(turns))]
+        (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = shared
+        indexed, rests = _split(paths)
+        commitments = self._commitments if any(self._commitments) else ()
+        arrays = [keys, versions, all_types, all_forms, all_ats, _given(indexed), _given(rests), all_turns]
+        values = [key, self._versions[0], type_, form, at, turn]
+        salts = b"".join([salt or _ERASED for salt in self._salts])
+        fixed = [_unhexed(ids), _unhexed(self._checksums), salts, b"".join(self._links)]
+        return [*arrays, _given(tokens), payloads, commitments, *values, *fixed]
+
+
+def _shared(column: Sequence[T]) -> tuple[Sequence[T], T | None]:
+    """Return a column, or nothing and the value that is the same in all its rows."""
+    first = column[0]
+    return ((), first) if column.count(first) == len(column) else (column, None)
+
+
+def _given(column: Sequence[Any]) -> Sequence[Any]:
+    """Return a column, or nothing of one that is NULL in all rows."""
+    return () if column.count(None) == len(column) else column
+
+
+def _escaped(column: Sequence[str | None]) -> Sequence[str | None]:
+    """Escape a column of which most values are the same."""
+    texts = {text: text if text is None else escaped(text) for text in set(column)}
+    return [texts[text] for text in column]
+
+
+def _split(paths: Sequence[str | None]) -> tuple[Sequence[str | None], Sequence[str | None]]:
+    """Return the keys of paths, and what is to be stored beside them; most paths are their own keys."""
+    own = [path for path in paths if path is not None]
+    if max(map(len, own), default=0) <= MOST and not holds_escaped("".join(own)):
+        return paths, ()
+    parts = [(None, None) if path is None else split(path) for path in paths]
+    return [key for key, _ in parts], [rest for _, rest in parts]
+
+
+def _unhexed(column: Sequence[str]) -> bytes:
+    """Return ids, or hashes, as they are in their hexadecimal digits, one behind the other."""
+    return bytes.fromhex("".join(column).replace("-", ""))
