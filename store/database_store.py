@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from uuid import UUID
 
-    from timeline.events import Event, NewEvent
+    from timeline.events import Covers, Event, NewEvent
     from timeline.events.chain import Seal
     from timeline.ports import (
         Appended,
@@ -33,16 +33,23 @@ if TYPE_CHECKING:
         StoredWindow,
         WrittenEvent,
     )
+    from timeline.queries import FactReach, FactRecord, Found, StoredDigest, StoredFact
 
     from .codec import Batch
+    from .digests import DigestFilter
+    from .facts import FactFilter
     from .log_reader import LogReader
+    from .open_database import OpenDatabase
+    from .questions import DatabaseQuestions
+    from .search.scanning import SearchFilter
+    from .search.words import Query
 
 
 class DatabaseStore(QueryMixin):
-    """The part of an `EventStore` that appends and reads, over a database."""
+    """The part of an `EventStore` that appends, reads and asks, over a database."""
 
-    def __init__(self, log: LogReader) -> None:
-        self._log = log
+    def __init__(self, database: OpenDatabase, log: LogReader, questions: DatabaseQuestions) -> None:
+        self._open, self._log, self._questions = database, log, questions
 
     async def append(
         self,
@@ -62,11 +69,11 @@ class DatabaseStore(QueryMixin):
         Raises:
             StoreBusy: too much waits to be written, or the append waited too long; nothing was written.
         """
-        self._check_open()
+        self._open.check_open()
         work = partial(encode, conversation, events, expected, values, snapshot, seals)
         if is_long(events):
             batch = await asyncio.to_thread(work)
-            self._check_open()
+            self._open.check_open()
         else:
             batch = work()
         try:
@@ -74,7 +81,7 @@ class DatabaseStore(QueryMixin):
         except InDoubt as doubt:
             again: dict[str, Any] = {"conversation": conversation, "events": events, "expected": expected}
             again |= {"values": values, "snapshot": snapshot, "seals": seals}
-            where, problem, ids = self._log.where, str(doubt), [event.id for event in events]
+            where, problem, ids = self._open.where, str(doubt), [event.id for event in events]
             raise AppendUncertain(where, problem, ids, again, known=doubt.known) from doubt.__cause__
 
     @abstractmethod
@@ -84,10 +91,6 @@ class DatabaseStore(QueryMixin):
         Raises:
             InDoubt: its commit failed, and nobody knows whether it is in the log.
         """
-
-    @abstractmethod
-    def _check_open(self) -> None:
-        """Check that the store is open, in the process and on the loop that opened it."""
 
     def read(
         self,
@@ -172,6 +175,22 @@ class DatabaseStore(QueryMixin):
     async def scavenged(self, conversation: str) -> dict[str, int]:
         """Return how many of a conversation's events were removed, by type."""
         return await self._log.scavenged(conversation)
+
+    def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
+        return self._questions.digests(conversation, wanted, page)
+
+    def _search(self, query: Query, conversation: str | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:
+        return self._questions.search(query, conversation, wanted, page)
+
+    def _facts(self, conversations: Sequence[str] | None, wanted: FactFilter, page: int) -> AsyncIterator[StoredFact]:
+        return self._questions.facts(conversations, wanted, page)
+
+    async def _fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
+        return await self._questions.fact_record(conversation, covers, most)
+
+    async def fact_reach(self) -> FactReach:
+        """Return how far the index of facts reaches; see `Queries.fact_reach`."""
+        return await self._questions.fact_reach()
 
     @abstractmethod
     async def aclose(self) -> None:

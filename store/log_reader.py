@@ -227,7 +227,7 @@ class LogReader:
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position."""
         read, after = self._rows.pages_of_all(types), min(after, MOST)
-        await self._rows.settled()
+        await self.settled()
         while rows := await read(after, checked_page(page)):
             for conversation, *row in rows:
                 if types is not None and row[_TYPE - 1] not in types:
@@ -237,8 +237,12 @@ class LogReader:
 
     async def head(self) -> int:
         """Return the position of the store's last event; see `EventStore.head`."""
-        await self._rows.settled()
+        await self.settled()
         return await self._rows.head()
+
+    async def settled(self) -> None:
+        """Wait, not for long, until a read of all conversations sees what this store has appended."""
+        await self._rows.settled()
 
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
         """Return the content-addressed values of these hashes that the store holds.

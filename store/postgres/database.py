@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 import asyncpg
 
 from timeline.errors import StoreError
-from timeline.ports import Home
 
 from ..failures import closed
+from ..open_database import OpenDatabase
 from . import statements
 from .address import WRITE_IT
 from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, pooled, reading_only, store_error
@@ -51,7 +51,7 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 
 
-class Database:
+class Database(OpenDatabase):
     """One store's connections, which the parts of the store share; `connect` makes the pools.
 
     Args:
@@ -67,15 +67,13 @@ class Database:
     """
 
     def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
+        super().__init__(address.where)
         self.address = address
-        self.where = address.where
         self.read_only = readonly
         self._durability = durability
-        self._home = Home(f"{self.where}: the store")
         self._readers: Pool | None = None
         self._writers: Pool | None = None
         self._jobs: set[asyncio.Task[Any]] = set()
-        self._closing: asyncio.Task[None] | None = None
         self.begin = self._beginning()
 
     async def connect(self) -> None:
@@ -328,18 +326,7 @@ class Database:
             await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - so that they do not meet again
         raise AssertionError("the last attempt returned or raised")
 
-    async def aclose(self, first: Callable[[], Awaitable[None]]) -> None:
-        """Do what comes first, finish running writes, then close.
-
-        Nothing is read or begun from now on. A cancelled call continues to close; a second call waits for the end.
-        """
-        self._home.check()
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close(first))
-        await asyncio.shield(self._closing)
-
-    async def _close(self, first: Callable[[], Awaitable[None]]) -> None:
-        await first()
+    async def _close(self) -> None:
         while self._jobs:
             await asyncio.wait(self._jobs)
         await self._drop_pools()
@@ -352,12 +339,6 @@ class Database:
                 await asyncio.wait_for(pool.close(), _CONNECT)
             except TimeoutError:
                 pool.terminate()
-
-    def check_open(self) -> None:
-        """Check that the store is open, in the process and on the loop that opened it."""
-        self._home.check()
-        if self._closing is not None:
-            raise closed(self.where)
 
     def check_writable(self) -> None:
         """Check that the store is open, and not for reading only.

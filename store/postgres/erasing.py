@@ -20,8 +20,8 @@ from timeline.events.encoding import checksum
 
 from ..erasures import Erasing
 from ..removal import HASH
+from .catching_up import LOCK
 from .escaping import escaped, key_of, unescaped
-from .facts import LOCK
 from .keeping import Held, count, forks_of, hold, hold_all, take_turn
 from .overwriting import DROP_COMPACTIONS_AT, DROP_ENTRIES
 from .removing import DROP_WORDS, drop_unnamed

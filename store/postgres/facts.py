@@ -1,9 +1,7 @@
 # ruff: noqa: S608 - the texts are put together from constants, never from input
 """Facts of a PostgreSQL store: rows that queries catch up from the log, and the queries over them.
 
-An append writes none. A query brings the rows up to the horizon first, a slice at a time, each in a transaction of its
-own under an advisory lock: it is taken before the log is read, and unlike a row's lock it gives the transaction no
-number until it writes, so that no other store's tail waits for the reading.
+An append writes none. A query brings the rows up to the horizon first (`store.postgres.catching_up`).
 
 A redaction takes rows away in its append, without the lock. One that commits while a slice is made is above the
 horizon of that slice: the next one takes away what the slice has added, and until then the queries leave it out.
@@ -24,9 +22,10 @@ from ..fact_queries import DatabaseFacts, Found, Group
 from ..facts import NUMBERS, FactFilter, FactRow
 from ..search.scanning import redacted_version
 from . import statements
+from .catching_up import LAST_OF_ALL, Made, catch_up
 from .escaping import HEAD, escaped, joined, key_of, unescaped
 from .rows import plain
-from .statements import HORIZON, LINEAGE_OF_ID, LINEAGE_OF_KEY, OWN, RARE_WHERE
+from .statements import LINEAGE_OF_ID, LINEAGE_OF_KEY, OWN, RARE_WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -42,25 +41,12 @@ T = TypeVar("T")
 
 SLICE: Final = 500
 """Events that are read in one transaction."""
-LAST_BELOW: Final = f"SELECT coalesce(max(position), 0) FROM events WHERE {OWN} AND position < {HORIZON}"
-LAST_OF_ALL: Final = f"SELECT coalesce(max(position), 0) FROM events WHERE {OWN}"
-LOCK: Final = (
-    "SELECT pg_advisory_xact_lock(hashtextextended('timeline ' || current_schema() || ' '"
-    " || coalesce(current_setting('timeline.tenant', true), ''), 0))"
-)
-"""Held by what makes rows of the log, and by what takes them away with their events."""
 _RARE_OF_E: Final = RARE_WHERE.replace("type", "e.type")
 _PATH: Final = f"CASE WHEN path_rest IS NULL THEN coalesce(path, '') ELSE left(path, {HEAD}) || path_rest END"
 _PATH_OF_E: Final = _PATH.replace("path", "e.path")
 _FACT: Final = (
     "f.position, f.number, f.conversation, f.kind, f.failed, f.status, f.version, f.call, f.subject, f.tool, f.detail,"
     " f.path, f.source"
-)
-_PROGRESS: Final = f"SELECT position FROM facts_progress WHERE form = $1 AND {OWN}"
-_FORGET_PROGRESS: Final = f"DELETE FROM facts_progress WHERE {OWN}"
-_SET_PROGRESS: Final = (
-    "INSERT INTO facts_progress (form, position) VALUES ($1, $2)"
-    " ON CONFLICT (form, tenant) DO UPDATE SET position = excluded.position"
 )
 _EVENTS: Final = (
     f"SELECT position, conversation, version, at, {_PATH}, payload, checksum FROM events WHERE {OWN}"
@@ -133,31 +119,14 @@ CROSS JOIN LATERAL (SELECT at, path, path_rest FROM events WHERE {OWN} AND posit
 """
 
 
-async def catch_up(connection: Connection) -> bool:
-    """Add one slice of the events below the horizon, in the open transaction; return whether there are more."""
-    await connection.execute(LOCK)
-    until = await connection.fetchval(LAST_BELOW)
-    progress = await connection.fetchval(_PROGRESS, FORM)
-    if progress is None:
-        await connection.execute(_DROP_OTHER)
-        await connection.execute(_FORGET_PROGRESS)
-    after = progress or 0
-    rows = await _events(connection, after, until)
-    reached = rows[-1][0] if len(rows) == SLICE else max(after, until)
-    if reached != progress:
-        await _add(connection, rows, after, reached)
-        await connection.execute(_SET_PROGRESS, FORM, reached)
-    return bool(reached < until)
-
-
 async def reach(connection: Connection) -> None:
     """Add all events, in the open transaction: before some are removed, their facts are kept.
 
     Those above the horizon are added without a note that they were: the next slice comes by them once more.
     """
-    while await catch_up(connection):
+    while await catch_up(connection, ROWS):
         pass
-    after = await connection.fetchval(_PROGRESS, FORM)
+    after = await connection.fetchval(ROWS.reached, FORM)
     until = await connection.fetchval(LAST_OF_ALL)
     while rows := await _events(connection, after, until):
         await _add(connection, rows, after, rows[-1][0])
@@ -166,6 +135,11 @@ async def reach(connection: Connection) -> None:
 
 async def _events(connection: Connection, after: int, until: int) -> list[Row]:
     return [_event(tuple(row)) for row in await connection.fetch(_EVENTS, after, until, SLICE)]
+
+
+async def _slice(connection: Connection, after: int, until: int) -> tuple[list[Row], int]:
+    rows = await _events(connection, after, until)
+    return rows, rows[-1][0] if len(rows) == SLICE else max(after, until)
 
 
 async def _add(connection: Connection, rows: Sequence[Row], after: int, reached: int) -> None:
@@ -179,6 +153,10 @@ async def _add(connection: Connection, rows: Sequence[Row], after: int, reached:
         version = redacted_version(payload)
         if version is not None and version < by:
             await connection.execute(statements.FORGET_FACTS, key, version)
+
+
+ROWS: Final = Made("facts_progress", FORM, _DROP_OTHER, _slice, _add)
+"""The rows of facts, as queries bring them up to the log."""
 
 
 def columns(fact: FactRow) -> FactRow:
@@ -248,7 +226,7 @@ class PostgresFacts(DatabaseFacts):
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the rows have reached, and that of the newest event."""
-        rows = await self.rows(_PROGRESS, FORM)
+        rows = await self.rows(ROWS.reached, FORM)
         ((last,),) = await self.rows(LAST_OF_ALL)
         return (int(rows[0][0]) if rows else 0), last
 

@@ -16,10 +16,10 @@ from ..aside import at_its_size
 from ..search.querying import DatabaseSearch
 from ..search.scanning import TAGS, Hit, Scan, SearchFilter, text_of
 from . import vectors
+from .catching_up import LAST_OF_ALL
 from .escaping import unescaped
-from .facts import LAST_OF_ALL
 from .rows import event_row
-from .search_index import FORM, PROGRESS, REDACTED, TEXTS
+from .search_index import FORM, REDACTED, ROWS, TEXTS
 from .statements import EVENT, OWN, RARE_WHERE
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class PostgresSearch(DatabaseSearch):
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the index has reached, and that of the newest event."""
-        rows = await self.rows(PROGRESS, FORM)
+        rows = await self.rows(ROWS.reached, FORM)
         ((last,),) = await self.rows(LAST_OF_ALL)
         return (int(rows[0][0]) if rows else 0), last
 

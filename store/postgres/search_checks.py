@@ -8,9 +8,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from ..search.scanning import redacted_version
-from .facts import LAST_OF_ALL, LOCK
+from .catching_up import LAST_OF_ALL, LOCK
 from .pages import Page, Wrong, wrong
-from .search_index import FORGET_PROGRESS, FORM, REDACTED, indexed_rows, insertions, slice_of
+from .search_index import FORM, REDACTED, ROWS, indexed_rows, insertions, slice_of
 from .statements import OWN, RARE_WHERE
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ async def search(connection: Connection, after: int) -> Page:
         return Page([])  # the next search makes it anew, whatever there is
     last = await connection.fetchval(LAST_OF_ALL)
     if len(progress) != 1 or not 0 < progress[0][0] <= FORM or not 0 <= progress[0][1] <= last:
-        return Page([wrong("search", "the record of how far the index reaches is damaged", (FORGET_PROGRESS, ()))])
+        return Page([wrong("search", "the record of how far the index reaches is damaged", (ROWS.forget, ()))])
     form, until = progress[0]
     if form != FORM:
         return Page([])  # the next search makes that of this release

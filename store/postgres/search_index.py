@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..search.scanning import redacted_version, text_of
 from . import vectors
-from .facts import LAST_BELOW, LOCK
+from .catching_up import LOCK, Made
 from .statements import OWN
 
 if TYPE_CHECKING:
@@ -25,13 +25,7 @@ _MOST_EVENTS: Final = 500
 _AT_ONCE: Final = 256
 """Rows of the index in one statement: a long text has many, of some hundred kilobytes each."""
 REDACTED: Final = "block.redacted"
-PROGRESS: Final = f"SELECT position FROM search_progress WHERE form = $1 AND {OWN}"
-FORGET_PROGRESS: Final = f"DELETE FROM search_progress WHERE {OWN}"
 _FORGET_ALL: Final = f"DELETE FROM search_index WHERE {OWN}"
-SET_PROGRESS: Final = (
-    "INSERT INTO search_progress (form, position) VALUES ($1, $2)"
-    " ON CONFLICT (form, tenant) DO UPDATE SET position = excluded.position"
-)
 TEXTS: Final = (
     "SELECT position, conversation, version, type, at, payload, checksum FROM events"
     f" WHERE {OWN} AND position > $1 AND position <= $2 AND type NOT IN ('context.rendered', 'model.called')"
@@ -53,31 +47,21 @@ _FORGET: Final = (
 )
 
 
-async def catch_up(connection: Connection) -> bool:
-    """Index one slice of the events below the horizon, in the open transaction; return whether there are more."""
-    await connection.execute(LOCK)
-    until = await connection.fetchval(LAST_BELOW)
-    progress = await connection.fetchval(PROGRESS, FORM)
-    if progress is None:
-        await connection.execute(_FORGET_ALL)
-        await connection.execute(FORGET_PROGRESS)
-    after = progress or 0
-    rows, reached = await slice_of(connection, after, until)
-    if reached != progress:
-        made = await asyncio.to_thread(indexed_rows, rows)
-        await _run(connection, insertions(made))
-        for _, key, by, type_, payload, _ in rows:
-            version = redacted_version(payload) if type_ == REDACTED else None
-            if version is not None and version < by:
-                await connection.execute(_FORGET, key, version)
-        await connection.execute(SET_PROGRESS, FORM, reached)
-    return bool(reached < until)
+async def _add(connection: Connection, rows: Sequence[Row], after: int, reached: int) -> None:
+    """Index some events, and take away those that were redacted by one of them."""
+    del after, reached
+    made = await asyncio.to_thread(indexed_rows, rows)
+    await _run(connection, insertions(made))
+    for _, key, by, type_, payload, _ in rows:
+        version = redacted_version(payload) if type_ == REDACTED else None
+        if version is not None and version < by:
+            await connection.execute(_FORGET, key, version)
 
 
 async def index_again(connection: Connection, key: int, position: int, payload: str) -> None:
     """Index the new text of an event that was overwritten, if the index has reached it."""
     await connection.execute(LOCK)
-    reached = await connection.fetchval(PROGRESS, FORM)
+    reached = await connection.fetchval(ROWS.reached, FORM)
     if reached is not None and position <= reached:
         await connection.execute(f"{_FORGET_ALL} AND position = $1", position)
         await _run(connection, insertions(indexed_rows([(position, key, 0, "", payload, 1)])))
@@ -88,6 +72,10 @@ async def slice_of(connection: Connection, after: int, until: int) -> tuple[list
     rows = [tuple(row) for row in await connection.fetch(_SLICE, after, until, _MOST_EVENTS, SLICE)]
     cut = bool(rows) and (len(rows) < rows[0][5] or len(rows) == _MOST_EVENTS)
     return rows, rows[-1][0] if cut else max(after, until)
+
+
+ROWS: Final = Made("search_progress", FORM, _FORGET_ALL, slice_of, _add)
+"""The rows of the index, as searches bring them up to the log."""
 
 
 def insertions(made: Sequence[Row]) -> Iterator[tuple[str, list[list[Any]]]]:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
     from datetime import datetime
 
-    from timeline.events import Covers
     from timeline.events.other_payloads import Retention
     from timeline.ports import (
         Appended,
@@ -42,13 +41,8 @@ if TYPE_CHECKING:
         Rewriting,
         Snapshot,
     )
-    from timeline.queries import FactReach, FactRecord, Found, StoredDigest, StoredFact
 
     from ..codec import Batch
-    from ..digests import DigestFilter
-    from ..facts import FactFilter
-    from ..search.scanning import SearchFilter
-    from ..search.words import Query
     from .waking import Heard
 
 _KNOWN: Final = "They may be in the log by now or not. Wait until the server is back"
@@ -66,12 +60,12 @@ class PostgresStore(DatabaseStore):
     def __init__(self, database: Database) -> None:
         self.database, self.where = database, database.where
         self._horizon = horizon = Horizon(database)
-        super().__init__(LogReader(PostgresRows(database, horizon)))
+        log = LogReader(PostgresRows(database, horizon))
+        super().__init__(database, log, Questions(database, log))
         self.waking = waking = Waking.of(database.address)
-        self._questions = Questions(database, self._log, horizon)
         self._proofs = Proofs(database)
         self._scavenging = Scavenging(database)
-        self._forgetting = Forgetting(database, self._log)
+        self._forgetting = Forgetting(database, log)
 
         def note(batch: Batch, appended: Appended) -> None:
             waking.tell(batch.conversation, {draft.type for draft in batch.drafts})
@@ -129,22 +123,6 @@ class PostgresStore(DatabaseStore):
             return await self._writer.append(batch)
         except Uncertain as doubt:
             raise InDoubt(f"the connection broke: {doubt.error}", _KNOWN) from doubt
-
-    def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
-        return self._questions.digests(conversation, wanted, page)
-
-    def _search(self, query: Query, conversation: str | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:
-        return self._questions.search(query, conversation, wanted, page)
-
-    def _facts(self, conversations: Sequence[str] | None, wanted: FactFilter, page: int) -> AsyncIterator[StoredFact]:
-        return self._questions.facts(conversations, wanted, page)
-
-    async def _fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
-        return await self._questions.fact_record(conversation, covers, most)
-
-    async def fact_reach(self) -> FactReach:
-        """Return how far the index of facts reaches; see `Queries.fact_reach`."""
-        return await self._questions.fact_reach()
 
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with the log, at one moment; see `Proofs.examine`."""
@@ -219,9 +197,6 @@ class PostgresStore(DatabaseStore):
     ) -> ErasureReport:
         """Erase a conversation, then rewrite the tables without it; see `Forgetting.erase`."""
         return await self._forgetting.erase(conversation, forks, reason, at)
-
-    def _check_open(self) -> None:
-        self.database.check_open()
 
     async def aclose(self) -> None:
         """Finish running writes, then close. A cancelled call continues to close; a second call waits for the end."""

@@ -13,9 +13,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from timeline.errors import StoreError, StoreMoved, StoreReadOnly
-from timeline.ports import Home
 
-from ..failures import DRIVER_ERRORS, closed, moved, reading_only, store_error
+from ..failures import DRIVER_ERRORS, moved, reading_only, store_error
+from ..open_database import OpenDatabase
 from .connection import check_not_inherited
 from .files import Durability, advice, connect_writer, exists, started
 from .holding import log
@@ -25,7 +25,7 @@ from .writer import Writer
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Database:
+class Database(OpenDatabase):
     """One store's connections, which the parts of the store share.
 
     Attributes:
@@ -58,13 +58,12 @@ class Database:
         busy_timeout: float,
         advice: list[str],
     ) -> None:
-        self.file, self.where = file, str(file)
+        super().__init__(str(file))
+        self.file = file
         self.advice, self.place, self.busy_timeout = advice, place, busy_timeout
         self.writer, self.reader = writer, reader
-        self._home = Home(f"{file}: the store")
         self._moved: str | None = None
         """The error of a store whose file was swapped while it was open."""
-        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, file: Path, durability: Durability, busy_timeout: float, *, readonly: bool) -> Self:
@@ -143,12 +142,6 @@ class Database:
             self._moved = str(error)
             await self.reader.close()
 
-    def check_open(self) -> None:
-        """Check that the store is open, in the process and on the loop that opened it."""
-        self._home.check()
-        if self._closing is not None:
-            raise closed(self.file)
-
     def check_writable(self) -> Writer:
         """Return the writer of a store that is open, and not for reading only.
 
@@ -160,18 +153,7 @@ class Database:
             raise reading_only(self.file)
         return self.writer
 
-    async def aclose(self, first: Callable[[], Awaitable[None]]) -> None:
-        """Do what comes first, finish pending writes, then close.
-
-        Nothing is read or begun from now on. A cancelled call continues to close; a second call waits for the end.
-        """
-        self._home.check()
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close(first))
-        await asyncio.shield(self._closing)
-
-    async def _close(self, first: Callable[[], Awaitable[None]]) -> None:
-        await first()
+    async def _close(self) -> None:
         if self.writer is not None:
             # The writer leaves a swapped file first, while the reader still has it open: see `Held`.
             with suppress(StoreError):

@@ -21,6 +21,7 @@ from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group
 from ..facts import NUMBERS, FactFilter, FactRow, proof_of_rows
 from . import statements
+from .slices import slice_of
 from .transactions import transaction
 
 if TYPE_CHECKING:
@@ -80,16 +81,8 @@ def _add_slice(connection: sqlite3.Connection, until: int) -> int:
         connection.execute(statements.DROP_OTHER_FACTS)
         connection.execute(statements.FORGET_FACTS_PROGRESS)
     after: int = 0 if progress is None else progress[0]
-    cursor = connection.execute(statements.EVENTS_OF_FACTS, (after, until, MOST_EVENTS))
-    rows: list[Row] = []
-    size = 0
-    for row in cursor:
-        rows.append(row)
-        size += len(row[5])
-        if size >= SLICE:
-            break
-    cursor.close()
-    cut = size >= SLICE or len(rows) == MOST_EVENTS
+    found = connection.execute(statements.EVENTS_OF_FACTS, (after, until, MOST_EVENTS))
+    rows, cut = slice_of(found, text=5, size=SLICE, most=MOST_EVENTS)
     reached = rows[-1][0] if cut else max(after, until)
     known = {position for (position,) in connection.execute(statements.KNOWN_BETWEEN, (after, reached))}
     made = _answer(connection, facts_of_page([row for row in rows if row[6]], known))

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from ..packing import packed
 from . import statements
+from .slices import slice_of
 from .transactions import transaction
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from ..codec import Row
 
 SLICE: Final = 256 * 1024
 """Characters of payloads after which a slice ends: some 10 ms of the writer's time."""
@@ -43,23 +43,15 @@ def pack_slice(connection: sqlite3.Connection, conversation: str) -> bool:
 
 
 def _pack_slice(connection: sqlite3.Connection, conversation: str) -> bool:
-    found = connection.execute(statements.PACKED_UNTIL, (conversation,)).fetchone()
-    if found is None:
+    log = connection.execute(statements.PACKED_UNTIL, (conversation,)).fetchone()
+    if log is None:
         return False
-    key, after, version, window_start = found
+    key, after, version, window_start = log
     last = max(window_start - 1, version - NEWEST)
     if last - after < LEAST_EVENTS:
         return False
-    rows: list[Row] = []
-    size = 0
-    cursor = connection.execute(statements.TO_PACK, (key, after, last, MOST_EVENTS))
-    for row in cursor:
-        rows.append(row)
-        size += len(row[-1])
-        if size >= SLICE:
-            break
-    cursor.close()
-    more = size >= SLICE or len(rows) == MOST_EVENTS
+    found = connection.execute(statements.TO_PACK, (key, after, last, MOST_EVENTS))
+    rows, more = slice_of(found, text=-1, size=SLICE, most=MOST_EVENTS)
     smaller = [(*row[:-1], body) for row in rows if (body := packed(row[-1])) is not None]
     for start in range(0, len(smaller), _AT_ONCE):
         part = smaller[start : start + _AT_ONCE]

@@ -1,4 +1,4 @@
-"""The queries of a SQLite store: bring what they read up to the log where it may be written, then ask."""
+"""The queries of a SQLite store: what they read is brought up to the log first, a slice at a time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.errors import StoreFull, StoreLocked, StoreReadOnly
-from timeline.facts.extracting import FORM
-from timeline.queries import FactReach
 
+from ..questions import DatabaseQuestions
 from .facts import SLICE as FACTS_SLICE
 from .facts import SQLiteFacts
 from .facts import catch_up as catch_up_facts
@@ -19,26 +18,22 @@ from .search import SLICE, SQLiteQuestions, catch_up, cut_slice, enter_slice
 from .writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
-    from timeline.events import Covers
-    from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
+    from timeline.queries import StoredDigest
 
     from ..digests import DigestFilter
-    from ..facts import FactFilter
     from ..log_reader import LogReader
-    from ..search.scanning import SearchFilter
-    from ..search.words import Query
     from .database import Database
 
 
-class Questions:
-    """What a store is asked through `timeline.queries.Queries`, its arguments checked."""
+class Questions(DatabaseQuestions):
+    """The queries of one store."""
 
     def __init__(self, database: Database, reader: LogReader) -> None:
-        self._database, self._reader = database, reader
-        self._index = SQLiteQuestions(database.fetched, database.where)
-        self._known = SQLiteFacts(database.fetched)
+        self._questions = SQLiteQuestions(database.fetched, database.where)
+        super().__init__(reader, self._questions, SQLiteFacts(database.fetched))
+        self._database = database
         self._indexing = asyncio.Lock()
         self._indexer: Writer | None = None
         """Indexes much text at once, on a connection of its own, while a search waits for it."""
@@ -47,38 +42,11 @@ class Questions:
         """Iterate over the compactions of a conversation (or all) that match a filter, by position."""
         if conversation is not None:
             await self._reader.key(conversation)
-        async for digest in self._index.digests(conversation, wanted, page):
+        async for digest in self._questions.digests(conversation, wanted, page):
             yield digest
 
-    async def search(
-        self, query: Query, conversation: str | None, wanted: SearchFilter, page: int
-    ) -> AsyncIterator[Found]:
-        """Iterate over the best hits of a query in a conversation (or all); what the index still lacks is scanned."""
-        key = None if conversation is None else await self._reader.key(conversation)
-        if self._database.writer is not None:
-            await self._catch_up(self._database.writer)
-        async for found in self._index.search(query, key, wanted, page):
-            yield found
-
-    async def facts(
-        self, conversations: Sequence[str] | None, wanted: FactFilter, page: int
-    ) -> AsyncIterator[StoredFact]:
-        """Iterate over the facts of conversations (or all) that meet a filter, by position."""
-        await self.catch_up_facts()
-        async for fact in self._known.facts(conversations, wanted, page):
-            yield fact
-
-    async def fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
-        """Return the merged record of a conversation's facts."""
-        await self.catch_up_facts()
-        return await self._known.record(conversation, covers, most)
-
-    async def fact_reach(self) -> FactReach:
-        """Return how far the index of facts reaches; see `Queries.fact_reach`."""
-        return FactReach(*await self._known.progress(), FORM)
-
     async def catch_up_facts(self) -> None:
-        """Bring the facts up to date where they may be written; what they still lack is read from the log."""
+        """Add the facts of what was appended since the last query."""
         if self._database.writer is None:
             return
         reached, last = await self._known.progress()
@@ -88,8 +56,11 @@ class Questions:
         except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
             log.info("facts are read from the log: %s", refusal)
 
-    async def _catch_up(self, writer: Writer) -> None:
-        """Index what was appended since the last search: a slice by the writer, what is more beside it."""
+    async def catch_up_words(self) -> None:
+        """Index the texts that were appended since the last search: a slice by the writer, what is more beside it."""
+        writer = self._database.writer
+        if writer is None:
+            return
         indexed, last = await self._index.progress()
         try:
             if indexed < last:

@@ -20,6 +20,7 @@ from ..search.columns import columns_of
 from ..search.querying import DatabaseSearch
 from ..search.scanning import MOST, Hit, SearchFilter, redacted_version, text_of
 from . import statements
+from .slices import slice_of
 from .transactions import transaction
 
 if TYPE_CHECKING:
@@ -83,19 +84,10 @@ def cut_slice(connection: sqlite3.Connection, until: int) -> Slice:
     progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
     after: int = 0 if progress is None else progress[0]
     found = connection.execute(statements.TO_INDEX, (after, until, MOST_EVENTS))
-    rows: list[tuple[int, int, str, str, str]] = []
-    size = 0
-    for position, key, _, type_, _, payload, checksum in found:
-        rows.append((position, key, type_, payload, checksum))
-        size += len(payload)
-        if size >= SLICE:
-            break
-    else:
-        # Nothing was left out: what follows the last row up to `until` holds no text, unless there were too many.
-        until = rows[-1][0] if len(rows) == MOST_EVENTS else max(after, until)
-    if size >= SLICE:
-        until = rows[-1][0]
-    found.close()
+    read, cut = slice_of(found, text=5, size=SLICE, most=MOST_EVENTS)
+    # Where nothing was left out, what follows the last row up to `until` holds no text.
+    until = read[-1][0] if cut else max(after, until)
+    rows = [(position, key, type_, payload, checksum) for position, key, _, type_, _, payload, checksum in read]
     columns = [None if type_ == _REDACTED else _columns(key, payload) for _, key, type_, payload, _ in rows]
     return Slice(None if progress is None else after, until, rows, columns)
 

@@ -32,10 +32,9 @@ from .removing import rehearse, remove, remove_values, replace_snapshot, set_ret
 from .rewriting import rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from os import PathLike
 
-    from timeline.events import Covers
     from timeline.events.other_payloads import Retention
     from timeline.ports import (
         Appended,
@@ -47,13 +46,8 @@ if TYPE_CHECKING:
         Rewriting,
         Snapshot,
     )
-    from timeline.queries import FactReach, FactRecord, Found, StoredDigest, StoredFact
 
     from ..codec import Batch
-    from ..digests import DigestFilter
-    from ..facts import FactFilter
-    from ..search.scanning import SearchFilter
-    from ..search.words import Query
 
 _KNOWN: Final = "They are not in the log now, but may be there after a crash. Check the disk"
 _REMOVED: Final = 512
@@ -69,11 +63,13 @@ class SQLiteStore(DatabaseStore):
         database: its connections.
     """
 
+    _questions: Questions
+
     def __init__(self, database: Database) -> None:
-        super().__init__(LogReader(SQLiteRows(database)))
+        log = LogReader(SQLiteRows(database))
+        super().__init__(database, log, Questions(database, log))
         self.database = database
         self.file, self.advice = database.file, database.advice
-        self._questions = Questions(database, self._log)
 
     @classmethod
     async def open(
@@ -125,22 +121,6 @@ class SQLiteStore(DatabaseStore):
         except StoreMoved as error:
             await self.database.leave(error)
             raise
-
-    def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
-        return self._questions.digests(conversation, wanted, page)
-
-    def _search(self, query: Query, conversation: str | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:
-        return self._questions.search(query, conversation, wanted, page)
-
-    def _facts(self, conversations: Sequence[str] | None, wanted: FactFilter, page: int) -> AsyncIterator[StoredFact]:
-        return self._questions.facts(conversations, wanted, page)
-
-    async def _fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
-        return await self._questions.fact_record(conversation, covers, most)
-
-    async def fact_reach(self) -> FactReach:
-        """Return how far the index of facts reaches; see `Queries.fact_reach`."""
-        return await self._questions.fact_reach()
 
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with the log, on a private copy; see `Proofs.examine`."""
@@ -240,9 +220,6 @@ class SQLiteStore(DatabaseStore):
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
         return await self.database.do(partial(take_lease, runner=runner, now=now, until=until))
-
-    def _check_open(self) -> None:
-        self.database.check_open()
 
     async def aclose(self) -> None:
         """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""

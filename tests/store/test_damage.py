@@ -13,7 +13,7 @@ from timeline.frozen import sha256_hex
 from timeline.ports import Snapshot
 from timeline.store.sqlite import packing
 from timeline.store.sqlite.store import SQLiteStore
-from timeline.store.testing import block_event, events
+from timeline.store.testing import block_event, compaction, events
 from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
@@ -190,3 +190,22 @@ async def test_a_torn_write_ahead_log_loses_whole_appends_from_its_end_only(tmp_
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert {0, 60} <= seen
     assert len(seen) > 5
+
+
+async def test_an_index_of_types_that_leads_to_another_event_is_reported(tmp_path: Path) -> None:
+    """Neither a read of a conversation nor one of all conversations gives an event that was not asked for."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [*events(2), compaction(1, 2)])
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        indexes = connection.execute("SELECT * FROM sqlite_schema WHERE name LIKE 'events_rare%'").fetchall()
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_schema WHERE name LIKE 'events_rare%'")
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("UPDATE events SET type = 'block.redacted' WHERE version = 3")  # past both indexes
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.executemany("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", indexes)
+    async with await SQLiteStore.open(file, readonly=True) as store:
+        for read in (store.read("a", types={"compaction.completed"}), store.read_all(types={"compaction.completed"})):
+            with pytest.raises(StoreCorrupt, match="leads to event 3 of conversation 'a', which was not asked for"):
+                _ = [event async for event in read]
