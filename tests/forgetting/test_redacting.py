@@ -34,7 +34,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     """Each of the three stores."""
     async with AsyncExitStack() as stack:
         places = {"sqlite": str(tmp_path / "agent.db"), "memory": "memory://"}
-        url = places.get(request.param) or await stack.enter_async_context(new_schema())
+        url = places[request.param] if request.param in places else await stack.enter_async_context(new_schema())
         yield await stack.enter_async_context(open_store(url))
 
 
