@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from timeline.errors import StoreFull, StoreReadOnly
+import asyncpg
+
+from timeline.errors import StoreError, StoreFull, StoreReadOnly
 from timeline.facts.extracting import FORM
 from timeline.queries import FactReach
 
@@ -75,5 +77,8 @@ class Questions(QueryMixin, Reading):
         try:
             while await self.do(add):
                 pass
-        except (StoreReadOnly, StoreFull) as refusal:
+        except StoreError as refusal:
+            may_not = isinstance(refusal.__cause__, asyncpg.InsufficientPrivilegeError)
+            if not may_not and not isinstance(refusal, StoreReadOnly | StoreFull):
+                raise
             log.info("%s: %s", otherwise, refusal)
