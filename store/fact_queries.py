@@ -144,8 +144,8 @@ class DatabaseFacts(ABC):
         """Return the rows of some events."""
 
     @abstractmethod
-    async def id_of(self, key: int) -> str:
-        """Return the id of a conversation."""
+    async def id_of(self, key: int) -> str | None:
+        """Return the id of a conversation; None if it was erased meanwhile."""
 
     @abstractmethod
     async def redacted_since(self, reached: int) -> Mapping[int, Collection[int]]:
@@ -238,7 +238,7 @@ class DatabaseFacts(ABC):
     async def _scanned(self, part: Part, after: int) -> AsyncIterator[Found]:
         """Iterate over the facts of events that the rows have not reached, read from the log."""
         key, id_, last = part
-        ids = {} if key is None else {key: id_}
+        ids: dict[int, str | None] = {} if key is None else {key: id_}
         while after < last:
             rows = await self.events_between(key, after, last, SCANNED)
             there_still = [row for row in rows if row[6]]
@@ -249,8 +249,11 @@ class DatabaseFacts(ABC):
             for key_ in {row[1] for row in rows} - ids.keys():
                 ids[key_] = await self.id_of(key_)
             for position, key_, _, at, path, _, checksum in rows:
+                conversation = ids[key_]
+                if conversation is None:
+                    continue
                 for found in _either(made.get(position), there[position], scavenged=not checksum):
-                    yield Found(found, at, path, ids[key_])
+                    yield Found(found, at, path, conversation)
             if len(rows) < SCANNED:
                 return
             after = rows[-1][0]

@@ -269,10 +269,10 @@ class PostgresFacts(DatabaseFacts):
         """Return the rows of some events."""
         return [_fact(row) for row in await self.rows(_ROWS_AT, list(positions))]
 
-    async def id_of(self, key: int) -> str:
-        """Return the id of a conversation."""
-        ((id_,),) = await self.rows(_ID_OF, key)
-        return unescaped(id_)
+    async def id_of(self, key: int) -> str | None:
+        """Return the id of a conversation; None if it was erased meanwhile."""
+        rows = await self.rows(_ID_OF, key)
+        return unescaped(rows[0][0]) if rows else None
 
     async def redacted_since(self, reached: int) -> Mapping[int, Collection[int]]:
         """Return by conversation's key the versions whose rows may not have gone yet, though they were redacted."""

@@ -6,7 +6,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from timeline.errors import StoreFull, StoreReadOnly
+import asyncpg
+
+from timeline.errors import StoreError, StoreFull, StoreReadOnly
 
 from ..questions import DatabaseQuestions
 from . import facts, search_index
@@ -59,5 +61,8 @@ class Questions(DatabaseQuestions):
         try:
             while await self._database.do(partial(catch_up, made=made)):
                 pass
-        except (StoreReadOnly, StoreFull) as refusal:
+        except StoreError as refusal:
+            may_not = isinstance(refusal.__cause__, asyncpg.InsufficientPrivilegeError)
+            if not may_not and not isinstance(refusal, StoreReadOnly | StoreFull):
+                raise
             log.info("%s: %s", otherwise, refusal)

@@ -151,10 +151,10 @@ class SQLiteFacts(DatabaseFacts):
         """Return the rows of some events."""
         return [FactRow(*row) for row in await self.rows(statements.DONE_AT, (json.dumps(positions),))]
 
-    async def id_of(self, key: int) -> str:
-        """Return the id of a conversation."""
-        ((id_,),) = await self.rows(statements.ID_OF, (key,))
-        return str(id_)
+    async def id_of(self, key: int) -> str | None:
+        """Return the id of a conversation; None if it was erased meanwhile."""
+        rows = await self.rows(statements.ID_OF, (key,))
+        return str(rows[0][0]) if rows else None
 
     async def redacted_since(self, reached: int) -> Mapping[int, Collection[int]]:  # noqa: ARG002
         """Return nothing: a redaction's append takes the rows away, and one writer at a time adds any."""

@@ -66,7 +66,7 @@ async def test_each_command_says_in_one_line_what_is_wrong_with_a_server(
         await fails(as_role("locked"), words, "refused the role or its password")
         await fails(as_role("stranger"), words, LACKS, "USAGE on the schema")
         await fails(as_role("looker"), words, LACKS, "SELECT")
-    for words in READS[:2]:
+    for words in READS:
         assert (await asyncio.to_thread(run, *words, "--db", as_role("reader"))).code == 0
     for words in WRITES:
         await fails(as_role("reader"), words, LACKS, "INSERT, UPDATE and DELETE")

@@ -12,6 +12,7 @@ from tests.postgres import Postgres, direct_url, with_query, without
 from tests.postgres_server import Pool, given_to_server, shared_server
 from timeline.errors import StoreError, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnavailable
 from timeline.ports import Appended
+from timeline.store.postgres import examining
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
@@ -183,8 +184,15 @@ async def test_an_id_that_the_server_cannot_hold_as_it_is_reads_back(postgres_ur
         assert (await store.find(id_, id_[:100])) is not None
 
 
-async def test_a_long_transaction_elsewhere_delays_the_tail_and_loses_nothing(own_postgres: Server) -> None:
-    """A transaction that writes in another database of the cluster holds back the tail alone, until it ends."""
+async def test_a_long_transaction_elsewhere_delays_the_tail_and_loses_nothing(
+    own_postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction that writes in another database of the cluster holds back the tail alone, until it ends.
+
+    Appends and reads of a conversation go on; the tail waits for a bounded time, once; an examination and the lag of
+    the horizon say who and how far.
+    """
+    monkeypatch.setattr(examining, "LONG", 0)
     first = await asyncpg.connect(own_postgres.url())
     await first.execute("CREATE DATABASE other")
     await first.close()
@@ -196,6 +204,14 @@ async def test_a_long_transaction_elsewhere_delays_the_tail_and_loses_nothing(ow
             assert await asyncio.wait_for(store.head(), 8) == 0  # it waits for at most 5 s
             assert [e async for e in store.read_all()] == []
             assert await versions(store, "a") == [1, 2, 3]
-        assert [e.version async for e in store.read_all()] == [1, 2, 3]
+            assert (await asyncio.wait_for(store.append("a", events(1)), 5)).version == 4
+            assert [found.version async for found in store.search("hello", page=9)] != []
+            assert await store.horizon_lag() >= 2
+            findings = (await examining.examine(store.database)).findings
+            (held,) = [finding.text for finding in findings if finding.code == "transaction"]
+            assert f"process {other.get_server_pid()} of database other" in held
+            assert "4 events" in held
+        assert [e.version async for e in store.read_all()] == [1, 2, 3, 4]
         assert await store.head() > 0
+        assert await store.horizon_lag() < 2
     await other.close()

@@ -52,7 +52,8 @@ def searches() -> Iterator[Callable[[], None]]:
 
 def fewer(whole: settings) -> settings:
     """Return the settings of a search with a part of its examples."""
-    return settings(whole, max_examples=max(1, whole.max_examples // PART))
+    enough = max(1, whole.max_examples // PART)
+    return settings(whole, max_examples=enough)
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_what_holds_in_memory_holds_on_a_server(
 
 @sampled
 @settings(
-    max_examples=max(2, examples(40) // PART),
+    max_examples=examples(2),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

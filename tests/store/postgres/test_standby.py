@@ -67,6 +67,7 @@ async def test_a_standby_is_read_and_refuses_to_be_written_to(own_postgres: Serv
             assert [found async for found in one.digests()] == []
             assert (await one.load_window("a")).info.version == 3
             assert await one.examine() == []
+            assert (await one.rehearse(["a"])).removals["a"].events == 0
             for refused in (one.append("a", events(1)), one.append("new", events(1)), one.erase("a"), one.mend()):
                 with pytest.raises(StoreReadOnly):
                     await refused
