@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, StoreCorrupt
 from timeline.ports import StoredWindow
 
-from ..codec import decode, decode_info, decode_snapshot, decode_value
+from ..aside import decoded
+from ..codec import decode_info, decode_snapshot, decode_value
 from ..failures import checked_page
 from ..waypoint_bodies import read_waypoint
 from . import statements
@@ -82,7 +83,7 @@ class Reading(Database):
                 elif row[3] not in listed[0]:
                     raise self._misled(conversation, row[1])
                 version = row[1]
-                yield decode(owner, event_row(row), self.where)
+                yield await decoded(owner, event_row(row), self.where)
         if types is None:
             last = parts[-1].last if until is None else min(until, parts[-1].last)
             await self._check_all_between(parts, version, max(version, last) + 1)
@@ -100,7 +101,7 @@ class Reading(Database):
             await self._check_beyond(conversation, missing)
         rows = [row for row in found if row[_CHECKSUM]]  # a scavenged event has none
         return [
-            decode(unescaped(owner), event_row(tuple(row)), self.where)
+            await decoded(unescaped(owner), event_row(tuple(row)), self.where)
             for owner, *row in sorted(rows, key=lambda row: row[2])
         ]
 
@@ -114,7 +115,7 @@ class Reading(Database):
         if not rows[0][_CHECKSUM]:
             info = await self.info(conversation)
             raise HistoryUnavailable(conversation, rows[0][2], info.first_version, info.version, scavenged=True)
-        event = decode(unescaped(rows[0][0]), event_row(rows[0][1:]), self.where)
+        event = await decoded(unescaped(rows[0][0]), event_row(rows[0][1:]), self.where)
         if unescaped(rows[0][9]) != path:
             raise self._misled(conversation, event.version)
         return event
@@ -158,7 +159,7 @@ class Reading(Database):
         parts = [own] if info.window_start > info.base else await self._lineage(conversation)
         pages = self._pages(parts, info.window_start - 1, info.version, _WINDOW_PAGE, statements.PAGE)
         async for owner, page in pages:
-            events.extend(decode(owner, event_row(row), self.where) for row in page)
+            events += [await decoded(owner, event_row(row), self.where) for row in page]
         if len(events) != len(carried) + max(0, info.version - info.window_start + 1):
             raise StoreCorrupt(
                 f"{self.where}: events of the window of conversation {conversation!r} are missing. {_RESTORE}."
@@ -220,7 +221,7 @@ class Reading(Database):
             for row in rows:
                 if types is not None and row[4] not in listed[0]:
                     raise self._misled(unescaped(row[0]), row[2])
-                yield decode(unescaped(row[0]), event_row(row[1:12]), self.where)
+                yield await decoded(unescaped(row[0]), event_row(row[1:12]), self.where)
             after = rows[-1][1]
 
     async def head(self) -> int:

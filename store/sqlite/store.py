@@ -46,9 +46,9 @@ from timeline.ports import (
 )
 from timeline.queries import FactReach
 
+from ..aside import decoded
 from ..codec import (
     NO_VALUES,
-    decode,
     decode_info,
     decode_snapshot,
     decode_value,
@@ -286,7 +286,7 @@ class SQLiteStore(QueryMixin):
                 elif row[3] not in types:
                     raise self._misled(conversation, row[1])
                 version = row[1]
-                yield decode(owner, row, str(self.file))
+                yield await decoded(owner, row, str(self.file))
         if types is None:
             last = parts[-1].last if until is None else min(until, parts[-1].last)
             await self._check_all_between(parts, version, max(version, last) + 1)
@@ -320,7 +320,8 @@ class SQLiteStore(QueryMixin):
         if missing:
             await self._check_beyond(conversation, missing)
         rows = [row for row in found if row[_CHECKSUM]]  # a scavenged event has none
-        return [decode(owner, tuple(row), str(self.file)) for owner, *row in sorted(rows, key=lambda row: row[2])]
+        rows.sort(key=lambda row: row[2])
+        return [await decoded(owner, tuple(row), str(self.file)) for owner, *row in rows]
 
     async def _check_beyond(self, conversation: str, missing: Collection[int]) -> None:
         """Check that versions that were not found are none of the conversation's."""
@@ -344,7 +345,7 @@ class SQLiteStore(QueryMixin):
         if rows:
             if rows[0][_PATH] != path:
                 raise self._misled(conversation, rows[0][2])
-            return decode(rows[0][0], rows[0][1:], str(self.file))
+            return await decoded(rows[0][0], rows[0][1:], str(self.file))
         # No block has the path, which is an error for whoever asked: time to make sure that its index is sound.
         await self._check_unused(conversation, path)
         return None
@@ -391,7 +392,7 @@ class SQLiteStore(QueryMixin):
         own = _Part(row[0], conversation, info.base, info.version)
         parts = [own] if info.window_start > info.base else await self._lineage(conversation)
         async for owner, page in self._pages(parts, info.window_start - 1, info.version, _WINDOW_PAGE, statements.PAGE):
-            events.extend(decode(owner, row, str(self.file)) for row in page)
+            events += [await decoded(owner, row, str(self.file)) for row in page]
         if len(events) != len(carried) + max(0, info.version - info.window_start + 1):
             raise StoreCorrupt(
                 f"{self.file}: events of the window of conversation {conversation!r} are missing. {RESTORE}."
@@ -422,7 +423,7 @@ class SQLiteStore(QueryMixin):
         )
         while rows := await self._rows(statement, min(after, _LAST), *listed, checked_page(page)):
             for conversation, *row in rows:
-                yield decode(conversation, tuple(row), str(self.file))
+                yield await decoded(conversation, tuple(row), str(self.file))
             after = rows[-1][1]
 
     async def head(self) -> int:
