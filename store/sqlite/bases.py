@@ -15,7 +15,7 @@ from timeline.errors import StoreCorrupt
 from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
-from ..codec import encode_snapshot
+from ..codec import encode_snapshot, has_hash
 from ..conversation_rows import first_behind
 from ..waypoint_bodies import read_waypoint
 from . import statements
@@ -40,7 +40,7 @@ def mend(connection: sqlite3.Connection) -> list[Finding]:
 def _damage(connection: sqlite3.Connection, row: tuple[int, str, int, str, str]) -> list[Finding]:
     """Check that a base is as it was written."""
     key, id_, version, body, stored = row
-    if sha256_hex(body) != stored:
+    if not has_hash(body, stored):
         problem = f"that of {id_!r} does not match its checksum"
     elif json.loads(body)["version"] != version:
         problem = f"that of {id_!r} is not of version {version}"
@@ -73,7 +73,7 @@ def _made_anew(connection: sqlite3.Connection, key: int, id_: str, problem: str,
 def _twins(connection: sqlite3.Connection, key: int, id_: str) -> dict[int, str]:
     """Return the sound snapshots of a conversation as a base would be written, by version."""
     own = connection.execute(statements.SNAPSHOTS_OF, (key,)).fetchall()
-    found = {version: body for version, body, stored in own if sha256_hex(body) == stored}
+    found = {version: body for version, body, stored in own if has_hash(body, stored)}
     for (version,) in connection.execute(statements.WAYPOINT_VERSIONS, (key,)).fetchall():
         with suppress(StoreCorrupt):
             row = connection.execute(statements.WAYPOINT, (key, version)).fetchone()

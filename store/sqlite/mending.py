@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.errors import StoreCorrupt
 from timeline.events.encoding import decode_payload
 from timeline.facts.extracting import FORM as FACT_FORM
-from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
+from ..codec import has_hash
 from ..digests import rows_of
 from . import bases, conversation_rows, digest_rows, sources, statements, waypoints
 from .facts import proof_of, reach
@@ -37,6 +37,8 @@ DERIVED: Final = frozenset(
 """Tables whose rows follow from the log, but for the facts of what was scavenged."""
 _SOURCES: Final = frozenset({"bases", "erased", "settings", "stored_values"})
 """Tables that are made anew without rows, so that the store works; other records say what was in them, or is lost."""
+_DAMAGE: Final = (sqlite3.DatabaseError, TypeError, ValueError, AttributeError, LookupError)
+"""A byte in the header of a row makes its values of other types than its columns: SQLite does not look."""
 _INDEX_MESSAGES: Final = ("missing from index", "wrong # of entries in index", "non-unique entry in index", "index ")
 
 
@@ -51,7 +53,7 @@ def mend(connection: sqlite3.Connection, where: str) -> list[Finding]:
         for name, part in _PARTS.items():
             try:
                 found += part(connection)
-            except sqlite3.DatabaseError as damage:
+            except _DAMAGE as damage:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 found.append(Finding(name, f"{where}: cannot be read: {damage}", derivable=False))
@@ -146,7 +148,7 @@ def _snapshots(connection: sqlite3.Connection) -> list[Finding]:
         " CROSS JOIN conversations AS c ON c.key = s.conversation"
     )
     for id_, version, body, stored in rows:
-        if sha256_hex(body) != stored:
+        if not has_hash(body, stored):
             found.append(Finding("snapshots", f"that of {id_!r} does not match its checksum", derivable=True))
         elif json.loads(body)["version"] != version:
             found.append(Finding("snapshots", f"that of {id_!r} is not of version {version}", derivable=True))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
+from ..codec import has_hash
 from ..removal import values_named
 from ..settings import PROOF, RETENTION, RETENTIONS, retention_set, wrong_settings
 from . import statements
@@ -71,7 +71,7 @@ def texts(connection: sqlite3.Connection) -> list[Finding]:
     wrong = (
         f"the text {hash_} does not match its hash"
         for hash_, text in connection.execute("SELECT hash, text FROM stored_values")
-        if sha256_hex(text) != hash_
+        if not has_hash(text, hash_)
     )
     return capped("values", wrong, derivable=False) + capped("values", _lost_texts(connection), derivable=False)
 

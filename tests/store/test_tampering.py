@@ -600,18 +600,35 @@ async def test_a_time_that_a_flipped_byte_made_null_is_found_and_named(
     assert await problems(file) != []
 
 
+@pytest.mark.parametrize("column", ["facts.subject", "snapshots.body", "bases.body", "stored_values.text", "events.at"])
+async def test_a_text_that_a_flipped_byte_made_bytes_is_found_and_named(
+    tmp_path: Path, sound: Path, before: dict[str, str], column: str
+) -> None:
+    """Its header says which it is, and SQLite does not compare that with the table."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    table, name = column.split(".")
+    scavenged = " WHERE position IN (SELECT position FROM events WHERE checksum = '')" if table == "facts" else ""
+    change = f"UPDATE {table} SET {name} = CAST({name} AS BLOB){scavenged}"  # noqa: S608 - own names
+    _let(file, table, (f"{name} TEXT NOT NULL", f"{name} ANY NOT NULL"), change)
+    assert await problems(file) != []
+    await check_noticed(file, before, column)
+
+
 def _make_null(file: Path, table: str, column: str) -> None:
     """Set a column of the newest row of a table to NULL, which its constraint forbids."""
+    change = f"UPDATE {table} SET {column} = NULL WHERE rowid = (SELECT max(rowid) FROM {table})"  # noqa: S608
+    _let(file, table, (f"{column} TEXT NOT NULL", f"{column} TEXT"), change)
+
+
+def _let(file: Path, table: str, lifted: tuple[str, str], change: str) -> None:
+    """Change rows while a part of their table's statement is another one."""
     of_table = f"UPDATE sqlite_schema SET sql = replace(sql, ?, ?) WHERE name = '{table}'"  # noqa: S608
-    free, strict = f"{column} TEXT", f"{column} TEXT NOT NULL"
-    for before, after, change in (
-        (strict, free, ""),
-        ("", "", f"UPDATE {table} SET {column} = NULL WHERE rowid = (SELECT max(rowid) FROM {table})"),  # noqa: S608
-        (free, strict, ""),
-    ):
+    strict, free = lifted
+    for before, after, done in ((strict, free, ""), ("", "", change), (free, strict, "")):
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-            if change:
-                assert connection.execute(change).rowcount == 1
+            if done:
+                assert connection.execute(done).rowcount > 0
             else:
                 connection.execute("PRAGMA writable_schema = ON")
                 assert connection.execute(of_table, (before, after)).rowcount == 1
