@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from .codec import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from timeline.events import Event
+
+    from .codec import Row
 
 T = TypeVar("T")
 
 _MOST_AT_ONCE: Final = 256 * 1024
 """Characters that are worked on while the event loop waits: some 30 ms."""
+_PAYLOAD: Final = 6
+"""Place of the payload in the row of an event."""
 
 
 async def at_its_size(work: Callable[[], T], rows: Iterable[Sequence[Any]]) -> T:
@@ -21,3 +30,10 @@ async def at_its_size(work: Callable[[], T], rows: Iterable[Sequence[Any]]) -> T
     """
     size = sum(len(text) for row in rows for text in row if isinstance(text, str))
     return await asyncio.to_thread(work) if size > _MOST_AT_ONCE else work()
+
+
+async def decoded(conversation: str, row: Row, where: str) -> Event:
+    """Read an event from its row, as `decode` does, in a thread where it is long."""
+    work, payload = partial(decode, conversation, row, where), row[_PAYLOAD]
+    is_long = isinstance(payload, str) and len(payload) > _MOST_AT_ONCE  # that of a damaged row is anything
+    return await asyncio.to_thread(work) if is_long else work()

@@ -405,6 +405,11 @@ def decode_info(row: Row, where: str) -> ConversationInfo:
         raise StoreCorrupt(f"{where}: the row of conversation {id_!r} is damaged: {_first_line(error)}.") from None
 
 
+def has_hash(text: object, stored: str) -> bool:
+    """Return whether a text has a hash. A damaged row may hold bytes in its place, which have none."""
+    return isinstance(text, str) and sha256_hex(text) == stored
+
+
 def decode_snapshot(conversation: str, body: str, stored: str, where: str) -> Snapshot:
     """Read a snapshot.
 
@@ -412,7 +417,7 @@ def decode_snapshot(conversation: str, body: str, stored: str, where: str) -> Sn
         StoreCorrupt: it does not match its checksum, or is no snapshot.
     """
     place = f"{where}: the snapshot of conversation {conversation!r} is damaged"
-    if sha256_hex(body) != stored:
+    if not has_hash(body, stored):
         raise StoreCorrupt(f"{place}: it does not match its checksum. {_ANEW}")
     try:
         return Snapshot.model_validate_json(body)
@@ -426,7 +431,7 @@ def decode_value(key: str, text: str, where: str) -> str:
     Raises:
         StoreCorrupt: the text has another hash.
     """
-    if sha256_hex(text) != key:
+    if not has_hash(text, key):
         raise StoreCorrupt(f"{where}: the stored value {key} is damaged. {RESTORE}.")
     return text
 

@@ -219,6 +219,8 @@ class DatabaseFacts(ABC):
                 gone = late.get(row.conversation, ())
                 if any(version in some for version in (row.version, row.call) for some in (hidden, gone)):
                     continue
+                if not (isinstance(found.at, str) and isinstance(row.subject, str)):
+                    raise StoreCorrupt(f"fact {row.number} at position {row.position} is damaged. {_CURE}")
                 if wanted.matches(row, found.at):
                     yield found
 

@@ -301,10 +301,10 @@ def proof_of_rows(link: bytes, rows: Sequence[tuple[object, ...]]) -> bytes:
     """Return what vouches for the facts of an event that is scavenged: nothing else says what they were.
 
     It leaves out the conversation of the rows, which is that of their event. Its first byte is that of no form of a
-    packed payload, whose place it takes.
+    packed payload, whose place it takes. A damaged row may hold bytes where a text was.
 
     Args:
         link: of the event.
         rows: number, kind, failed, status, version, call, subject, tool, detail, path and source of each, by number.
     """
-    return b"\x00" + sha256(b"f" + link + json.dumps(rows).encode()).digest()[:16]
+    return b"\x00" + sha256(b"f" + link + json.dumps(rows, default=repr).encode()).digest()[:16]

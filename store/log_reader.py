@@ -14,7 +14,8 @@ from timeline.errors import ConversationErased, ConversationNotFound, HistoryUna
 from timeline.events.chain import given
 from timeline.ports import ChainedEvent, StoredWindow
 
-from .codec import decode, decode_info, decode_snapshot, decode_value, decode_written
+from .aside import decoded
+from .codec import decode_info, decode_snapshot, decode_value, decode_written
 from .failures import checked_page
 from .log_rows import MOST, Part
 from .waypoint_bodies import read_waypoint
@@ -67,7 +68,7 @@ class LogReader:
                 elif row[_TYPE - 1] not in types:
                     raise self._misled(conversation, row[1])
                 version = row[1]
-                yield decode(owner, row, self.where)
+                yield await decoded(owner, row, self.where)
         if types is None:
             await self._check_to_the_end(parts, version, until)
 
@@ -115,7 +116,8 @@ class LogReader:
         if missing:
             await self._check_beyond(conversation, missing)
         rows = [row for row in found if row[_CHECKSUM]]  # a scavenged event has none
-        return [decode(owner, tuple(row), self.where) for owner, *row in sorted(rows, key=lambda row: row[2])]
+        rows.sort(key=lambda row: row[2])
+        return [await decoded(owner, tuple(row), self.where) for owner, *row in rows]
 
     async def find(self, conversation: str, path: str) -> Event | None:
         """Return the event that appended the block at a path, or None."""
@@ -130,7 +132,7 @@ class LogReader:
             raise HistoryUnavailable(conversation, row[1], info.first_version, info.version, scavenged=True)
         if rows[0][_PATH] != path:
             raise self._misled(conversation, row[1])
-        return decode(owner, tuple(row), self.where)
+        return await decoded(owner, tuple(row), self.where)
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
         """Return all paths in use that begin with one of the stems."""
@@ -165,7 +167,7 @@ class LogReader:
         own = Part(row[0], conversation, info.base, info.version)
         parts = [own] if start > info.base else await self._lineage(conversation)
         async for owner, page in self._pages(self._rows.pages(None), parts, start - 1, info.version, _WINDOW_PAGE):
-            events.extend(decode(owner, row, self.where) for row in page)
+            events += [await decoded(owner, row, self.where) for row in page]
         if len(events) != len(carried) + max(0, info.version - start + 1):
             raise StoreCorrupt(
                 f"{self.where}: events of the window of conversation {conversation!r} are missing."
@@ -232,7 +234,7 @@ class LogReader:
             for conversation, *row in rows:
                 if types is not None and row[_TYPE - 1] not in types:
                     raise self._misled(conversation, row[1])
-                yield decode(conversation, tuple(row), self.where)
+                yield await decoded(conversation, tuple(row), self.where)
             after = rows[-1][1]
 
     async def head(self) -> int:

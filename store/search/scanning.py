@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from .words import Query
 
 
+MOST_CHARACTERS: Final = 4_000_000
+"""Characters of a text that a search knows, from its beginning. An index of a longer one, of words that differ, takes
+gigabytes and minutes, and as much to take a word out again."""
+
+
 class Text(NamedTuple):
     """A block's text and type."""
 
@@ -34,7 +39,8 @@ class Text(NamedTuple):
 def text_of(payload: str) -> Text | None:
     """Return the searchable text of an event, or None where it appends no block or the payload is damaged.
 
-    A call's text is the tool's name and the values of the arguments, without their keys.
+    A call's text is the tool's name and the values of the arguments, without their keys. Of a text of more than
+    `MOST_CHARACTERS` it is the beginning.
     """
     block = _object(payload).get("block")
     if not isinstance(block, dict):
@@ -43,7 +49,7 @@ def text_of(payload: str) -> Text | None:
     parts = [text] if isinstance(text, str) else []
     if type_ == "react.tool.call":
         parts = [*_values(block.get("name")), *_values(block.get("arguments")), *parts]
-    return Text(str(type_), "\n".join(parts))
+    return Text(str(type_), "\n".join(parts)[:MOST_CHARACTERS])
 
 
 def redacted_version(payload: str) -> int | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from timeline.facts.extracting import FORM as FACT_FORM
 
-from . import conversation_rows, mending, statements
+from . import bases, conversation_rows, mending, sources, statements
 from .search import catch_up
 from .transactions import transaction
 
@@ -130,7 +130,12 @@ def _schema(connection: sqlite3.Connection) -> int:
 
 
 def _settings(connection: sqlite3.Connection) -> int:
-    mending.mend_settings(connection)
+    sources.mend_settings(connection)
+    return 0
+
+
+def _bases(connection: sqlite3.Connection) -> int:
+    bases.mend(connection)
     return 0
 
 
@@ -151,7 +156,12 @@ def _drop_index(connection: sqlite3.Connection) -> int:
     return 0
 
 
-_AT_ONCE: Final[dict[str, Batch]] = {"schema": _schema, "settings": _settings, "waypoints": _stray_waypoints}
+_AT_ONCE: Final[dict[str, Batch]] = {
+    "schema": _schema,
+    "settings": _settings,
+    "bases": _bases,
+    "waypoints": _stray_waypoints,
+}
 """What is mended in one transaction, in this order: the tables first."""
 
 

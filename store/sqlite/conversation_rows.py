@@ -85,6 +85,8 @@ def _first_version(connection: sqlite3.Connection, key: int, made: dict[str, Any
     newest = connection.execute(statements.OWN_NEWEST_BASE, (key,)).fetchone()
     if newest is not None:
         return first_behind(newest, made["first_version"])
+    if connection.execute(statements.LACKS_BASE, (key,)).fetchone() is not None:
+        return int(made["first_version"])  # what says more is gone
     if made["parent_key"] is None:
         return 1
     (scavenged,) = connection.execute(statements.NEWEST_SCAVENGED, (made["base"], made["parent_key"])).fetchone()

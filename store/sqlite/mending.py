@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.errors import StoreCorrupt
 from timeline.events.encoding import decode_payload
 from timeline.facts.extracting import FORM as FACT_FORM
-from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
+from ..codec import has_hash
 from ..digests import rows_of
-from ..removal import values_named
-from ..settings import PROOF, RETENTION, RETENTIONS, retention_set, wrong_settings
-from . import conversation_rows, digest_rows, statements, waypoints
+from . import bases, conversation_rows, digest_rows, sources, statements, waypoints
 from .facts import proof_of, reach
-from .removing import mark_of, set_retention
 from .search import FORM as SEARCH_FORM
 from .search import index_up_to
+from .sources import MOST, capped
 from .transactions import set_pragma, transaction
 
 if TYPE_CHECKING:
@@ -37,8 +35,10 @@ DERIVED: Final = frozenset(
     {"compactions", "digest_entries", "facts", "facts_progress", "search_progress", "snapshots", "waypoints"}
 )
 """Tables whose rows follow from the log, but for the facts of what was scavenged."""
-_MOST: Final = 20
-"""Differences of one kind that are reported one by one."""
+_SOURCES: Final = frozenset({"bases", "erased", "settings", "stored_values"})
+"""Tables that are made anew without rows, so that the store works; other records say what was in them, or is lost."""
+_DAMAGE: Final = (sqlite3.DatabaseError, TypeError, ValueError, AttributeError, LookupError)
+"""A byte in the header of a row makes its values of other types than its columns: SQLite does not look."""
 _INDEX_MESSAGES: Final = ("missing from index", "wrong # of entries in index", "non-unique entry in index", "index ")
 
 
@@ -53,18 +53,11 @@ def mend(connection: sqlite3.Connection, where: str) -> list[Finding]:
         for name, part in _PARTS.items():
             try:
                 found += part(connection)
-            except sqlite3.DatabaseError as damage:
+            except _DAMAGE as damage:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 found.append(Finding(name, f"{where}: cannot be read: {damage}", derivable=False))
     return found
-
-
-def _capped(what: str, problems: Iterator[str], *, derivable: bool) -> list[Finding]:
-    """Return a finding for each problem, up to `_MOST`, and one that counts the others."""
-    found = [Finding(what, problem, derivable) for problem, _ in zip(problems, range(_MOST), strict=False)]
-    more = sum(1 for _ in problems)
-    return [*found, Finding(what, f"and {more} more of this kind", derivable)] if more else found
 
 
 # --- the file -----------------------------------------------------------------------------------------------------
@@ -83,7 +76,7 @@ def _file(connection: sqlite3.Connection) -> list[Finding]:
 
 def _integrity(connection: sqlite3.Connection) -> list[str]:
     try:
-        told = [str(message) for (message,) in connection.execute(f"PRAGMA integrity_check({_MOST})")]
+        told = [str(message) for (message,) in connection.execute(f"PRAGMA integrity_check({MOST})")]
     except sqlite3.DatabaseError as damage:
         told = [str(damage)]
     return [] if told == ["ok"] else told
@@ -94,14 +87,15 @@ def _orphans(connection: sqlite3.Connection) -> list[Finding]:
     problems = (
         f"row {rowid} of {table} refers to a row of {parent} that is not there" for table, rowid, parent, _ in rows
     )
-    return _capped("references", problems, derivable=False)
+    return capped("references", problems, derivable=False)
 
 
 def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
     """Check what the store says of itself: tables, triggers, migrations, its name, and the highest position given."""
     from ..migrations import MIGRATIONS, STEPS, indexes, tables  # noqa: PLC0415 - migrations import what is beside this
 
-    wrong = [(name, how, how == tables.MISSING and name in DERIVED) for name, how in tables.wrong(connection, STEPS)]
+    anew = DERIVED | _SOURCES
+    wrong = [(name, how, how == tables.MISSING and name in anew) for name, how in tables.wrong(connection, STEPS)]
     found = [Finding("schema", f"the table {name} {how}", derivable) for name, how, derivable in wrong]
     # First: what is mended here is not to be changed by one of them.
     for name in tables.triggers(connection):
@@ -114,6 +108,13 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
     with transaction(connection):
         for name, _, _ in wrong:
             tables.make(connection, STEPS, name)
+    found += sources.erased(connection)
+    if any(name == "stored_values" for name, _, _ in wrong) and any(sources.missing_texts(connection)):
+        lost = (
+            "the policies, system prompts, tools and tails that events name went with their table: a backup has them."
+            " Until then name a policy to open a conversation with; a render stores its own texts again"
+        )
+        found.append(Finding("values", lost, derivable=False))
     for name in indexes.different(connection, STEPS):
         found.append(Finding("schema", f"the index {name} is missing, or is another one", derivable=True))
         with transaction(connection):
@@ -139,68 +140,19 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
     return found
 
 
-def mend_settings(connection: sqlite3.Connection) -> list[Finding]:
-    """Check the settings of the store; the retention is known to its value, its proof and the mark in the header.
-
-    What two of them say is made anew. A store whose retention was set by an earlier release has no mark.
-    """
-    stored = dict(connection.execute("SELECT name, value FROM settings"))
-    (mark,) = connection.execute(statements.MARK).fetchone()
-    marked = next((value for value in RETENTIONS if mark_of(value) == mark), None)
-    agreed = retention_set(stored)
-    if not mark or mark == (None if agreed is None else mark_of(agreed)):
-        return wrong_settings(stored)
-    if agreed or marked:
-        stored = {name: value for name, value in stored.items() if name not in {RETENTION, f"{RETENTION}{PROOF}"}}
-    return _with_its_mark(connection, agreed, marked) + wrong_settings(stored)
-
-
-def _with_its_mark(connection: sqlite3.Connection, agreed: str | None, marked: str | None) -> list[Finding]:
-    """Set the retention, or its mark, to what the others say."""
-    value = agreed or marked
-    if value is None:
-        connection.execute(statements.SET_MARK.format(0))
-        return [Finding("settings", "the mark of the retention is that of none", derivable=True)]
-    set_retention(connection, value)
-    what = "its mark is another one's" if agreed else "its row, or the proof of it, is gone or was changed"
-    return [Finding("settings", f"the retention was set to {value!r}: {what}", derivable=True)]
-
-
 def _snapshots(connection: sqlite3.Connection) -> list[Finding]:
     """Check that each snapshot is as it was written; that it is the one of its log, only a fold can tell."""
     found = []
-    for table, derivable in (("snapshots", True), ("bases", False)):
-        rows = connection.execute(
-            f"SELECT c.id, t.version, t.body, t.checksum FROM {table} AS t"  # noqa: S608 - own names
-            " CROSS JOIN conversations AS c ON c.key = t.conversation"
-        )
-        for id_, version, body, stored in rows:
-            if sha256_hex(body) != stored:
-                found.append(Finding(table, f"that of {id_!r} does not match its checksum", derivable))
-            elif json.loads(body)["version"] != version:
-                found.append(Finding(table, f"that of {id_!r} is not of version {version}", derivable))
-    return found
-
-
-def _values(connection: sqlite3.Connection) -> list[Finding]:
-    """Check the content-addressed texts: each has its hash, and each that a context or an opening names is there."""
-    wrong = (
-        f"the text {hash_} does not match its hash"
-        for hash_, text in connection.execute("SELECT hash, text FROM stored_values")
-        if sha256_hex(text) != hash_
+    rows = connection.execute(
+        "SELECT c.id, s.version, s.body, s.checksum FROM snapshots AS s"
+        " CROSS JOIN conversations AS c ON c.key = s.conversation"
     )
-    return _capped("values", wrong, derivable=False) + _capped("values", _missing(connection), derivable=False)
-
-
-def _missing(connection: sqlite3.Connection) -> Iterator[str]:
-    if connection.execute(statements.REDACTED_SINCE, (0,)).fetchone() is not None:
-        return  # a redaction takes texts away, too
-    known: set[str] = set()
-    for id_, version, payload in connection.execute(statements.VALUES_NAMED):
-        for hash_ in sorted(values_named(payload) - known):
-            known.add(hash_)
-            if connection.execute("SELECT 1 FROM stored_values WHERE hash = ?", (hash_,)).fetchone() is None:
-                yield f"version {version} of {id_!r} names the text {hash_}, which is not in the store"
+    for id_, version, body, stored in rows:
+        if not has_hash(body, stored):
+            found.append(Finding("snapshots", f"that of {id_!r} does not match its checksum", derivable=True))
+        elif json.loads(body)["version"] != version:
+            found.append(Finding("snapshots", f"that of {id_!r} is not of version {version}", derivable=True))
+    return found
 
 
 # --- derived tables -----------------------------------------------------------------------------------------------
@@ -223,13 +175,13 @@ def _shadows(connection: sqlite3.Connection, **keys: str) -> Iterator[None]:
 
 def _only_in(connection: sqlite3.Connection, one: str, other: str) -> list[Any]:
     """Return rows that the first select gives and the second does not, a few more than are reported."""
-    return connection.execute(f"{one} EXCEPT {other} LIMIT {_MOST + 1}").fetchall()
+    return connection.execute(f"{one} EXCEPT {other} LIMIT {MOST + 1}").fetchall()
 
 
 def _compared(what: str, missing: list[Any], extra: list[Any], name: Callable[[Any], str]) -> list[Finding]:
     lost = (f"lacks {name(row)}, which the log says" for row in missing)
     made = (f"has {name(row)}, which the log does not say" for row in extra)
-    return _capped(what, iter([*lost, *made]), derivable=True)
+    return capped(what, iter([*lost, *made]), derivable=True)
 
 
 def _digests(connection: sqlite3.Connection) -> list[Finding]:
@@ -300,8 +252,8 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
     found = [] if sound else [Finding("facts", "the record of how far they reach is damaged", derivable=True)]
     strays = _strays(connection)
     for derivable in (True, False):
-        found += _capped("facts", (each.problem for each in strays if each.derivable is derivable), derivable=derivable)
-    found += _capped("facts", _changed(connection), derivable=False)
+        found += capped("facts", (each.problem for each in strays if each.derivable is derivable), derivable=derivable)
+    found += capped("facts", _changed(connection), derivable=False)
     reached = stored[0][1] if sound else 0
     with _shadows(connection, facts="position, number", facts_progress="form"):
         connection.execute("INSERT INTO temp.facts_progress (form, position) VALUES (?, 0)", (FACT_FORM,))
@@ -473,11 +425,12 @@ def drop_index(connection: sqlite3.Connection) -> None:
 _PARTS: Final[dict[str, Callable[[sqlite3.Connection], list[Finding]]]] = {
     "file": _file,
     "schema": mend_schema,
-    "settings": mend_settings,
+    "settings": sources.mend_settings,
+    "bases": bases.mend,
     "conversations": conversation_rows.mend,
     "snapshots": _snapshots,
     "waypoints": waypoints.mend,
-    "values": _values,
+    "values": sources.texts,
     "digests": _digests,
     "facts": _facts,
     "search": _search,

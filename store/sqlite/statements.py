@@ -238,6 +238,11 @@ VALUES_NAMED: Final = (
 """Reads the whole log, as a verification does."""
 STORE: Final = "SELECT store FROM identity"
 IS_NAMED: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'identity'"
+ERASED_AND_LISTED: Final = (
+    "SELECT (SELECT max(seq) FROM sqlite_sequence WHERE name = 'conversations'),"
+    " (SELECT count(*) FROM conversations), (SELECT count(*) FROM erased)"
+)
+"""Keys rise and are never given again: those that are missing are of conversations that were erased."""
 LAST_GIVEN: Final = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
 SCHEMA_VERSION: Final = "SELECT max(number) FROM migrations"
 
@@ -326,6 +331,23 @@ DROP_ENTRIES: Final = "DELETE FROM digest_entries WHERE position = ?"
 DROP_COMPACTION: Final = "DELETE FROM compactions WHERE position = ?"
 SNAPSHOTS_OF: Final = "SELECT version, body, checksum FROM snapshots WHERE conversation = ?"
 SET_SNAPSHOT: Final = "UPDATE snapshots SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
+ALL_BASES: Final = (
+    "SELECT c.key, c.id, b.version, b.body, b.checksum FROM bases AS b CROSS JOIN conversations AS c"
+    " ON c.key = b.conversation"
+)
+_SCAVENGED_ITSELF = (
+    "conversations AS c CROSS JOIN events AS e INDEXED BY events_scavenged"
+    f" ON e.conversation = c.key AND e.{SCAVENGED_WHERE} WHERE c.first_version > c.base + 1"
+)
+WITHOUT_BASE: Final = (
+    f"SELECT DISTINCT c.key, c.id FROM {_SCAVENGED_ITSELF}"
+    " AND NOT EXISTS (SELECT 1 FROM bases AS b WHERE b.conversation = c.key)"
+)
+LACKS_BASE: Final = f"SELECT 1 FROM {_SCAVENGED_ITSELF} AND c.key = ? LIMIT 1"
+SCAVENGED_UP_TO: Final = (
+    "SELECT first_version, (SELECT coalesce(max(version), 0) FROM events AS e INDEXED BY events_scavenged"
+    f" WHERE e.conversation = c.key AND e.{SCAVENGED_WHERE}) FROM conversations AS c WHERE key = ?"
+)
 BASES_OF: Final = "SELECT version, body, checksum FROM bases WHERE conversation = ?"
 SET_BASE: Final = "UPDATE bases SET body = ?, checksum = ? WHERE conversation = ? AND version = ?"
 ALL_WAYPOINTS: Final = (

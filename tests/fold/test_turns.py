@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes import answer, call, fold_of, prompt, result, window_of
-from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, TurnHeader
+from tests.scenes import AT, answer, call, fold_of, prompt, result, window_of
+from timeline import Timeline, open_store
+from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, ToolCall, TurnHeader
+from timeline.errors import InvalidBlock
+from timeline.fold import turns
+from timeline.fold.snapshot import restore, take_snapshot
 from timeline.fold.turns import Turns
+from timeline.log.history import load_fold
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
+    from timeline.fold.fold import Fold
 
 
 def turn_ids(*blocks: object) -> list[str]:
@@ -189,3 +195,65 @@ def test_a_copy_goes_its_own_way() -> None:
     twin.advance(prompt(turn_id="turn_2"), "turn_2", 10)
     assert fold.turns.dump() == before
     assert twin.dump() != before
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Lower the number of blocks that a response may have while its calls wait."""
+    monkeypatch.setattr(turns, "MOST_WAITING", 20)
+    return 20
+
+
+def _calls(first: int, number: int) -> list[Block]:
+    return [ToolCall(call_id=f"c{n}", name="Read", response_id="r") for n in range(first, first + number)]
+
+
+def _address(fold: Fold, *blocks: Block) -> list[Block]:
+    return fold.address([(block, AT) for block in blocks])
+
+
+def test_a_response_whose_calls_wait_ends_at_a_size_that_no_model_reaches(few: int) -> None:
+    """No window could be cut in it. Results and other responses are appended still."""
+    fold = fold_of(prompt(), *_calls(0, 1))
+    more = _calls(1, few - 1)
+    assert len(_address(fold, *more)) == few - 1
+    with pytest.raises(InvalidBlock, match="append those first, or what follows as another response"):
+        _address(fold, *more, *_calls(few, 1))
+    results = [result(f"c{n}") for n in range(few)]
+    assert _address(fold, *more, *results, *_calls(few, 2))
+    with pytest.raises(InvalidBlock, match="response_id"):
+        _address(fold, *more, *results[:-1], *_calls(few, 1))
+    assert _address(fold, *more, answer(response_id="s"))
+
+
+def test_a_response_that_waits_for_nothing_in_between_is_as_long_as_it_likes(few: int) -> None:
+    """It is parted there."""
+    rounds = [block for n in range(few) for block in (*_calls(n, 1), result(f"c{n}"))]
+    assert len(_address(fold_of(prompt()), *rounds)) == 2 * few
+
+
+def test_a_result_that_comes_much_too_late_is_refused(few: int) -> None:
+    """What lies between it and its call could not be cut either."""
+    fold = fold_of(prompt(), *_calls(0, 1))
+    assert _address(fold, *[Note(text="n")] * (2 * few - 1), result("c0"))
+    with pytest.raises(InvalidBlock, match="append it as a note"):
+        _address(fold, *[Note(text="n")] * (2 * few), result("c0"))
+
+
+async def test_a_log_that_holds_an_endless_response_is_opened_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written before there was a limit, or by another program. A snapshot of it goes on from what it shows."""
+    async with open_store("memory://") as store:
+        timeline = await Timeline.open(store, "c")
+        await timeline.append(prompt(), *_calls(0, 25))
+        monkeypatch.setattr(turns, "MOST_WAITING", 20)
+        again = await Timeline.open(store, "c")
+        assert len(again.window.items) == 26
+        events = [event async for event in store.read("c")]
+        fold = await load_fold(store, "c")
+        for each in (fold, restore("c", take_snapshot(fold), events)):
+            with pytest.raises(InvalidBlock, match="response_id"):
+                _address(each, *_calls(25, 1))
+            assert len(_address(each, result("c0"), prompt())) == 2
+        with pytest.raises(InvalidBlock):
+            await again.append(*_calls(25, 1))
+        assert (await store.info("c")).version == 27

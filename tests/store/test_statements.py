@@ -55,8 +55,9 @@ STORED = (
     "facts",
 )
 TABLES = (*STORED, "e", "c", "s", "v", "d", "x")
-OF_A_REPAIR = {"REWRITTEN_SINCE"}
-"""Read a number of each conversation, once for a thousand rows that a repair writes; nothing else uses it."""
+OF_A_REPAIR = {"REWRITTEN_SINCE", "ERASED_AND_LISTED", "WITHOUT_BASE"}
+"""Read a number of each conversation, once an examination or for a thousand rows that a repair writes; nothing else
+uses them."""
 
 
 @pytest.fixture(scope="module", params=["plain", "analysed"])

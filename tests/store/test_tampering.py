@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.depth import examples, sampled
-from tests.store.tampering import blocks_of, edit_row, flip_byte, make, reads
+from tests.store.tampering import POLICY, blocks_of, edit_row, flip_byte, make, reads
 from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
 from timeline.blocks import UserPrompt
@@ -399,13 +399,110 @@ async def test_a_trigger_that_was_added_is_found_and_removed(
     assert await reads(file) == before
 
 
-@pytest.mark.parametrize("table", ["bases", "erased", "settings", "stored_values"])
-async def test_a_table_that_was_dropped_is_found_by_its_name(tmp_path: Path, sound: Path, table: str) -> None:
-    """One that is empty in a sound store, too: nothing else would say so."""
+@pytest.mark.parametrize("table", ["bases", "erased", "settings"])
+async def test_a_table_of_which_other_records_say_what_was_in_it_is_made_anew(
+    tmp_path: Path, sound: Path, before: dict[str, str], table: str
+) -> None:
+    """A base is among the snapshots, the retention in the file's header; no conversation was erased here."""
     file = tmp_path / "agent.db"
     shutil.copy(sound, file)
+    history = await _history(file)
     _drop(file, table)
     assert f"schema: the table {table} is missing" in await problems(file)
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+    assert done.left == ()
+    assert await problems(file) == []
+    assert await reads(file) == before
+    assert await _history(file) == history
+
+
+async def _history(file: Path) -> str:
+    """Return what is shown of a scavenged conversation, right behind what was removed of it."""
+    async with open_store(file, readonly=True) as store:
+        timeline = await Timeline.open(store, "old", create=False)
+        view = await timeline.at((await store.info("old")).first_version + 3)
+        return (await view.render()).neutral.canonical()
+
+
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM bases", "UPDATE bases SET body = 'x'", "UPDATE bases SET version = version + 1"]
+)
+async def test_a_lost_or_damaged_base_comes_from_its_twin_among_the_snapshots_of_the_past(
+    tmp_path: Path, sound: Path, before: dict[str, str], statement: str
+) -> None:
+    """The conversation says still how far it was scavenged."""
+    file = tmp_path / "agent.db"
+    history = await _history(sound)
+    await _edited(sound, file, statement)
+    assert any(each.startswith("bases: ") for each in await problems(file))
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+    assert done.left == ()
+    assert await problems(file) == []
+    assert await reads(file) == before
+    assert await _history(file) == history
+
+
+async def test_a_base_that_has_no_twin_comes_from_a_backup_and_the_conversation_opens(
+    tmp_path: Path, sound: Path
+) -> None:
+    """Its row keeps saying from where on its log is whole."""
+    file = tmp_path / "agent.db"
+    await _edited(sound, file, "DELETE FROM bases", "DELETE FROM waypoints", "DELETE FROM snapshots")
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+        assert (await store.info("old")).first_version > 1
+    assert "'old' lacks the snapshot from which its log is folded" in done.left[0].problem
+
+
+async def test_stored_texts_that_were_dropped_are_named_and_come_back_with_a_render(
+    tmp_path: Path, sound: Path
+) -> None:
+    """The store takes appends again, and says what only a backup has."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    _drop(file, "stored_values")
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+        assert {each.what for each in done.left} == {"values"}
+        assert "a backup has them" in done.left[0].problem
+        timeline = await Timeline.open(store, "c", policy=POLICY)
+        await timeline.render(system="S", tools=[{"name": "run"}])
+        again = {each.problem for each in (await repair(store)).left}
+    assert again < {each.problem for each in done.left}
+
+
+async def test_the_list_of_erased_conversations_is_missed(tmp_path: Path, sound: Path) -> None:
+    """Keys are never given again, so they count what was erased; which ids these were, only a backup knows."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    async with open_store(file) as store:
+        await store.erase("fork")
+    assert await problems(file) == []
+    _drop(file, "erased")
+    assert any("is missing" in each for each in await problems(file))
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+        await Timeline.open(store, "new")
+    assert [each.what for each in done.left] == ["erased"]
+    assert "4 conversations were begun, 3 are there, and 0 are listed as erased" in done.left[0].problem
+    assert any(each.startswith("erased: ") for each in await problems(file))
+
+
+async def test_a_conversation_that_was_deleted_with_all_its_rows_is_missed(tmp_path: Path, sound: Path) -> None:
+    """Nothing else is left of it."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        for table in ("digest_entries", "facts", "events", "compactions", "snapshots", "waypoints"):
+            if table == "digest_entries":
+                of = "position IN (SELECT position FROM events WHERE conversation = 2)"
+            else:
+                of = "conversation = 2"
+            connection.execute(f"DELETE FROM {table} WHERE {of}")  # noqa: S608 - own names
+        connection.execute("DELETE FROM conversations WHERE key = 2")
+    assert any("a conversation or the id" in each for each in await problems(file))
 
 
 @pytest.mark.parametrize("table", [*sorted(DERIVED), "search_index"])
@@ -503,18 +600,35 @@ async def test_a_time_that_a_flipped_byte_made_null_is_found_and_named(
     assert await problems(file) != []
 
 
+@pytest.mark.parametrize("column", ["facts.subject", "snapshots.body", "bases.body", "stored_values.text", "events.at"])
+async def test_a_text_that_a_flipped_byte_made_bytes_is_found_and_named(
+    tmp_path: Path, sound: Path, before: dict[str, str], column: str
+) -> None:
+    """Its header says which it is, and SQLite does not compare that with the table."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    table, name = column.split(".")
+    scavenged = " WHERE position IN (SELECT position FROM events WHERE checksum = '')" if table == "facts" else ""
+    change = f"UPDATE {table} SET {name} = CAST({name} AS BLOB){scavenged}"  # noqa: S608 - own names
+    _let(file, table, (f"{name} TEXT NOT NULL", f"{name} ANY NOT NULL"), change)
+    assert await problems(file) != []
+    await check_noticed(file, before, column)
+
+
 def _make_null(file: Path, table: str, column: str) -> None:
     """Set a column of the newest row of a table to NULL, which its constraint forbids."""
+    change = f"UPDATE {table} SET {column} = NULL WHERE rowid = (SELECT max(rowid) FROM {table})"  # noqa: S608
+    _let(file, table, (f"{column} TEXT NOT NULL", f"{column} TEXT"), change)
+
+
+def _let(file: Path, table: str, lifted: tuple[str, str], change: str) -> None:
+    """Change rows while a part of their table's statement is another one."""
     of_table = f"UPDATE sqlite_schema SET sql = replace(sql, ?, ?) WHERE name = '{table}'"  # noqa: S608
-    free, strict = f"{column} TEXT", f"{column} TEXT NOT NULL"
-    for before, after, change in (
-        (strict, free, ""),
-        ("", "", f"UPDATE {table} SET {column} = NULL WHERE rowid = (SELECT max(rowid) FROM {table})"),  # noqa: S608
-        (free, strict, ""),
-    ):
+    strict, free = lifted
+    for before, after, done in ((strict, free, ""), ("", "", change), (free, strict, "")):
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-            if change:
-                assert connection.execute(change).rowcount == 1
+            if done:
+                assert connection.execute(done).rowcount > 0
             else:
                 connection.execute("PRAGMA writable_schema = ON")
                 assert connection.execute(of_table, (before, after)).rowcount == 1

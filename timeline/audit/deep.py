@@ -28,7 +28,8 @@ class Difference(Frozen):
 
     Attributes:
         what: ``file``, ``schema``, ``settings``, ``conversations``, ``snapshots``, ``waypoints`` (snapshots of
-            the past), ``bases``, ``values``, ``digests``, ``facts``, ``search`` or ``references``.
+            the past), ``bases`` (those a scavenged log is folded from), ``erased``, ``values``, ``digests``, ``facts``,
+            ``search`` or ``references``.
         problem: what is wrong.
         derivable: whether `repair` makes it anew; everything else has to come from a backup.
     """

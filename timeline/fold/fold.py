@@ -262,7 +262,8 @@ class Fold:
             avoid: paths that the store reported as taken.
 
         Raises:
-            InvalidBlock: two of the blocks have the same path, set by the caller, or one would be read as an address.
+            InvalidBlock: two of the blocks have the same path, set by the caller, or one would be read as an address;
+                or a response grows endlessly while its calls wait.
         """
         turns = self._turns.copy()
         addressed: dict[str, Block] = {}
@@ -276,6 +277,7 @@ class Fold:
         for version, (block, at) in enumerate(drafts, start=self.version + 1):
             turn_id = turns.turn_for(block)
             _, answers = turns.advance(block, turn_id, version)
+            turns.refuse_endless(block, version, answers)
             path = block.path
             if not path:
                 call_path = by_version.get(answers) or self._path_of(answers) if answers is not None else None

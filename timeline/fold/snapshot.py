@@ -171,11 +171,13 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, 
         items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
+    turns = Turns.parse(state["turns"])
+    turns.undivided = sum(item.response == turns.response for item in items) if turns.calls else 0
     fold.restored_from = snapshot.version
     fold.resume(
         snapshot.version,
         items=items,
-        turns=Turns.parse(state["turns"]),
+        turns=turns,
         summaries=summaries,
         state=_state(state, events)._replace(calls=calls, reported=reported),
     )

@@ -21,6 +21,7 @@ from timeline.blocks import (
     numbered,
     stem,
 )
+from timeline.errors import InvalidBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -31,6 +32,9 @@ RESPONSE_BLOCKS: Final[frozenset[type[Block]]] = frozenset({AssistantCompletion,
 """The types of a model response's blocks."""
 _BY_ID: Final[frozenset[type[Block]]] = frozenset({ToolCall, ToolResult, Attachment})
 """Blocks whose path holds an id of their own, so that they need no count."""
+MOST_WAITING: Final = 20_000
+"""Blocks that a response may have while one of its calls waits for a result: no cut may divide them. One of a model has
+some 13,000 at most."""
 _OWN_NUMBER: Final = re.compile(r"turn_(\d{1,9})")
 
 
@@ -47,6 +51,8 @@ class Turns:
         running: the last block was part of that response.
         calls: unanswered calls by call id, oldest first: (version, response number, whether it waits for an approval).
         used: how many blocks of each stem the current turn has.
+        undivided: how many blocks there are since the response began, or since none of the calls waited; of a restored
+            window those that it shows. No part of a snapshot.
     """
 
     count: int = 0
@@ -57,6 +63,7 @@ class Turns:
     running: bool = False
     calls: dict[str, list[tuple[int, int, bool]]] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
+    undivided: int = 0
 
     def copy(self) -> Turns:
         """Return an independent copy."""
@@ -73,6 +80,12 @@ class Turns:
 
     def advance(self, block: Block, turn_id: str, version: int) -> tuple[int, int | None]:
         """Apply the next block of the log; return its response number and the version of the call that it answers."""
+        before = self.response
+        placed = self._advance(block, turn_id, version)
+        self.undivided = 0 if not self.calls else 1 if self.response != before else self.undivided + 1
+        return placed
+
+    def _advance(self, block: Block, turn_id: str, version: int) -> tuple[int, int | None]:
         self._enter(turn_id)
         kind = type(block)
         if kind is TurnHeader:
@@ -116,7 +129,27 @@ class Turns:
         if not waiting:
             return 0, None
         version, response, _ = waiting.pop(0)
+        if not waiting:
+            del self.calls[block.call_id or ""]
         return response, version
+
+    def refuse_endless(self, block: Block, version: int, answers: int | None) -> None:
+        """Refuse a block that `advance` has just applied, if it makes a response endless: no window could be cut.
+
+        Raises:
+            InvalidBlock: it adds to a response that is too long already, or comes too late for its call.
+        """
+        if type(block) in RESPONSE_BLOCKS and self.undivided > MOST_WAITING:
+            raise InvalidBlock(
+                "response_id",
+                f"the response has {MOST_WAITING:,} blocks while calls wait for their results; append those first, or"
+                " what follows as another response",
+            )
+        if answers is not None and version - answers > 2 * MOST_WAITING:
+            raise InvalidBlock(
+                "call_id",
+                f"its call is {version - answers:,} events back, of {2 * MOST_WAITING:,} at most; append it as a note",
+            )
 
     def disown(self, versions: Collection[int]) -> None:
         """Forget calls that never happened, for the agent: no later result answers them.

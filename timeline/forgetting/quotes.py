@@ -72,6 +72,15 @@ class Quotes:
         longest = sorted(forms, key=len, reverse=True)
         return tuple((form.casefold(), form) for form in longest)
 
+    def prepared(self) -> Quotes:
+        """Return these texts, made ready to be looked for: of long ones that takes a second."""
+        _ = self._needles, self._folded
+        return self
+
+    @cached_property
+    def _folded(self) -> tuple[str, ...]:
+        return tuple(text.casefold() for text in self.texts)
+
     def are_in(self, text: str) -> bool:
         """Return whether a text quotes one of them."""
         folded = text.casefold()
@@ -80,7 +89,7 @@ class Quotes:
     def hold(self, text: str) -> bool:
         """Return whether a text is a part of one of them."""
         said = text.removesuffix("…").strip().casefold()
-        return len(said) >= LEAST and any(said in whole.casefold() for whole in self.texts)
+        return len(said) >= LEAST and any(said in whole for whole in self._folded)
 
     def out_of(self, text: str) -> str:
         """Return a text without what it quotes."""

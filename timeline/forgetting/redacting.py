@@ -41,6 +41,7 @@ from timeline.forgetting.snapshots import snapshot_anew
 from timeline.frozen import compact_json, sha256_hex
 from timeline.log.blocks_by_name import find_block
 from timeline.log.history import base_fold, reverted_versions
+from timeline.log.off_loop import in_thread
 from timeline.log.stored import busy
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 VALUE: Final = "value:"
 """What the name of a content-addressed text begins with; its sha256 follows."""
 _ERASE: Final = "`timeline erase {}` removes the conversation"
+_LONG: Final = 256 * 1024
+"""Characters of a text that is looked through in a thread, so that the event loop goes on."""
 _TRIES: Final = 20
 _PLACES: Final[tuple[tuple[type[Payload], str], ...]] = (
     (CompactionCompleted, "summaries"),
@@ -187,6 +190,8 @@ class _Plan:
         texts = [self.text] if self.text else []
         quotes = Quotes.of_blocks(self.wanted.blocks.values())
         quotes = Quotes(tuple(dict.fromkeys((*texts, *quotes.texts))))
+        if sum(map(len, quotes.texts)) > _LONG:
+            quotes = await in_thread(quotes.prepared)
         own = await self.store.info(conversation)
         versions = self.wanted.versions
         self.owners = {version: await owner_of(self.store, own, version) for version in versions}
@@ -223,7 +228,11 @@ class _Plan:
             base=base,
         )
         async for event in self.store.read(info.id, until=info.version):
-            rewriter.take(event)
+            block = appended_block(event.payload)
+            if block is not None and len(block.text) > _LONG:
+                await in_thread(partial(rewriter.take, event))
+            else:
+                rewriter.take(event)
             self.newest[info.id] = event.at
         return rewriter, gone, values
 
