@@ -447,16 +447,6 @@ class NewEvent(Frozen):
         )
 
 
-class EncodedEvent(NewEvent):
-    """An event to be appended whose payload was written before, by `encode_payload`: a store need not write it again.
-
-    Attributes:
-        text: the payload as it is stored.
-    """
-
-    text: str
-
-
 class Event(NewEvent):
     """A record of the log.
 
@@ -475,7 +465,6 @@ class Event(NewEvent):
 
 _BLOCK_APPENDED: Final = {"block", "tokens", "counter"}
 _NEW_EVENT: Final = {"id", "at", "payload"}
-_ENCODED: Final = {*_NEW_EVENT, "text"}
 _EVENT: Final = {*_NEW_EVENT, "conversation", "version", "position", "checksum"}
 
 
@@ -488,11 +477,6 @@ def block_appended(block: Block, tokens: int, counter: str) -> BlockAppended:
 def new_event(id_: UUID, at: datetime, payload: Payload) -> NewEvent:
     """Make an event of parts that were validated before; ``at`` is in UTC."""
     return unchecked(NewEvent, {"id": id_, "at": at, "payload": payload}, _NEW_EVENT)
-
-
-def encoded_event(id_: UUID, at: datetime, payload: Payload, text: str) -> EncodedEvent:
-    """Make an event of parts that were validated before, and of the text that its payload is written as."""
-    return unchecked(EncodedEvent, {"id": id_, "at": at, "payload": payload, "text": text}, _ENCODED)
 
 
 def stored_event(  # noqa: PLR0917 - the parts of an event
