@@ -82,6 +82,10 @@ class Columns(NamedTuple):
     tokens: int
 
 
+_columns: Final = tuple.__new__
+"""Makes `Columns` in a third of the time that its constructor takes."""
+
+
 def read_appended(text: str) -> BlockAppended | None:
     """Read the payload of a `block.appended` event; None where pydantic has to look at it."""
     data = _parts(text.encode())
@@ -134,12 +138,12 @@ def written_columns(raw: bytes, time: str) -> Columns | None:
             return None
     except ValueError:  # a lone surrogate, which the other way refuses
         return None
-    return Columns(block.get("path") or None, block.get("turn_id") or None, data["tokens"])
+    return _columns(Columns, (block.get("path") or None, block.get("turn_id") or None, data["tokens"]))
 
 
 def _parts(raw: bytes) -> dict[str, Any] | None:
     try:
-        data = from_json(raw, allow_inf_nan=False)
+        data = from_json(raw, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
         return None
     if type(data) is not dict or data.keys() != _PARTS or type(data["block"]) is not dict:

@@ -40,6 +40,10 @@ _HEAD: Final = 1 << 16
 """How many bytes of a file are searched to recognise it; its first line is much shorter, unless it is damaged."""
 
 
+_new: Final = tuple.__new__
+"""Makes a named tuple in a third of the time that its constructor takes."""
+
+
 class CopiedEvent(NamedTuple):
     """An event of a file, with its line checked.
 
@@ -173,16 +177,17 @@ def _whole(raw: memoryview) -> tuple[str, CopiedEvent] | None:
     try:
         if stored.encode() != sum_:
             return None
-        seal = None if c is None else Seal(None if salt is None else unhexlify(salt), unhexlify(c))
-        if seal is not None and seal.salt is not None and commitment(seal.salt, stored) != seal.c:
+        salt, c, link = salt and unhexlify(salt), c and unhexlify(c), link and unhexlify(link)
+        if salt is not None and commitment(salt, stored) != c:
             return None
-        place = (int(version), str(id_, "ascii"), str(type_, "utf-8"), int(schema_version), str(at, "ascii"))
-        content = _content(place[2], place[3], place[4], payload)
+        type_, schema_version, at = str(type_, "utf-8"), int(schema_version), str(at, "ascii")
+        content = _content(type_, schema_version, at, payload)
         if content is None:
             return None
-        return str(conversation, "utf-8"), CopiedEvent(
-            *place, content[0], stored, *content[1:], False, seal, None if link is None else unhexlify(link)
-        )
+        place = (int(version), str(id_, "ascii"), type_, schema_version, at)
+        seal = None if c is None else _new(Seal, (salt, c))
+        event = _new(CopiedEvent, (*place, content[0], stored, content[1], content[2], False, seal, link))
+        return str(conversation, "utf-8"), event
     except (ValueError, TypeError, StoreCorrupt):
         return None
 
