@@ -132,8 +132,8 @@ def _run(copy: LogCopy, version: int) -> list[CopiedEvent]:
     while (found := copy.events.get(version + len(events) + 1)) is not None:
         events.append(found)
     end = version + len(events)
-    waiting = sum(number > end for number in copy.events)
-    if waiting or end < copy.version:
+    if max(copy.events, default=0) > end or end < copy.version:
+        waiting = sum(number > end for number in copy.events)
         told = f"version {end + 1} is missing or damaged; {waiting} events behind it were left out"
         copy.report.note("gap", 0, f"{copy.conversation}: {told}. Import a sound copy of the file to go on.")
     return events
@@ -187,8 +187,9 @@ class _Snapshots:
         self._fold = fold
         self._kept = fold.version
         self._continues = fold.version > 0
-        self._is_straight = not any(isinstance(found.read, CompactionReverted) for found in events)
-        self._compacts = any(isinstance(found.read, CompactionCompleted) for found in events)
+        kinds = {type(found.read) for found in events}
+        self._is_straight = CompactionReverted not in kinds
+        self._compacts = CompactionCompleted in kinds
         self._unfolded: list[CopiedEvent] = []
         self._blocks = 0
 
@@ -241,8 +242,7 @@ async def _fold(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent],
         events: the new events.
         base: the last version that a fork which is not stored yet shares with its parent.
     """
-    payloads = (found.read for found in events)
-    reverted = {v for payload in payloads if isinstance(payload, CompactionReverted) for v in payload.versions}
+    reverted = {v for found in events if isinstance(found.read, CompactionReverted) for v in found.read.versions}
     opened = _opening(copy)
     if base and opened is not None and opened.parent is not None:
         parent = await fold_history(store, opened.parent.conversation, until=base, without=reverted)
