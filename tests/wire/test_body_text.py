@@ -30,8 +30,11 @@ def bodies(draw: st.DrawFn) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     messages: list[Any] = []
     for _ in range(draw(st.integers(1, 6))):
-        messages = [*messages[: draw(st.integers(0, 20)) or None], *draw(MESSAGES)]
-        if messages and draw(st.booleans()):
+        kept: int = draw(st.integers(0, 20))
+        more: list[Any] = draw(MESSAGES)
+        messages = [*messages[: kept or None], *more]
+        is_marked: bool = draw(st.booleans())
+        if messages and is_marked:
             place = draw(st.integers(0, len(messages) - 1))
             messages[place] = {**messages[place], "marker": draw(VALUES)}
         head = draw(st.dictionaries(st.sampled_from(["model", "tools"]), VALUES))
