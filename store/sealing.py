@@ -35,12 +35,14 @@ def seal(batch: Batch, after: int, head: bytes) -> Sealed:
     It is the inner loop of an append: what does not differ between two events is looked up once.
     """
     conversation, version = batch.conversation, after
+    proved = batch.proved[1] if batch.proved is not None and batch.proved[0] == after + 1 else ()
     checksums, salts, commitments, links = list[str](), list[bytes | None](), list[bytes](), list[bytes]()
     seals = batch.seals or _own_seals(batch.salts)
-    for (id_, type_, schema_version, at, _, _, _, payload), (salt, kept) in zip(batch.drafts, seals, strict=True):
+    placed = zip(batch.drafts, seals, strict=True)
+    for number, ((id_, type_, schema_version, at, _, _, _, payload), (salt, kept)) in enumerate(placed):
         version += 1
-        hashed = checksum(conversation, version, id_, type_, schema_version, at, payload)
-        c = kept if salt is None else commitment(salt, hashed)
+        hashed = proved[number] if proved else checksum(conversation, version, id_, type_, schema_version, at, payload)
+        c = kept if salt is None or (proved and kept) else commitment(salt, hashed)
         head = link(head, conversation, version, id_, type_, schema_version, at, c)
         checksums.append(hashed)
         salts.append(salt)
