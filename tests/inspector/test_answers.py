@@ -221,6 +221,22 @@ async def test_a_search_finds_blocks_and_the_calls_that_said_them(app: Any, sent
     assert [row["version"] for row in digests] == [row["version"] for row in rows if row["reverted_by"] is None]
 
 
+async def test_a_fact_is_found_with_the_compaction_that_covers_it(app: Any, store: EventStore, sent: Sent) -> None:
+    """As the store finds it, newest first; the compaction is the one that the list of compactions has."""
+    asked = {"conversation": sent.id, "limit": 200}
+    found = (await ask(app, "/v1/facts", asked)).json["facts"]
+    stored = [fact async for fact in store.facts(conversation=sent.id)]
+    assert [(row["kind"], row["subject"], row["version"]) for row in reversed(found)] == [
+        (fact.kind, fact.subject, fact.version) for fact in stored
+    ]
+    assert [row["covered"] for row in found] == [row["covered_by"] is not None for row in found]
+    assert {True, False} == {row["covered"] for row in found}
+    numbers = {row["version"]: row["number"] for row in (await ask(app, one(sent, "/compactions"))).json["compactions"]}
+    assert all(numbers[row["covered_by"]] == row["compaction"] for row in found if row["covered"])
+    newest = (await ask(app, "/v1/facts", {**asked, "limit": 2})).json
+    assert (newest["facts"], newest["more"]) == (found[:2], True)
+
+
 async def test_a_family_has_forks_and_parents(app: Any, store: EventStore, sent: Sent) -> None:
     """From whichever of them it is asked."""
     timeline = await Timeline.open(store, sent.id)

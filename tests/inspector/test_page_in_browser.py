@@ -109,6 +109,24 @@ def test_the_debugging_story_is_told_with_the_keyboard_alone(browser: Browser, s
         assert "beside=304" in page.url
 
 
+def test_a_fact_leads_to_its_block_and_to_the_compaction_that_covers_it(browser: Browser, server: Served) -> None:
+    """In the open conversation and over all of them, with how it came out."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}?query=pytest+test_9_3")
+        seen.page.get_by_role("button", name="Facts").click()
+        fact = seen.page.locator(".found li").filter(has_text="tests/test_9_3.py").first
+        expect(fact.locator(".found-head")).to_contain_text("failed")
+        expect(fact.locator(".fact-place")).to_have_text("○covered covered by compaction 2")
+        fact.locator("button").click()
+        expect(seen.page.locator(".because")).to_contain_text("Covered by compaction 2")
+        seen.page.get_by_role("button", name="Back to what was found").click()
+        fact.get_by_role("link").click()
+        expect(seen.page.locator(".compaction h2")).to_have_text("Compaction 2")
+        seen.go("/search?query=pytest+test_9_3&kind=fact")
+        expect(seen.page.locator(".wide-found li").first).to_contain_text("covered by compaction 2")
+        assert violations(seen.page) == []
+
+
 def test_what_is_dragged_on_the_chart_is_the_version_that_every_view_shows(browser: Browser, server: Served) -> None:
     """Chart, log, figures and address agree on the version."""
     with looking(browser, server.base) as seen:

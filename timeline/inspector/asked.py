@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 from pydantic import Field
 
 from timeline.frozen import Frozen
+from timeline.queries import FactKind
 
 MOST_ROWS = 500
 MOST_CHARACTERS = 65_536
@@ -141,6 +142,22 @@ class AskedSearch(Frozen):
     since: Annotated[str, Field(max_length=40)] | None = None
     until: Annotated[str, Field(max_length=40)] | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 20
+
+
+class AskedFacts(Frozen):
+    """Filters of facts, as `timeline facts` takes them: words, parts of the subject, a kind, a tool, an exit status."""
+
+    conversation: Name | None = None
+    query: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    kind: FactKind | None = None
+    subject: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    tool: Name | None = None
+    status: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
+    failed: bool | None = None
+    covered: bool | None = None
+    since: Annotated[str, Field(max_length=40)] | None = None
+    until: Annotated[str, Field(max_length=40)] | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class AskedDigests(Frozen):

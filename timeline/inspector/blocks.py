@@ -46,7 +46,7 @@ async def list_rows(reader: Reader, asked: AskedRows) -> LogRows:
     at = info.version if asked.at is None else asked.at
     await check_version(store, id_, at)
     until = min(at, asked.until) if asked.until is not None else at
-    states = await _states(reader, info, at)
+    states = await states_at(reader, info, at)
     reasons = await redactions(store, id_)
     rows: list[LogRow] = []
     more = False
@@ -65,7 +65,7 @@ async def list_rows(reader: Reader, asked: AskedRows) -> LogRows:
     )
 
 
-async def _states(reader: Reader, info: ConversationInfo, at: int) -> DecidedStates | FoldedStates:
+async def states_at(reader: Reader, info: ConversationInfo, at: int) -> DecidedStates | FoldedStates:
     """Return the states of a conversation's blocks at a version."""
     if info.first_version == 1:
         return await reader.decisions.at(info, at)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from timeline.answers import listed
 from timeline.answers.calls import CallRow
 from timeline.answers.digests import DigestRow
+from timeline.answers.facts import FactRow
 from timeline.answers.found import FoundRow
 from timeline.answers.listed import DecidedBlock
 from timeline.frozen import Frozen
@@ -337,6 +338,25 @@ class Digests(Frozen):
     """Compactions that meet every filter, as `timeline digests --json` has them."""
 
     digests: tuple[DigestRow, ...]
+    more: bool
+
+
+class FoundFact(FactRow):
+    """A fact, as `timeline facts --json` has it, and where the model still has it.
+
+    ``state`` is that of its block now; ``covered_by`` the version of the compaction that covered it, as `timeline why`
+    says it, and ``compaction`` its number.
+    """
+
+    state: str | None = None
+    covered_by: int | None = None
+    compaction: int | None = None
+
+
+class FoundFacts(Frozen):
+    """The newest facts that meet every filter, newest first; ``more`` is whether older ones do too."""
+
+    facts: tuple[FoundFact, ...]
     more: bool
 
 

@@ -150,7 +150,7 @@ function Open({ id, found, chart }) {
       <section class="view" role="tabpanel" id="view" aria-labelledby=${`tab-${view}`}><${View} key=${view} id=${id} row=${row} found=${found} at=${at} picked=${picked} points=${points} given=${given} /></section>
       ${block
         ? html`<${BlockPanel} key="panel" id=${id} block=${block} at=${at} version=${row.version} points=${points} query=${given.query ?? ""} />`
-        : given.query && html`<${SearchHere} key="found" id=${id} query=${given.query} at=${at} />`}
+        : given.query && html`<${SearchHere} key="found" id=${id} query=${given.query} kind=${given.kind ?? ""} at=${at} />`}
     </div>
   </div>`;
 }
