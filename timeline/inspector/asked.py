@@ -104,10 +104,11 @@ class AskedCompaction(AskedConversation):
 
 
 class AskedChart(AskedConversation):
-    """Calls behind number ``after``."""
+    """Calls behind number ``after``; after ``wait`` seconds those that were read by then, of a log that is long."""
 
     after: Version = 0
     limit: Annotated[int, Field(ge=1, le=5_000)] = 2_000
+    wait: Annotated[float, Field(ge=0, le=60)] = 60
 
 
 class AskedDifference(AskedConversation):

@@ -498,12 +498,17 @@ class Mark(Frozen):
 
 
 class Chart(Frozen):
-    """How full the context was at each call, and what changed it. ``next`` is the ``after`` of the calls behind."""
+    """How full the context was at each call, and what changed it. ``next`` is the ``after`` of the calls behind.
+
+    ``read`` is the version up to which the log was read so far, of ``version``.
+    """
 
     conversation: str
     points: tuple[ChartPoint, ...]
     marks: tuple[Mark, ...]
     marks_left_out: int
+    read: int
+    version: int
     next: int | None
 
 

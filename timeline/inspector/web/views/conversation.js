@@ -34,6 +34,9 @@ const SHOWN = {
   export: ["Export", Export],
 };
 
+/** Seconds of a slice of the chart: so long nothing new is seen of a long log. */
+const SLICE = 0.3;
+
 /** How often the newest version is asked for while the page is looked at, in milliseconds. */
 const FRESH = 3000;
 
@@ -79,25 +82,28 @@ function useGrowth(id, known, grown) {
 }
 
 /**
- * The calls and marks of the chart, page after page; of a log that grew only what is new.
+ * The calls and marks of the chart, slice after slice as the log is read; of a log that grew only what is new. `read` is
+ * the version up to which it was read.
  * @param {string} id @param {number} version
  */
 function useChart(id, version) {
-  const [chart, setChart] = useState({ points: /** @type {any[]} */ ([]), marks: /** @type {any[]} */ ([]), error: /** @type {any} */ (null), loading: true });
+  const [chart, setChart] = useState({ points: /** @type {any[]} */ ([]), marks: /** @type {any[]} */ ([]), error: /** @type {any} */ (null), loading: true, read: 0 });
   const again = useValue(returns);
   useEffect(() => {
     if (!version) return undefined;
     const stop = new AbortController();
-    const read = async () => {
+    const gather = async () => {
       const points = [...chart.points];
+      let { read } = chart;
       for (let after = points[points.length - 1]?.n ?? 0; after !== null; ) {
-        const page = await source.now.get(pathOf(id, "chart"), { after, limit: 5000, _seen: version }, stop.signal);
+        const page = await source.now.get(pathOf(id, "chart"), { after, limit: 5000, wait: SLICE, _seen: `${version} ${read}` }, stop.signal);
         points.push(...page.points.map(pointOf));
         after = page.next;
-        setChart({ points: [...points], marks: page.marks, error: null, loading: after !== null });
+        read = page.read ?? version;
+        setChart({ points: [...points], marks: page.marks, error: null, loading: after !== null, read });
       }
     };
-    read().catch((error) => stop.signal.aborted || setChart((before) => ({ ...before, error, loading: false })));
+    gather().catch((error) => stop.signal.aborted || setChart((before) => ({ ...before, error, loading: false })));
     return () => stop.abort();
   }, [id, version, again]);
   return chart;
@@ -137,13 +143,15 @@ function Open({ id, found, chart }) {
   const picked = useValue(chosen);
   const at = picked === null ? row.version : Math.min(picked, row.version);
   const { points } = chart;
+  // Behind what was read so far nothing is known yet of calls and figures.
+  const behind = chart.loading && at > chart.read;
   useKeys(row, points, chart.marks);
   useCallOfAddress(given.call, points);
   const [, View] = SHOWN[view] ?? SHOWN.log;
   const block = given.block;
   return html`<div class=${block || given.query ? "talk-page with-panel" : "talk-page"}>
     <${Crumbs} title=${row.title || id} row=${row} />
-    <${Strip} id=${id} found=${found} at=${at} points=${points} picked=${picked} />
+    <${Strip} id=${id} found=${found} at=${at} points=${points} picked=${picked} behind=${behind} />
     <${Scrubber} row=${row} at=${at} picked=${picked} points=${points} chart=${chart} />
     <${Tabs} view=${view} row=${row} />
     <div class="below">
@@ -163,11 +171,11 @@ function useCallOfAddress(call, points) {
   }, [call, points]);
 }
 
-/** @param {{ id: string, found: any, at: number, points: any[], picked: number | null }} props */
-function Strip({ id, found, at, points, picked }) {
-  const state = useLoaded(pathOf(id, "state"), { at }, id, picked === null ? 0 : 80);
+/** @param {{ id: string, found: any, at: number, points: any[], picked: number | null, behind: boolean }} props */
+function Strip({ id, found, at, points, picked, behind }) {
+  const state = useLoaded(behind ? null : pathOf(id, "state"), { at }, id, picked === null ? 0 : 80);
   const row = found.conversation;
-  const near = points[lastUpTo(points, at, (point) => point.version)];
+  const near = behind ? null : points[lastUpTo(points, at, (point) => point.version)];
   // While the slider moves, the nearest call is shown; the exact state follows as soon as it stops.
   const exact = state.data?.version === at ? state.data : null;
   const limit = exact?.limit ?? near?.limit ?? row.limit ?? 0;
