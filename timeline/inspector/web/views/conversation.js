@@ -34,6 +34,9 @@ const SHOWN = {
   export: ["Export", Export],
 };
 
+/** The views that there are of what is looked at: of one version alone, those that ask for nothing before it. */
+const views = () => (source.now.moment ? ["log", "compactions"] : VIEWS);
+
 /** Seconds of a slice of the chart: so long nothing new is seen of a long log. */
 const SLICE = 0.3;
 
@@ -119,7 +122,7 @@ function pointOf(call) {
 /** @param {{ title: string, row?: any }} props */
 function Crumbs({ title, row = null }) {
   return html`<div class="crumbs">
-    <a href="#/">Conversations</a><span aria-hidden="true">/</span>
+    ${!source.now.moment && html`<a href="#/">Conversations</a><span aria-hidden="true">/</span>`}
     <h1 title=${title}>${title}</h1>
     ${row && html`<${Facts} row=${row} />`}
   </div>`;
@@ -152,7 +155,7 @@ function Open({ id, found, chart }) {
   return html`<div class=${block || given.query ? "talk-page with-panel" : "talk-page"}>
     <${Crumbs} title=${row.title || id} row=${row} />
     <${Strip} id=${id} found=${found} at=${at} points=${points} picked=${picked} behind=${behind} />
-    <${Scrubber} row=${row} at=${at} picked=${picked} points=${points} chart=${chart} />
+    ${!source.now.moment && html`<${Scrubber} row=${row} at=${at} picked=${picked} points=${points} chart=${chart} />`}
     <${Tabs} view=${view} row=${row} />
     <div class="below">
       <section class="view" role="tabpanel" id="view" aria-labelledby=${`tab-${view}`}><${View} key=${view} id=${id} row=${row} found=${found} at=${at} picked=${picked} points=${points} given=${given} /></section>
@@ -179,7 +182,7 @@ function Strip({ id, found, at, points, picked, behind }) {
   // While the slider moves, the nearest call is shown; the exact state follows as soon as it stops.
   const exact = state.data?.version === at ? state.data : null;
   const limit = exact?.limit ?? near?.limit ?? row.limit ?? 0;
-  const fixed = near?.fixed ?? 0;
+  const fixed = near?.fixed ?? exact?.fixed ?? 0;
   const fill = exact ? { fixed, ...exact.by_role } : (near?.fill ?? {});
   const total = exact ? fixed + exact.tokens : (near?.total ?? row.tokens ?? 0);
   const now = exact?.limit ? exact : near;
@@ -190,8 +193,7 @@ function Strip({ id, found, at, points, picked, behind }) {
       <${Gauge} fill=${fill} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />
     </div>
     <${Compacted} row=${row} newest=${found.newest_compaction} />
-    <${Called} id=${id} found=${found} point=${picked === null ? null : near} />
-    <${Health} warnings=${found.warnings} />
+    ${!source.now.moment && html`<${Called} id=${id} found=${found} point=${picked === null ? null : near} /><${Health} warnings=${found.warnings} />`}
   </div>`;
 }
 
@@ -248,13 +250,14 @@ function Tabs({ view, row }) {
     if (!step) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = VIEWS[(VIEWS.indexOf(view) + step + VIEWS.length) % VIEWS.length];
+    const names = views();
+    const next = names[(names.indexOf(view) + step + names.length) % names.length];
     location.hash = linkTo(next);
     document.getElementById(`tab-${next}`)?.focus();
   };
   return html`<div class="tabs-row">
     <div class="tabs" role="tablist" aria-label="Views" onKeyDown=${chosenTab}>
-      ${VIEWS.map((name) => html`<a key=${name} id=${`tab-${name}`} role="tab" href=${linkTo(name)} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}>${SHOWN[name][0]}${name === "compactions" && row.compactions ? html` <b class="count">${row.compactions}</b>` : ""}</a>`)}
+      ${views().map((name) => html`<a key=${name} id=${`tab-${name}`} role="tab" href=${linkTo(name)} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}>${SHOWN[name][0]}${name === "compactions" && row.compactions ? html` <b class="count">${row.compactions}</b>` : ""}</a>`)}
     </div>
     <${Find} />
   </div>`;
@@ -282,7 +285,7 @@ function useKeys(row, points, marks) {
       if (on.closest("input:not([type=range]):not([type=checkbox]), textarea, select, dialog")) return;
       // What the address says, not what was drawn last: keys may come faster than frames.
       const at = Math.min(chosen.peek() ?? row.version, row.version);
-      const tab = VIEWS[Number(event.key) - 1];
+      const tab = views()[Number(event.key) - 1];
       const compactions = marks.filter((mark) => mark.type === "compaction.completed").map((mark) => mark.version);
       if (tab && /^\d$/.test(event.key)) location.hash = linkTo(tab);
       else if (event.key === "Escape" && address.peek().given.block) open({ block: null });
