@@ -210,6 +210,31 @@ async def test_a_log_is_run_again_under_another_policy_and_nothing_is_written(
     assert (refused.status, refused.json["type"]) == (400, "invalid-policy")
 
 
+async def test_policies_are_compared_on_a_log_while_it_is_asked_how_far_that_is(
+    app: Any, store: EventStore, sent: Sent
+) -> None:
+    """Nothing is written; the page of the result is the lab's, and may be shown by this origin alone."""
+    head = await store.head()
+    asked = {"policies": "none,keep_last", "limits": "3000,9000", "wait": 0}
+    first = (await ask(app, one(sent, "/lab"), asked)).json
+    assert (first["ended"], first["rows"]) == (False, [])
+    assert (await ask(app, one(sent, "/lab-page"), asked)).json["type"] == "not-yet"
+    answer = first
+    while not answer["ended"]:
+        assert answer["done"] <= (answer["of"] or 0)
+        answer = (await ask(app, one(sent, "/lab"), {**asked, "wait": 1})).json
+    assert answer["done"] == answer["of"]
+    named = [(row["policy"], row["max_tokens"]) for row in answer["rows"]]
+    assert named == [("none", 3000), ("keep_last", 3000), ("none", 9000), ("keep_last", 9000)]
+    assert [row["relative"] for row in answer["rows"] if row["policy"] == "none"] == [1, 1]
+    page = await ask(app, one(sent, "/lab-page"), asked)
+    assert "What would another policy have cost?" in page.body.decode()
+    assert page.headers["content-security-policy"].startswith("frame-ancestors 'self'")
+    assert await store.head() == head
+    for wrong in ({"policies": "nobody"}, {"limits": "12"}, {"policies": "../x"}):
+        assert (await ask(app, one(sent, "/lab"), {**asked, **wrong})).status == 400
+
+
 async def test_a_search_finds_blocks_and_the_calls_that_said_them(app: Any, sent: Sent) -> None:
     """And digests are found by what they covered."""
     asked = {"query": "answer 4", "types": "assistant.completion", "conversation": sent.id}

@@ -8,9 +8,12 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.inspector.looking import change, looking, served, violations
-from tests.inspector.story import CONSTRAINT, FORGETFUL, HOSTILE, tell_forgetful, tell_hostile
+from tests.inspector.story import CONSTRAINT, FORGETFUL, HOSTILE, LIMIT, tell_forgetful, tell_hostile
 from timeline import Timeline
 from timeline.blocks import UserPrompt
+from timeline.lab.runner import plan, run
+from timeline.lab.work import Options
+from timeline.policy.files import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +130,31 @@ def test_a_fact_leads_to_its_block_and_to_the_compaction_that_covers_it(browser:
         assert violations(seen.page) == []
 
 
+def test_the_lab_is_a_view_with_the_figures_of_its_command(browser: Browser, server: Served, told: Path) -> None:
+    """Policies are chosen, the log is run again under each, and the lab's own page stands in the view."""
+    policies = [(name, by_name(name, max_tokens=LIMIT)) for name in ("none", "economical")]
+    works = plan([str(told)], policies, Options(facts=True))
+    expected = [
+        next(run for run in outcome.runs if run.conversation == FORGETFUL).totals for outcome in run(works, jobs=1)
+    ]
+    with looking(browser, server.base, width=390) as seen:
+        seen.go(f"/c/{FORGETFUL}/lab")
+        seen.page.get_by_role("checkbox", name="cut_point").uncheck()
+        seen.page.get_by_role("button", name="Compare").click()
+        frame = seen.page.frame_locator("iframe")
+        rows = frame.locator("#policies tbody tr")
+        expect(rows).to_have_count(2, timeout=60_000)
+        for row, totals in zip(rows.all(), expected, strict=True):
+            cells = row.locator("th, td").all_inner_texts()
+            assert cells[2:4] == [f"{totals.money:.2f}", f"{totals.units:,.0f}"]
+        expect(frame.locator("#headline")).to_contain_text("economical is the cheapest policy within 6,600 tokens")
+        inner = seen.page.frames[-1]
+        assert inner.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        size = "e => parseFloat(getComputedStyle(e).fontSize) * e.getCTM().a"
+        assert min(inner.evaluate(f"[...document.querySelectorAll('#scatter text')].map({size})")) >= 11.5
+        assert violations(seen.page) == []
+
+
 def test_what_is_dragged_on_the_chart_is_the_version_that_every_view_shows(browser: Browser, server: Served) -> None:
     """Chart, log, figures and address agree on the version."""
     with looking(browser, server.base) as seen:
@@ -170,7 +198,7 @@ def test_the_request_is_shown_piece_by_piece_and_as_it_was_sent(browser: Browser
         assert CONSTRAINT not in body.inner_text()
 
 
-VIEWS = ("", "/context", "/compactions", "/diff", "/family", "/cache", "/what-if", "/live", "/export")
+VIEWS = ("", "/context", "/compactions", "/diff", "/family", "/cache", "/what-if", "/lab", "/live", "/export")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

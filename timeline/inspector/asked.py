@@ -126,6 +126,29 @@ class AskedWhatIf(AskedConversation):
     limit: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
 
 
+class AskedLab(AskedConversation):
+    """Policies by their names and limits in tokens, a comma between them; an answer within ``wait`` seconds.
+
+    The first policy is the one that the others are held against.
+    """
+
+    policies: Annotated[str, Field(max_length=500, pattern=r"^[A-Za-z0-9_.-]+(,[A-Za-z0-9_.-]+){0,7}$")] = (
+        "none,balanced"
+    )
+    limits: Annotated[str, Field(pattern=r"^[1-9]\d{2,8}(,[1-9]\d{2,8}){0,3}$")] = "100000"
+    wait: Annotated[float, Field(ge=0, le=5)] = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The policies, each once."""
+        return tuple(dict.fromkeys(self.policies.split(",")))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The limits, each once."""
+        return tuple(dict.fromkeys(int(limit) for limit in self.limits.split(",")))
+
+
 class AskedFile(AskedConversation):
     """A conversation as a file: a page, with everything or prompts and answers, and contexts of calls; or the log."""
 

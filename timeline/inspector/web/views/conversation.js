@@ -16,6 +16,7 @@ import { Diff } from "./diff.js";
 import { Export } from "./export.js";
 import { Family } from "./family.js";
 import { SearchHere } from "./search.js";
+import { Lab } from "./lab.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
 import { Scrubber, stepped } from "./scrubber.js";
@@ -30,6 +31,7 @@ const SHOWN = {
   family: ["Family", Family],
   cache: ["Cache", CacheLane],
   "what-if": ["What if", WhatIf],
+  lab: ["Lab", Lab],
   live: ["Live", Live],
   export: ["Export", Export],
 };
@@ -285,7 +287,7 @@ function useKeys(row, points, marks) {
       if (on.closest("input:not([type=range]):not([type=checkbox]), textarea, select, dialog")) return;
       // What the address says, not what was drawn last: keys may come faster than frames.
       const at = Math.min(chosen.peek() ?? row.version, row.version);
-      const tab = views()[Number(event.key) - 1];
+      const tab = views()[(Number(event.key) + 9) % 10];
       const compactions = marks.filter((mark) => mark.type === "compaction.completed").map((mark) => mark.version);
       if (tab && /^\d$/.test(event.key)) location.hash = linkTo(tab);
       else if (event.key === "Escape" && address.peek().given.block) open({ block: null });

@@ -1,14 +1,12 @@
 // View 10: the same log under other policies or another limit, beside each other. Nothing is written; the server replays.
 
-import { counted, money, percent, shellWord, short, spaced, whole } from "../pure/format.js";
+import { counted, money, percent, short, spaced, whole } from "../pure/format.js";
 import { linesOf, policiesOf } from "../pure/replays.js";
 import { Empty, Failed, Loading, useLoaded } from "../parts/loading.js";
 import { html, useState } from "../parts/page.js";
-import { Command } from "../parts/pieces.js";
+import { POLICIES } from "../parts/policies.js";
 import { pathOf } from "../parts/source.js";
-import { slide } from "../parts/state.js";
-
-const POLICIES = ["balanced", "economical", "gentle", "cut_point", "priority_chain", "prune_then_summarize", "keep_ratio", "keep_last", "none", "claude-code", "opencode", "pi", "cline", "goose", "gemini-cli", "langchain", "deepagents", "crush", "strands"];
+import { linkTo, slide } from "../parts/state.js";
 
 /** Policies that stand beside each other. */
 const MOST = 4;
@@ -87,7 +85,7 @@ function Replayed({ id, policies, limit, points }) {
     ${waiting.length > 0 && html`<${Loading} of=${`The replay under ${waiting[0].policy}`} lines=${first ? 1 : 6} />`}
     ${first?.not_priced && html`<p class="faint">No cost: ${first.not_priced}.</p>`}
     ${replays.filter((one) => one.data).map((one) => html`<${Steps} key=${one.policy} data=${one.data} />`)}
-    ${first && html`<p class="faint what-if-more">More policies, several recordings, and a page with plots:</p><${Command} text=${`timeline lab ${shellWord(id)} ${policies.map((name) => `--policy ${name}`).join(" ")} --max-tokens ${limit} --facts --html lab.html`} />`}
+    ${first && html`<p class="what-if-more"><a href=${linkTo("lab", { policies: ["none", ...policies.filter((name) => name !== "none")].join(","), limits: limit })}>Compare these in the lab</a>: plots of cost against what stays in sight, every call, and where two policies differ.</p>`}
   </div>`;
 }
 
