@@ -14,6 +14,7 @@ from timeline.blocks import UserPrompt
 from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
 from timeline.policy.files import by_name
+from timeline.portable import export_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,13 +131,19 @@ def test_a_fact_leads_to_its_block_and_to_the_compaction_that_covers_it(browser:
         assert violations(seen.page) == []
 
 
-def test_the_lab_is_a_view_with_the_figures_of_its_command(browser: Browser, server: Served, told: Path) -> None:
+def test_the_lab_is_a_view_with_the_figures_of_its_command(
+    browser: Browser, server: Served, told: Path, tmp_path: Path
+) -> None:
     """Policies are chosen, the log is run again under each, and the lab's own page stands in the view."""
+    file = tmp_path / "log.jsonl"
+
+    async def write(store: EventStore) -> None:
+        file.write_text("\n".join([line async for line in export_log(store, [FORGETFUL], library="any")]), "utf-8")
+
+    change(told, write)
     policies = [(name, by_name(name, max_tokens=LIMIT)) for name in ("none", "economical")]
-    works = plan([str(told)], policies, Options(facts=True))
-    expected = [
-        next(run for run in outcome.runs if run.conversation == FORGETFUL).totals for outcome in run(works, jobs=1)
-    ]
+    works = plan([str(file)], policies, Options(facts=True))
+    expected = [outcome.runs[0].totals for outcome in run(works, jobs=1)]
     with looking(browser, server.base, width=390) as seen:
         seen.go(f"/c/{FORGETFUL}/lab")
         seen.page.get_by_role("checkbox", name="cut_point").uncheck()
