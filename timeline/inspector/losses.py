@@ -1,8 +1,8 @@
 """What each call found in the provider's cache: what the call before had left there, what was lost, why, at what price.
 
 The figures are those that the provider reported; the causes are those of `timeline.lab.cache`, in its order: one that
-would have lost the prefix in any case comes first. No context is built, so that a lane of all calls is quick. A model or
-a decision is what the log says; what follows from the provider's rules alone is likely, and said to be.
+would have lost the prefix in any case comes first. No context is built, so that a lane of all calls is quick. A model
+or a decision is what the log says; what follows from the provider's rules alone is likely, and said to be.
 """
 
 from __future__ import annotations
