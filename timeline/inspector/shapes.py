@@ -601,7 +601,8 @@ class WhatIf(Frozen):
 class Lab(Frozen):
     """How far a comparison of policies on one log is: calls that were replayed, of all of them under each policy.
 
-    Of one that ``ended`` there are ``rows``, as `timeline lab --facts --json` has them, and under ``…/lab-page`` with the same query the page of `timeline lab`.
+    Of one that ``ended`` there are ``rows``, as `timeline lab --facts --json` has them, and under ``…/lab-page`` with the
+    same query the page of `timeline lab`.
     """
 
     conversation: str
