@@ -142,7 +142,8 @@ def looking(
 
 
 def violations(page: Page) -> list[str]:
-    """Return what the rules of axe-core find, each as its id and the elements, once nothing is pale: that is asked for anew."""
+    """Return what the rules of axe-core find, each as its id and the elements."""
+    # What is asked for anew is pale until its answer is there.
     expect(page.locator(".stale")).to_have_count(0)
     if not page.evaluate("'axe' in window"):
         page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
