@@ -16,7 +16,7 @@ from timeline.fold.window import tombstone
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import record_within
-from timeline.projection.notebook import window_html
+from timeline.projection.notebook import notebook_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ class TimelineView:
     def _repr_html_(self) -> str:
         window = self.window
         facts = (f"{len(window.items):,} blocks", f"{window.tokens:,} tokens", f"policy {self.policy.name}")
-        return window_html(type(self).__name__, window, facts)
+        return notebook_html(type(self).__name__, window, facts, limit=self.policy.max_tokens)
 
     @property
     def _compactor(self) -> Compactor:

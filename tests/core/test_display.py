@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -48,8 +49,8 @@ async def test_values_that_grow_with_a_conversation_have_a_short_repr() -> None:
     assert [type(value).__name__ for value in shown if len(repr(value)) > 1_200 or len(str(value)) > 1_200] == []
     assert repr(timeline) == "<Timeline 'cword ': version 4002, 4000 blocks, 61,000 tokens, policy 'none'>"
     assert f"version={context.version}, entries=4000, tokens={context.account.total}" in repr(context)
-    assert len(timeline._repr_html_()) < 10_000
-    assert len(context._repr_html_()) < 10_000
+    assert len(timeline._repr_html_()) < 500_000
+    assert len(context._repr_html_()) < 500_000
 
 
 class _Tags(HTMLParser):
@@ -71,7 +72,14 @@ class _Tags(HTMLParser):
         self.text += data
 
 
-async def test_a_notebook_shows_the_newest_blocks_as_text() -> None:
+@pytest.fixture
+def without_inspector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the inspector be one that cannot be imported."""
+    monkeypatch.setitem(sys.modules, "timeline.inspector.notebook", None)
+
+
+@pytest.mark.usefixtures("without_inspector")
+async def test_a_notebook_without_the_inspector_shows_the_newest_blocks_as_text() -> None:
     """Of a timeline and of a context: a table without script, in which a conversation's text is only text."""
     timeline = await filled(8, HOSTILE)
     for value in (timeline, await timeline.render()):
@@ -82,6 +90,17 @@ async def test_a_notebook_shows_the_newest_blocks_as_text() -> None:
         assert show_controls(page.text) == page.text
 
 
+async def test_a_notebook_with_the_inspector_shows_its_page_in_a_frame() -> None:
+    """Whose scripts have no origin; what stands around it holds none of the conversation's text as markup."""
+    timeline = await filled(8, HOSTILE)
+    for value in (timeline, await timeline.at(20), await timeline.render()):
+        frame = value._repr_html_()
+        assert frame.startswith('<iframe sandbox="allow-scripts" style=')
+        assert frame.count("<") == 2
+        assert show_controls(frame) == frame
+
+
+@pytest.mark.usefixtures("without_inspector")
 def test_the_library_without_await_shows_the_same() -> None:
     """A twin has the short repr and the table of what it wraps."""
     with sync.open_store("memory://") as store:

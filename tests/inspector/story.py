@@ -110,9 +110,9 @@ def _output(turn: int, step: int) -> str:
 LONG: Final = "long"
 
 
-async def tell_long(store: EventStore, blocks: int) -> None:
+async def tell_long(store: EventStore, name: str, blocks: int) -> None:
     """Append a conversation of so many blocks, without any model call."""
-    timeline = await Timeline.open(store, LONG, policy=policies.cut_point(max_tokens=10_000_000))
+    timeline = await Timeline.open(store, name, policy=policies.cut_point(max_tokens=10_000_000))
     kinds = (_prompt, _thought, _tool_call, _tool_result, _answer)
     for first in range(0, blocks, 1_000):
         numbers = range(first, min(first + 1_000, blocks))

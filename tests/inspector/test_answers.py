@@ -6,7 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tests.inspector.asking import ask, segment
+from tests.scenes import call, prompt, result
 from timeline import Timeline
+from timeline.blocks import UserPrompt
+from timeline.events import appended_block
 from timeline.frozen import compact_json
 from timeline.log.history import fold_past
 
@@ -161,6 +164,8 @@ async def test_the_chart_has_a_point_for_each_call_and_a_mark_for_each_decision(
         assert point["by_role"] == state["by_role"], point["n"]
         assert point["limit"] == timeline.policy.max_tokens
         assert point["target"] < point["trigger"] < point["limit"]
+    blocks = [(event.version, appended_block(event.payload)) async for event in store.read(sent.id)]
+    assert chart["turns"] == [version for version, block in blocks if isinstance(block, UserPrompt)]
     types = {mark["type"] for mark in chart["marks"]}
     assert {"compaction.completed", "compaction.reverted", "blocks.hidden"} <= types
     page = (await ask(app, one(sent, "/chart"), {"after": 2, "limit": 3})).json
@@ -210,6 +215,31 @@ async def test_a_log_is_run_again_under_another_policy_and_nothing_is_written(
     assert (refused.status, refused.json["type"]) == (400, "invalid-policy")
 
 
+async def test_policies_are_compared_on_a_log_while_it_is_asked_how_far_that_is(
+    app: Any, store: EventStore, sent: Sent
+) -> None:
+    """Nothing is written; the page of the result is the lab's, and may be shown by this origin alone."""
+    head = await store.head()
+    asked = {"policies": "none,keep_last", "limits": "3000,9000", "wait": 0}
+    first = (await ask(app, one(sent, "/lab"), asked)).json
+    assert (first["ended"], first["rows"]) == (False, [])
+    assert (await ask(app, one(sent, "/lab-page"), asked)).json["type"] == "not-yet"
+    answer = first
+    while not answer["ended"]:
+        assert answer["done"] <= (answer["of"] or 0)
+        answer = (await ask(app, one(sent, "/lab"), {**asked, "wait": 1})).json
+    assert answer["done"] == answer["of"]
+    named = [(row["policy"], row["max_tokens"]) for row in answer["rows"]]
+    assert named == [("none", 3000), ("keep_last", 3000), ("none", 9000), ("keep_last", 9000)]
+    assert [row["relative"] for row in answer["rows"] if row["policy"] == "none"] == [1, 1]
+    page = await ask(app, one(sent, "/lab-page"), asked)
+    assert "What would another policy have cost?" in page.body.decode()
+    assert page.headers["content-security-policy"].startswith("frame-ancestors 'self'")
+    assert await store.head() == head
+    for wrong in ({"policies": "nobody"}, {"limits": "12"}, {"policies": "../x"}):
+        assert (await ask(app, one(sent, "/lab"), {**asked, **wrong})).status == 400
+
+
 async def test_a_search_finds_blocks_and_the_calls_that_said_them(app: Any, sent: Sent) -> None:
     """And digests are found by what they covered."""
     asked = {"query": "answer 4", "types": "assistant.completion", "conversation": sent.id}
@@ -219,6 +249,36 @@ async def test_a_search_finds_blocks_and_the_calls_that_said_them(app: Any, sent
     digests = (await ask(app, "/v1/digests", {"conversation": sent.id})).json["digests"]
     rows = (await ask(app, one(sent, "/compactions"))).json["compactions"]
     assert [row["version"] for row in digests] == [row["version"] for row in rows if row["reverted_by"] is None]
+
+
+async def test_a_fact_is_found_with_the_compaction_that_covers_it(app: Any, store: EventStore, sent: Sent) -> None:
+    """As the store finds it, newest first; the compaction is the one that the list of compactions has."""
+    asked = {"conversation": sent.id, "limit": 200}
+    found = (await ask(app, "/v1/facts", asked)).json["facts"]
+    stored = [fact async for fact in store.facts(conversation=sent.id)]
+    assert [(row["kind"], row["subject"], row["version"]) for row in reversed(found)] == [
+        (fact.kind, fact.subject, fact.version) for fact in stored
+    ]
+    assert [row["covered"] for row in found] == [row["covered_by"] is not None for row in found]
+    assert {True, False} == {row["covered"] for row in found}
+    numbers = {row["version"]: row["number"] for row in (await ask(app, one(sent, "/compactions"))).json["compactions"]}
+    assert all(numbers[row["covered_by"]] == row["compaction"] for row in found if row["covered"])
+    newest = (await ask(app, "/v1/facts", {**asked, "limit": 2})).json
+    assert (newest["facts"], newest["more"]) == (found[:2], True)
+
+
+async def test_a_call_and_its_result_name_each_other_and_one_that_is_alone_says_so(app: Any, store: EventStore) -> None:
+    """Also where the other one is on another page of rows."""
+    timeline = await Timeline.open(store, "c")
+    await timeline.append(prompt(), call("a"), result("a"), call("b"))
+    path = "/v1/conversations/c/blocks"
+    first, other = [(await ask(app, f"{path}/%40{version}")).json["partner"] for version in (3, 4)]
+    assert (first, other) == ("@4", "@3")
+    assert (await ask(app, f"{path}/%405")).json["partner"] is None
+    rows = [(await ask(app, path, {"after": after, "limit": 1})).json["rows"][0] for after in (2, 3, 4)]
+    assert [row["orphan"] for row in rows] == [False, False, True]
+    await timeline.append(result("b"))
+    assert not (await ask(app, path, {"after": 4, "limit": 1})).json["rows"][0]["orphan"]
 
 
 async def test_a_family_has_forks_and_parents(app: Any, store: EventStore, sent: Sent) -> None:

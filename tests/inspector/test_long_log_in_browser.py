@@ -15,21 +15,31 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from tests.inspector.looking import Seen, Served
+    from timeline.ports import EventStore
 
 BLOCKS = 20_000 if DEPTH is Depth.QUICK else 100_000
+UNREAD = "unread"
+"""A conversation that one test opens, so that its log was not read before."""
 MOST_NODES = 1_500
 MOST_HEAP = 150_000_000
-TO_SHARE = """share => {
+TO_SHARE = """async share => {
   const box = document.querySelector('.log-box');
   box.scrollTop = share * box.scrollHeight;
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
+"""Scrolls, and waits until what is there then was drawn."""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Serve a long conversation."""
     file = tmp_path_factory.mktemp("long") / "long.db"
-    change(file, lambda store: tell_long(store, BLOCKS))
+
+    async def tell(store: EventStore) -> None:
+        await tell_long(store, LONG, BLOCKS)
+        await tell_long(store, UNREAD, 20_000)
+
+    change(file, tell)
     with served(file) as running:
         yield running
 
@@ -74,6 +84,17 @@ def test_a_long_log_is_drawn_within_a_second_of_its_answers(browser: Browser, se
         assert seen.nodes() <= MOST_NODES
         grid = seen.page.get_by_role("grid", name="Log")
         expect(grid).to_have_attribute("aria-rowcount", str(BLOCKS + 1))
+
+
+def test_how_far_a_long_log_was_read_is_said_while_its_chart_is_drawn(browser: Browser, server: Served) -> None:
+    """Slice by slice, from the first on; the figures of the newest version are there once it is reached."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{UNREAD}")
+        reading = seen.page.get_by_role("progressbar", name="Reading the log")
+        reading.wait_for()
+        assert 0 < int(reading.get_attribute("aria-valuenow") or 0) < 100
+        expect(reading).to_have_count(0, timeout=30_000)
+        expect(seen.page.locator(".gauge .share").first).to_be_visible()
 
 
 def test_no_frame_of_a_scroll_is_blank(browser: Browser, server: Served) -> None:

@@ -11,6 +11,8 @@ from timeline import Timeline
 from timeline.errors import HistoryUnavailable
 from timeline.inspector.figures import Figures
 from timeline.inspector.moments import Moments
+from timeline.inspector.plots import Plots
+from timeline.lab.prices import read_prices
 from timeline.log.history import fold_past
 from timeline.retention import scavenge
 
@@ -75,6 +77,27 @@ async def test_the_newest_version_of_a_compacted_log_is_not_read_from_its_beginn
         assert await moments.figures("c", version) == Figures.of(await fold_past(store, "c", version)), version
     await timeline.append(prompt(), now=after(200))
     assert await moments.figures("c", timeline.version) == Figures.of(await fold_past(store, "c", timeline.version))
+
+
+async def test_a_chart_that_is_read_in_slices_is_whole_and_leaves_right_keyframes_behind(
+    store: EventStore, sent: Sent
+) -> None:
+    """Each slice goes on behind the one before; states of any version are then those of a fold from the beginning."""
+    timeline = await Timeline.open(store, sent.id)
+    for number in range(40):  # longer than one look at the clock
+        await timeline.append(prompt(), call(f"x{number}"), result(f"x{number}"), now=after(900 + number))
+    moments = Moments(store, every=7)
+    sliced, whole = Plots(store, read_prices(), moments), Plots(store, read_prices(), Moments(store))
+    info = await store.info(sent.id)
+    reached = [(await sliced.of(info, 0)).fold.version]
+    while reached[-1] < info.version:
+        reached.append((await sliced.of(info, 0)).fold.version)
+    assert len(reached) > 2
+    plot, expected = await sliced.of(info, 0), await whole.of(info, 60)
+    assert (plot.points, plot.marks) == (expected.points, expected.marks)
+    for version in [info.version, *range(1, info.version + 1, 3)]:
+        assert await moments.figures(sent.id, version) == Figures.of(await fold_past(store, sent.id, version)), version
+        assert seen(await moments.fold(sent.id, version)) == seen(await fold_past(store, sent.id, version)), version
 
 
 async def test_figures_grow_without_a_fold_where_nothing_was_decided(

@@ -169,7 +169,8 @@ def test_a_notebook_shows_it_in_a_frame_without_a_server(tmp_path: Path, browser
                     UserPrompt(text=f"Look at {number}. {TRAP}" + "x " * 700), AssistantCompletion(text="y")
                 )
                 timeline.render()
-            return show(store, ID, newest=12)._repr_html_()
+            context = timeline.render()
+            return "".join((show(store, ID, newest=12)._repr_html_(), timeline._repr_html_(), context._repr_html_()))
 
     file = tmp_path / "notebook.html"
     file.write_text(f"<!doctype html><title>notebook</title>{apart(_called(shown))}", encoding="utf-8")
@@ -177,11 +178,21 @@ def test_a_notebook_shows_it_in_a_frame_without_a_server(tmp_path: Path, browser
     heard: list[str] = []
     page.on("console", lambda message: heard.append(message.text))
     page.goto(file.as_uri())
-    frame = page.frame_locator("iframe")
+    frame = page.frame_locator("iframe").nth(0)
     expect(frame.get_by_text("Look at 9.").first).to_be_visible()
     expect(frame.locator(".file-note")).to_contain_text("only the newest 12 are here")
     frame.get_by_role("tab", name="Compactions").or_(frame.get_by_role("link", name="Compactions")).last.click()
     expect(frame.get_by_text("Summary, in full").first).to_be_visible()
+    for place in (1, 2):  # a timeline and a context by themselves: their window, in the same page
+        window = page.frame_locator("iframe").nth(place)
+        expect(window.get_by_text("Look at 9.").first).to_be_visible()
+        expect(window.get_by_role("tab")).to_have_text([re.compile("^Log"), re.compile("^Compactions")])
+        expect(window.locator(".strip .gauge .share").first).to_be_visible()
+        expect(window.locator(".file-note")).to_contain_text("earlier versions, model calls and their requests")
+        window.get_by_text("Look at 9.").last.click()
+        expect(window.locator(".panel .content")).to_contain_text("x x x")
+        window.get_by_role("tab", name="Compactions").click()
+        expect(window.get_by_text("Summary, in full").first).to_be_visible()
     assert (page.title(), heard) == ("notebook", [])
     page.close()
 

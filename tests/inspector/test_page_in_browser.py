@@ -8,9 +8,13 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.inspector.looking import change, looking, served, violations
-from tests.inspector.story import CONSTRAINT, FORGETFUL, HOSTILE, tell_forgetful, tell_hostile
+from tests.inspector.story import CONSTRAINT, FORGETFUL, HOSTILE, LIMIT, tell_forgetful, tell_hostile
 from timeline import Timeline
 from timeline.blocks import UserPrompt
+from timeline.lab.runner import plan, run
+from timeline.lab.work import Options
+from timeline.policy.files import by_name
+from timeline.portable import export_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,6 +113,55 @@ def test_the_debugging_story_is_told_with_the_keyboard_alone(browser: Browser, s
         assert "beside=304" in page.url
 
 
+def test_a_fact_leads_to_its_block_and_to_the_compaction_that_covers_it(browser: Browser, server: Served) -> None:
+    """In the open conversation and over all of them, with how it came out."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}?query=pytest+test_9_3")
+        seen.page.get_by_role("button", name="Facts").click()
+        fact = seen.page.locator(".found li").filter(has_text="tests/test_9_3.py").first
+        expect(fact.locator(".found-head")).to_contain_text("failed")
+        expect(fact.locator(".fact-place")).to_have_text("○ covered by compaction 2")
+        fact.locator("button").click()
+        expect(seen.page.locator(".because")).to_contain_text("Covered by compaction 2")
+        seen.page.get_by_role("button", name="Back to what was found").click()
+        fact.get_by_role("link").click()
+        expect(seen.page.locator(".compaction h2")).to_have_text("Compaction 2")
+        seen.go("/search?query=pytest+test_9_3&kind=fact")
+        expect(seen.page.locator(".wide-found li").first).to_contain_text("covered by compaction 2")
+        assert violations(seen.page) == []
+
+
+def test_the_lab_is_a_view_with_the_figures_of_its_command(
+    browser: Browser, server: Served, told: Path, tmp_path: Path
+) -> None:
+    """Policies are chosen, the log is run again under each, and the lab's own page stands in the view."""
+    file = tmp_path / "log.jsonl"
+
+    async def write(store: EventStore) -> None:
+        file.write_text("\n".join([line async for line in export_log(store, [FORGETFUL], library="any")]), "utf-8")
+
+    change(told, write)
+    policies = [(name, by_name(name, max_tokens=LIMIT)) for name in ("none", "economical")]
+    works = plan([str(file)], policies, Options(facts=True))
+    expected = [outcome.runs[0].totals for outcome in run(works, jobs=1)]
+    with looking(browser, server.base, width=390) as seen:
+        seen.go(f"/c/{FORGETFUL}/lab")
+        seen.page.get_by_role("checkbox", name="cut_point").uncheck()
+        seen.page.get_by_role("button", name="Compare").click()
+        frame = seen.page.frame_locator("iframe")
+        rows = frame.locator("#policies tbody tr")
+        expect(rows).to_have_count(2, timeout=60_000)
+        for row, totals in zip(rows.all(), expected, strict=True):
+            cells = row.locator("th, td").all_inner_texts()
+            assert cells[2:4] == [f"{totals.money:.2f}", f"{totals.units:,.0f}"]
+        expect(frame.locator("#headline")).to_contain_text("economical is the cheapest policy within 6,600 tokens")
+        inner = seen.page.frames[-1]
+        assert inner.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        size = "e => parseFloat(getComputedStyle(e).fontSize) * e.getCTM().a"
+        assert min(inner.evaluate(f"[...document.querySelectorAll('#scatter text')].map({size})")) >= 11.5
+        assert violations(seen.page) == []
+
+
 def test_what_is_dragged_on_the_chart_is_the_version_that_every_view_shows(browser: Browser, server: Served) -> None:
     """Chart, log, figures and address agree on the version."""
     with looking(browser, server.base) as seen:
@@ -152,7 +205,7 @@ def test_the_request_is_shown_piece_by_piece_and_as_it_was_sent(browser: Browser
         assert CONSTRAINT not in body.inner_text()
 
 
-VIEWS = ("", "/context", "/compactions", "/diff", "/family", "/cache", "/what-if", "/live", "/export")
+VIEWS = ("", "/context", "/compactions", "/diff", "/family", "/cache", "/what-if", "/lab", "/live", "/export")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

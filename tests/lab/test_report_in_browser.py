@@ -116,6 +116,7 @@ def test_the_headline_names_the_cheapest_policy_within_the_limit(report: Report,
         assert headline.startswith(f"{best.policy} is the cheapest policy within {limit:,} tokens")
         assert ("% of what none costs" in headline) is (best.policy != "none")
         assert best.policy == "none" or f"{100 * best.relative:.1f} %" in headline
+        assert "in sight" in headline.partition("\n")[2]
         cards = opened.text(".cards")
         assert f"${best.totals.money:.3f}" in cards
         assert f"{best.totals.hidden_needs} of {best.totals.needs}" in cards
@@ -365,7 +366,8 @@ def test_costs_are_told_in_base_tokens_where_a_model_has_no_price(visit: Callabl
         page(works, [Outcome(runs=(run.model_copy(update={"max_tokens": 5000}),)) for run in runs]), "utf-8"
     )
     opened = visit(file=file)
-    assert opened.text("#headline") == "second is the cheapest policy within 5,000 tokens: 75.0 % of what first costs."
+    said = "second is the cheapest policy within 5,000 tokens: 75.0 % of what first costs."
+    assert opened.text("#headline") == f"{said}\n9 tokens are in sight in the mean."
     assert "There is no price for nobody's: costs are compared in base tokens" in opened.text(".warnings")
     assert "3.0k base tokens\n4.0k base tokens with first" in opened.text(".cards")
     assert "$" not in opened.text("main")
@@ -380,4 +382,4 @@ def test_the_page_fits_the_window(visit: Callable[..., Opened], width: int, sche
     assert opened.page.evaluate("[...document.querySelectorAll('[role=img]')].every(e => e.ariaLabel)")
     assert opened.page.evaluate("[...document.querySelectorAll('table')].every(t => t.caption && t.tHead)")
     background = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert background == ("rgb(251, 251, 250)" if scheme == "light" else "rgb(13, 17, 23)")
+    assert background == ("rgb(247, 247, 245)" if scheme == "light" else "rgb(13, 17, 22)")

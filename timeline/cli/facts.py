@@ -6,22 +6,23 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.answers.facts import fact_rows
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import changing
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, say, write, write_rows
 from timeline.cli.questions import moment
-from timeline.events.addresses import Address
 from timeline.facts.full_record import MOST, full_record
 from timeline.queries import FACT_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
 
-    from timeline.cli.shapes import FactRecordRow, FactRow, ReachRow
+    from timeline.answers.facts import FactRow
+    from timeline.cli.shapes import FactRecordRow, ReachRow
     from timeline.ports import EventStore
-    from timeline.queries import FactEntry, FactRecord, StoredFact
+    from timeline.queries import FactEntry, FactRecord
 
 _MOST_SHOWN: Final = 50
 """The most facts in the printed form, without --limit: the newest."""
@@ -94,29 +95,11 @@ async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) ->
 
 async def _rows(store: EventStore, filters: dict[str, Any], most: int | None) -> AsyncIterator[FactRow]:
     number = 0
-    async for fact in store.facts(**filters):
+    async for row in fact_rows(store, filters):
         if number == most:
             return
         number += 1
-        yield _row(fact)
-
-
-def _row(fact: StoredFact) -> FactRow:
-    return {
-        "conversation": fact.conversation,
-        "kind": fact.kind,
-        "subject": fact.subject,
-        "tool": fact.tool,
-        "status": fact.status,
-        "failed": fact.failed,
-        "at": instant_text(fact.at),
-        "path": fact.path,
-        "version": fact.version,
-        "address": str(Address(fact.version, fact.conversation)),
-        "detail": fact.detail,
-        "covered": fact.covered,
-        "source": fact.source,
-    }
+        yield row
 
 
 def _print_facts(rows: Collection[FactRow], *, one: bool) -> None:
@@ -126,12 +109,12 @@ def _print_facts(rows: Collection[FactRow], *, one: bool) -> None:
         ("address", "at", "kind", "tool", "outcome", "subject"),
         [
             (
-                f"@{row['version']}" if one else row["address"],
-                row["at"][:16],
-                row["kind"].replace("_", " "),
-                row["tool"] or "-",
+                f"@{row.version}" if one else row.address,
+                row.at[:16],
+                row.kind.replace("_", " "),
+                row.tool or "-",
                 _outcome(row),
-                " ".join(row["subject"].split()),
+                " ".join(row.subject.split()),
             )
             for row in rows
         ],
@@ -139,8 +122,8 @@ def _print_facts(rows: Collection[FactRow], *, one: bool) -> None:
 
 
 def _outcome(row: FactRow) -> str:
-    status = "" if row["status"] is None else f"exit {row['status']}"
-    return " ".join(word for word in ("failed" if row["failed"] else "", status) if word) or "-"
+    status = "" if row.status is None else f"exit {row.status}"
+    return " ".join(word for word in ("failed" if row.failed else "", status) if word) or "-"
 
 
 def _nothing(wanted: Wanted) -> str:

@@ -29,7 +29,7 @@
 | `watch --json` | an event a line, as `timeline.inspector.stream` sends it, in camelCase |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `answers.digests.DigestRow` |
-| `facts --json` | a list of `FactRow`; with `--record` of `FactRecordRow`, with `--reach` one `ReachRow` |
+| `facts --json` | a list of `answers.facts.FactRow`; `--record`: `FactRecordRow`s; `--reach`: one `ReachRow` |
 | `search --json` | a list of `answers.found.FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
 | `verify --deep --json` | a `DeepReport` |
@@ -314,28 +314,6 @@ class DecidedRow(TypedDict):
     version: int
     decision: str
     blocks: list[dict[str, Any]]
-
-
-class FactRow(TypedDict):
-    """A fact: one thing that was done or named, with the block to read by path and by address (``cards@152``).
-
-    ``covered``: a compaction in force covers that block. ``source`` is ``digest`` where only the entry of a digest is
-    left of it.
-    """
-
-    conversation: str
-    kind: str
-    subject: str
-    tool: str
-    status: int | None
-    failed: bool
-    at: str
-    path: str
-    version: int
-    address: str
-    detail: str
-    covered: bool
-    source: str
 
 
 class FactRecordRow(TypedDict):

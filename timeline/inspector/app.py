@@ -16,11 +16,11 @@ from pydantic import ValidationError
 
 from timeline.errors import InvalidArgument, TimelineError, needs
 from timeline.frozen import compact_json
-from timeline.inspector.asked import AskedDecision, AskedFile
+from timeline.inspector.asked import AskedDecision, AskedFile, AskedLab
 from timeline.inspector.decisions import decide
 from timeline.inspector.downloads import download
 from timeline.inspector.openapi import openapi
-from timeline.inspector.pages import POLICY, page_files
+from timeline.inspector.pages import IN_FRAME, POLICY, page_files
 from timeline.inspector.problems import Refused, invalid, problem_of
 from timeline.inspector.reader import Reader
 from timeline.inspector.routes import ROUTES
@@ -188,6 +188,8 @@ class _Inspector:
         if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] == "file":
             asked = AskedFile.model_validate({**_query(request, {"id": ""}), "id": segments[2]})
             return await self._in_time(download(self._reader, asked))
+        if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] == "lab-page":
+            return await self._lab_page(request, segments[2])
         for route in ROUTES:
             if (given := route.match(segments)) is not None:
                 return await self._read(request, route, given)
@@ -230,6 +232,16 @@ class _Inspector:
                 await self._live.status(conversation, send)
 
         return respond
+
+    async def _lab_page(self, request: Request, conversation: str) -> Response:
+        """Return the page of a comparison that has ended."""
+        asked = AskedLab.model_validate({**_query(request, {"id": ""}), "id": conversation})
+        run = await self._in_time(self._reader.laboratory.run(self._reader, asked))
+        if not run.ended:
+            raise Refused(409, "not-yet", "The comparison goes on: ask for …/lab until it has ended.")
+        body = run.page.encode()
+        kept = {"Content-Security-Policy": IN_FRAME, "Cache-Control": _REVALIDATE}
+        return _tagged(request, body, "text/html; charset=utf-8", f'"{sha256(body).hexdigest()[:32]}"', kept)
 
     async def _read(self, request: Request, route: Route, given: dict[str, str]) -> Response:
         asked = route.asks.model_validate({**_query(request, given), **given})

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 from pydantic import Field
 
 from timeline.frozen import Frozen
+from timeline.queries import FactKind
 
 MOST_ROWS = 500
 MOST_CHARACTERS = 65_536
@@ -103,10 +104,11 @@ class AskedCompaction(AskedConversation):
 
 
 class AskedChart(AskedConversation):
-    """Calls behind number ``after``."""
+    """Calls behind number ``after``; after ``wait`` seconds those that were read by then, of a log that is long."""
 
     after: Version = 0
     limit: Annotated[int, Field(ge=1, le=5_000)] = 2_000
+    wait: Annotated[float, Field(ge=0, le=60)] = 60
 
 
 class AskedDifference(AskedConversation):
@@ -122,6 +124,29 @@ class AskedWhatIf(AskedConversation):
 
     policy: Annotated[str, Field(max_length=100)] = ""
     limit: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+
+
+class AskedLab(AskedConversation):
+    """Policies by their names and limits in tokens, a comma between them; an answer within ``wait`` seconds.
+
+    The first policy is the one that the others are held against.
+    """
+
+    policies: Annotated[str, Field(max_length=500, pattern=r"^[A-Za-z0-9_.-]+(,[A-Za-z0-9_.-]+){0,7}$")] = (
+        "none,balanced"
+    )
+    limits: Annotated[str, Field(pattern=r"^[1-9]\d{2,8}(,[1-9]\d{2,8}){0,3}$")] = "100000"
+    wait: Annotated[float, Field(ge=0, le=5)] = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The policies, each once."""
+        return tuple(dict.fromkeys(self.policies.split(",")))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The limits, each once."""
+        return tuple(dict.fromkeys(int(limit) for limit in self.limits.split(",")))
 
 
 class AskedFile(AskedConversation):
@@ -141,6 +166,22 @@ class AskedSearch(Frozen):
     since: Annotated[str, Field(max_length=40)] | None = None
     until: Annotated[str, Field(max_length=40)] | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 20
+
+
+class AskedFacts(Frozen):
+    """Filters of facts, as `timeline facts` takes them: words, parts of the subject, a kind, a tool, an exit status."""
+
+    conversation: Name | None = None
+    query: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    kind: FactKind | None = None
+    subject: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    tool: Name | None = None
+    status: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
+    failed: bool | None = None
+    covered: bool | None = None
+    since: Annotated[str, Field(max_length=40)] | None = None
+    until: Annotated[str, Field(max_length=40)] | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class AskedDigests(Frozen):

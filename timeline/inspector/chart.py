@@ -15,19 +15,24 @@ MOST_MARKS: Final = 5_000
 
 
 async def show_chart(reader: Reader, asked: AskedChart) -> Chart:
-    """Return how full the context was at each call, and what changed it.
+    """Return how full the context was at each call, and what changed it, as far as the log was read in the given time.
 
     Raises:
         ConversationNotFound: there is no such conversation.
     """
-    plot = await reader.plots.of(await reader.store.info(asked.id))
+    info = await reader.store.info(asked.id)
+    plot = await reader.plots.of(info, asked.wait)
     first = bisect_right(plot.points, asked.after, key=lambda point: point.n)
     page = plot.points[first : first + asked.limit]
-    more = first + len(page) < len(plot.points)
+    more = first + len(page) < len(plot.points) or plot.fold.version < info.version
+    last = page[-1].n if page else asked.after
     return Chart(
         conversation=asked.id,
         points=tuple(page),
         marks=tuple(plot.marks[-MOST_MARKS:]),
         marks_left_out=max(0, len(plot.marks) - MOST_MARKS),
-        next=page[-1].n if more and page else None,
+        turns=tuple(plot.turns[-MOST_MARKS:]),
+        read=plot.fold.version,
+        version=info.version,
+        next=last if more else None,
     )

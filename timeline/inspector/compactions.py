@@ -14,9 +14,12 @@ from timeline.inspector.shapes import Compaction, CompactionRow, Compactions, Fa
 from timeline.inspector.tally import cost_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from timeline.events import Event
     from timeline.inspector.asked import AskedCompaction, AskedConversation
     from timeline.inspector.reader import Reader
+    from timeline.lab.prices import PriceTable
 
 _TYPES = ("compaction.completed", "compaction.reverted")
 
@@ -69,27 +72,38 @@ async def all_compactions(reader: Reader, conversation: str) -> list[Compaction]
 def _card(event: Event, rows: list[CompactionRow], failures: list[FailureRow]) -> Compaction | None:
     """Return a compaction of a conversation; None if a later version of the library overwrote it in the meantime."""
     made = event.payload
-    versions = [row.version for row in rows]
-    if not isinstance(made, CompactionCompleted) or event.version not in versions:
+    if not isinstance(made, CompactionCompleted) or event.version not in {row.version for row in rows}:
         return None
-    place = versions.index(event.version)
+    return compaction_card(event.conversation, event.version, made, rows, failures)
+
+
+def compaction_card(
+    conversation: str,
+    version: int,
+    made: CompactionCompleted,
+    rows: Sequence[CompactionRow],
+    failures: Sequence[FailureRow] = (),
+) -> Compaction:
+    """Return a compaction with its summary and digest; ``rows`` are all of the conversation."""
+    versions = [row.version for row in rows]
+    place = versions.index(version)
     since = versions[place - 1] if place else 0
     return Compaction(
-        conversation=event.conversation,
+        conversation=conversation,
         compaction=rows[place],
         text=made.block.text[:MOST_CHARACTERS],
         left_out=max(0, len(made.block.text) - MOST_CHARACTERS),
         history=made.parts.history[:MOST_CHARACTERS],
         turn_prefix=made.parts.turn_prefix[:MOST_CHARACTERS],
         digest=made.digest.dump(),
-        chain=_chain(rows, event.version),
+        chain=_chain(rows, version),
         next=versions[place + 1] if place + 1 < len(versions) else None,
-        failures=tuple(one for one in failures if since < one.version < event.version),
+        failures=tuple(one for one in failures if since < one.version < version),
         written_by=made.written_by.model_dump(mode="json"),
     )
 
 
-def _chain(rows: list[CompactionRow], version: int) -> tuple[int, ...]:
+def _chain(rows: Sequence[CompactionRow], version: int) -> tuple[int, ...]:
     """Return the versions of the compactions that led to one, that one last."""
     by_version = {row.version: row for row in rows}
     found, waiting = set[int](), [version]
@@ -169,13 +183,28 @@ async def _turns(reader: Reader, conversation: str, made: list[CompactionComplet
 
 
 def _row(reader: Reader, event: Event, made: CompactionCompleted, turns: dict[int, str]) -> CompactionRow:
+    return compaction_row(event.version, instant_text(event.at), made, turns, reader.prices)
+
+
+def compaction_row(
+    version: int, at: str, made: CompactionCompleted, turns: Mapping[int, str], prices: PriceTable
+) -> CompactionRow:
+    """Return the row of a compaction.
+
+    Args:
+        version: of its event.
+        at: its time.
+        made: what it did.
+        turns: turns of the first and last versions that it covers, as far as these are known.
+        prices: what tokens cost.
+    """
     ranges, by = made.covers.ranges, made.written_by
     saved = None if not made.before_tokens else round(1 - made.after_tokens / made.before_tokens, 4)
     return CompactionRow(
         number=made.round,
-        version=event.version,
-        at=instant_text(event.at),
-        address=str(Address(event.version)),
+        version=version,
+        at=at,
+        address=str(Address(version)),
         path=made.block.path,
         reason=made.reason,
         source=made.source,
@@ -197,7 +226,7 @@ def _row(reader: Reader, event: Event, made: CompactionCompleted, turns: dict[in
         fallback_reason=by.fallback_reason,
         asked=by.asked,
         usage=by.usage,
-        cost=cost_of(by.model or "", by.usage, reader.prices),
+        cost=cost_of(by.model or "", by.usage, prices),
         duration=made.duration,
         unsaid=made.unsaid[-MOST_LISTED:],
         left_out={

@@ -116,6 +116,11 @@ class DecidedStates:
             return ("omitted" if self._hidden[version] is None else "hidden"), None
         return ("carried" if version in self._carried else "visible"), None
 
+    def covering(self, version: int) -> int | None:
+        """Return the version of the compaction that covered a block; later ones may have integrated its summary."""
+        covered = (made for made, covers, kept in self._made if version in covers and version not in kept)
+        return next((made for made in covered if made > version), None)
+
     def shown(self, version: int, block: Block, tokens: int) -> int:
         """Return the tokens that are sent of a block at its place."""
         match self.of(version)[0]:
@@ -139,6 +144,10 @@ class FoldedStates:
     def of(self, version: int) -> tuple[State | None, int | None]:
         """Return the state of a block, and the version of the summary that covers it."""
         return self._of(version)
+
+    def covering(self, version: int) -> int | None:
+        """Return the version of the compaction whose summary stands for a block: of earlier ones nothing is known."""
+        return self._of(version)[1]
 
     def shown(self, version: int, block: Block, tokens: int) -> int:
         """Return the tokens that are sent of a block at its place."""

@@ -115,14 +115,14 @@ class Figures:
 class Growing:
     """Figures that follow the events behind them, for as long as nothing is decided.
 
+    Whoever takes it along has the turns too, of a fold or by themselves.
+
     Args:
         figures: those of a version.
-        turns: the turns of the same version; a copy, which goes on too.
     """
 
-    def __init__(self, figures: Figures, turns: Turns) -> None:
+    def __init__(self, figures: Figures) -> None:
         self._base = figures
-        self._turns = turns
         self._at = figures.at
         self._version = figures.version
         self._kinds = Counter(figures.by_role)
@@ -139,7 +139,6 @@ class Growing:
             block = payload.block
             if isinstance(block, StageDigest | RangeSummary):
                 return False
-            self._turns.advance(block, block.turn_id, event.version)
             self._kinds[CATEGORIES.get(block.type, "other")] += payload.tokens
             self._visible += 1
             self._tokens += payload.tokens
@@ -149,9 +148,9 @@ class Growing:
         self._version, self._at = event.version, event.at
         return True
 
-    def figures(self) -> Figures:
-        """Return the figures of the last event that was taken up."""
-        base, turns = self._base, self._turns
+    def figures(self, turns: Turns) -> Figures:
+        """Return the figures of the last event that was taken up, with the turns of the same version."""
+        base = self._base
         known = set(base.open_calls)
         waiting = (
             version

@@ -78,11 +78,14 @@ class Moments:
         every: versions between two keyframes.
         most_bytes: memory that keyframes may take; beyond it, those of the conversation that was asked for the longest
             ago are dropped.
+
+    Attributes:
+        every: versions between two keyframes.
     """
 
     def __init__(self, store: EventStore, *, every: int = EVERY, most_bytes: int = MOST_BYTES) -> None:
         self._store = store
-        self._every = every
+        self.every = every
         self._most_bytes = most_bytes
         self._films: OrderedDict[str, _Film] = OrderedDict()
 
@@ -110,11 +113,33 @@ class Moments:
         async with film.turning:
             frame = _nearest(film, version, taken_back) or await self._newest(conversation, film, version, taken_back)
             grown = None
-            if frame is not None and version - frame.version <= 2 * self._every:
+            if frame is not None and version - frame.version <= 2 * self.every:
                 grown = await self._grown(conversation, frame, version)
             figures = grown or Figures.of(await self._run(conversation, film, version, taken_back))
         self._forget()
         return figures
+
+    def offer(
+        self, fold: Fold, first_version: int, taken_back: frozenset[int], figures: Figures, *, blocks: int
+    ) -> None:
+        """Keep what another reader of the log folded as a keyframe, unless there is one.
+
+        Args:
+            fold: without texts; it goes on behind the keyframe.
+            first_version: of the log that was read.
+            taken_back: the compactions that were undone by then.
+            figures: of the same version.
+            blocks: how many blocks the fold took up since the keyframe before.
+        """
+        film = self._films.get(fold.conversation)
+        if film is None or film.first_version != first_version:
+            film = self._films[fold.conversation] = _Film(first_version)
+        if any((frame.version, frame.taken_back) == (fold.version, taken_back) for frame in film.frames):
+            return
+        film.blocks += blocks if fold.version > film.reach else 0
+        film.reach = max(film.reach, fold.version)
+        insort(film.frames, _keyframe(fold, taken_back, figures), key=lambda frame: frame.version)
+        self._forget()
 
     async def _film(self, conversation: str, version: int) -> tuple[_Film, frozenset[int]]:
         """Return the keyframes of a conversation, and the compactions that were taken back by a version."""
@@ -146,24 +171,26 @@ class Moments:
 
     async def _grown(self, conversation: str, frame: _Keyframe, version: int) -> Figures | None:
         """Return the figures of a version from those of a keyframe; None where something was decided in between."""
-        growing = Growing(frame.figures, frame.turns.copy())
+        growing, turns = Growing(frame.figures), frame.turns.copy()
         last = frame.version
         async for event in self._store.read(conversation, after=frame.version, until=version):
             if event.version != last + 1 or not growing.take(event):
                 return None
+            if isinstance(event.payload, BlockAppended):
+                turns.advance(event.payload.block, event.payload.block.turn_id, event.version)
             last = event.version
-        return growing.figures() if last == version else None
+        return growing.figures(turns) if last == version else None
 
     async def _run(self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]) -> Fold:
         """Fold up to a version from the newest keyframe on the way, and set those that are missing."""
         frame = _nearest(film, version, taken_back)
         fold = None if frame is None else _resumed(conversation, frame, taken_back)
-        if fold is None or version - fold.version > _FAR * self._every:
+        if fold is None or version - fold.version > _FAR * self.every:
             base = await light_base(self._store, conversation, version, taken_back)
             if fold is None or base.version > fold.version:
                 frame, fold = None, base
         known = {(frame.version, frame.taken_back) for frame in film.frames}
-        growing: Growing | None = Growing(Figures.of(fold) if frame is None else frame.figures, fold.turns.copy())
+        growing: Growing | None = Growing(Figures.of(fold) if frame is None else frame.figures)
         async for event in self._store.read(conversation, after=fold.version, until=version):
             if event.version != fold.version + 1:
                 raise await self._gone(conversation, version)
@@ -172,9 +199,9 @@ class Moments:
                 growing = None
             film.blocks += isinstance(event.payload, BlockAppended) and event.version > film.reach
             film.reach = max(film.reach, event.version)
-            if event.version % self._every == 0:
-                figures = Figures.of(fold) if growing is None else growing.figures()
-                growing = Growing(figures, fold.turns.copy())
+            if event.version % self.every == 0:
+                figures = Figures.of(fold) if growing is None else growing.figures(fold.turns)
+                growing = Growing(figures)
                 seen = frozenset(v for v in taken_back if v <= event.version)
                 if (event.version, seen) not in known:
                     insort(film.frames, _keyframe(fold, seen, figures), key=lambda frame: frame.version)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final, overload
 
 from timeline.inspector.onefile.collecting import Wish, collect
 from timeline.inspector.onefile.page import written
+from timeline.inspector.onefile.window import carried_window
 from timeline.sync import Store as SyncStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from timeline.fold.window import Window
     from timeline.ports import EventStore
 
 NEWEST: Final = 1_000
@@ -73,6 +75,18 @@ def show(
     if isinstance(store, SyncStore):
         return store.run(lambda inner: _frame(inner, conversation, newest, height))
     return _frame(store, conversation, newest, height)
+
+
+def framed(window: Window, *, limit: int | None, total: int | None) -> str:
+    """Return the HTML of a window in a frame: what a timeline and a context are in a notebook. It waits for nothing.
+
+    Args:
+        window: the window.
+        limit: of the context, in tokens; None where none is known.
+        total: tokens of the whole request; None where there is none.
+    """
+    page = written(carried_window(window, limit=limit, total=total), framed=True)
+    return Frame(page)._repr_html_()
 
 
 async def _frame(store: EventStore, conversation: str, newest: int, height: int) -> Frame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.json_schema import models_json_schema
 
-from timeline.inspector.asked import AskedDecision, AskedFile
+from timeline.inspector.asked import AskedDecision, AskedFile, AskedLab
 from timeline.inspector.routes import ROUTES
 from timeline.inspector.shapes import Decided, Problem
 
@@ -36,7 +36,11 @@ def openapi() -> dict[str, Any]:
             "description": "What models saw in recorded conversations, and why.",
         },
         "servers": [{"url": "./", "description": "Paths are relative to where the application is mounted."}],
-        "paths": {f"/{route.path}": {"get": _operation(route)} for route in ROUTES} | _live() | _file() | _decisions(),
+        "paths": {f"/{route.path}": {"get": _operation(route)} for route in ROUTES}
+        | _live()
+        | _file()
+        | _lab_page()
+        | _decisions(),
         "components": {"schemas": found["$defs"]},
     }
 
@@ -74,6 +78,16 @@ def _file() -> dict[str, Any]:
     words = "Answer a conversation as a file: one HTML page, or its log."
     operation = {"operationId": "file", "summary": words, "parameters": given, "responses": responses}
     return {"/v1/conversations/{id}/file": {"get": operation}}
+
+
+def _lab_page() -> dict[str, Any]:
+    """Describe the page of a comparison."""
+    lab = next(route for route in ROUTES if route.asks is AskedLab)
+    page = {"200": {"description": "The page.", "content": {"text/html": {}}}}
+    words = "Answer the page of a comparison of policies that has ended."
+    responses = {**_responses("Problem"), **page}
+    operation = {"operationId": "lab_page", "summary": words, "parameters": [*_parameters(lab)], "responses": responses}
+    return {"/v1/conversations/{id}/lab-page": {"get": operation}}
 
 
 def _decisions() -> dict[str, Any]:

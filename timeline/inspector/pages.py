@@ -25,9 +25,11 @@ _KINDS: Final = {
 }
 _INLINE: Final = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
 _REST: Final = (
-    "style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
-    "form-action 'none'"
+    "style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-src 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'none'"
 )
+IN_FRAME: Final = "frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+"""What the lab's page may, which our page shows in a frame; what it may load is in the page itself, by hashes."""
 POLICY: Final = f"default-src 'none'; script-src 'self'; {_REST}"
 """What a page of ours may load: its own files, and nothing of anywhere else."""
 

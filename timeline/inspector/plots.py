@@ -1,12 +1,15 @@
 """The calls of a conversation as points: how full its context was at each model call, and which decisions changed it.
 
 The log is read once, and goes on where the last question ended: the tokens by kind are kept up to date with each block
-and counted anew only behind a decision.
+and counted anew only behind a decision. A long log is answered in slices, as far as it was read; what is folded on the
+way is left to `Moments` as keyframes, so that the log is not read again for a state of its past.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -25,13 +28,17 @@ from timeline.events import (
     ModelCalled,
 )
 from timeline.events.other_payloads import ContextOverflowed
+from timeline.inspector.figures import Figures, Growing
 from timeline.inspector.kinds import by_role, kind_of
 from timeline.inspector.moments import light_base, lightened
 from timeline.inspector.shapes import ChartPoint, Mark
 from timeline.inspector.tally import cost_of
+from timeline.log.history import reverted_versions
 from timeline.planning.account import FixedPart, limits_of_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from timeline.events import Event
     from timeline.fold.fold import Fold
     from timeline.inspector.moments import Moments
@@ -39,6 +46,8 @@ if TYPE_CHECKING:
     from timeline.ports import ConversationInfo, EventStore
 
 _MOST_KEPT: Final = 16
+_GLANCE: Final = 100
+"""Events between two looks at the clock."""
 _CHANGING: Final = (CompactionCompleted, BlocksHidden, BlocksRevealed, BlockRedacted)
 """Events behind which the tokens by kind are counted anew."""
 
@@ -51,27 +60,45 @@ class Plot:
         fold: the fold of the last event that was read, without texts.
         points: a point for each call.
         marks: what changed the context.
+        turns: versions at which turns begin.
     """
 
-    def __init__(self, first_version: int, fold: Fold, calls: int) -> None:
+    def __init__(self, first_version: int, fold: Fold, calls: int, taken_back: Collection[int] = ()) -> None:
         self.first_version = first_version
         self.fold = fold
         self.points: list[ChartPoint] = []
         self.marks: list[Mark] = []
+        self.turns: list[int] = []
+        self._turn = fold.turns.turn_id
         self._calls = calls
+        self._taken_back = frozenset(taken_back)
+        self._growing: Growing | None = Growing(Figures.of(fold))
+        self._blocks = 0
         self._roles = Counter(by_role(fold.window.items))
         self._contexts: dict[int, tuple[ContextRendered, dict[str, int]]] = {}
         self._lines: dict[str, tuple[int, int, int] | None] = {}
+
+    def take_block(self, source: Plots, event: Event) -> bool:
+        """Take up the next event if it appends a block, as most do: that waits for nothing."""
+        if type(event.payload) is not BlockAppended:
+            return False
+        self._blocks += 1
+        self._fold(source, event)
+        if (turn := event.payload.block.turn_id) != self._turn:
+            self._turn = turn
+            self.turns.append(event.version)
+        return True
 
     async def take(self, source: Plots, event: Event) -> None:
         """Take up the next event."""
         payload = event.payload
         if isinstance(payload, CompactionReverted):
+            self._taken_back |= frozenset(payload.versions)
+            self._growing = None
             self.fold = await source.moments.fold(self.fold.conversation, event.version)
             self._roles = Counter(by_role(self.fold.window.items))
         else:
-            self.fold.apply(event.version, event.at, lightened(payload))
-            self._count(event)
+            self._fold(source, event)
         if isinstance(payload, ContextRendered):
             self._contexts[event.version] = (payload, dict(self._roles))
         elif isinstance(payload, ModelCalled):
@@ -81,6 +108,18 @@ class Plot:
             self.marks.append(
                 Mark(version=event.version, at=instant_text(event.at), type=event.type, text=decided.text)
             )
+
+    def _fold(self, source: Plots, event: Event) -> None:
+        """Fold an event, count it, and leave a keyframe where one belongs."""
+        self.fold.apply(event.version, event.at, lightened(event.payload))
+        self._count(event)
+        if self._growing is not None and not self._growing.take(event):
+            self._growing = None
+        if event.version % source.moments.every == 0:
+            figures = Figures.of(self.fold) if self._growing is None else self._growing.figures(self.fold.turns)
+            self._growing = Growing(figures)
+            source.moments.offer(self.fold, self.first_version, self._taken_back, figures, blocks=self._blocks)
+            self._blocks = 0
 
     def _count(self, event: Event) -> None:
         payload = event.payload
@@ -136,24 +175,43 @@ class Plots:
         self.store = store
         self.prices = prices
         self.moments = moments
-        self._kept: OrderedDict[str, Plot] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    async def of(self, info: ConversationInfo) -> Plot:
-        """Return the plot of a conversation up to its newest event.
+    async def of(self, info: ConversationInfo, seconds: float) -> Plot:
+        """Return the plot of a conversation up to its newest event, or as far as it was read in so many seconds.
 
         Raises:
             ConversationNotFound: there is no such conversation.
         """
-        plot = self._kept.pop(info.id, None)
-        if plot is None or plot.first_version != info.first_version or plot.fold.version > info.version:
-            scavenged = (await self.store.scavenged(info.id)).get("model.called", 0)
-            plot = Plot(info.first_version, await light_base(self.store, info.id, info.version), scavenged)
-        try:
-            async for event in self.store.read(info.id, after=plot.fold.version, until=info.version):
+        kept = self._kept.setdefault(info.id, _Kept())
+        self._kept.move_to_end(info.id)
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        async with kept.reading:
+            plot = kept.plot
+            if plot is None or plot.first_version != info.first_version or plot.fold.version > info.version:
+                plot = kept.plot = await self._begun(info)
+            await self._read(plot, info, monotonic() + seconds)
+            return plot
+
+    async def _begun(self, info: ConversationInfo) -> Plot:
+        """Return a plot of nothing yet: what was scavenged is not in it."""
+        scavenged = (await self.store.scavenged(info.id)).get("model.called", 0)
+        fold = await light_base(self.store, info.id, info.version)
+        return Plot(info.first_version, fold, scavenged, await reverted_versions(self.store, info.id, fold.version))
+
+    async def _read(self, plot: Plot, info: ConversationInfo, end: float) -> None:
+        async for event in self.store.read(info.id, after=plot.fold.version, until=info.version):
+            if not plot.take_block(self, event):
                 with anyio.CancelScope(shield=True):  # an event is taken up whole: the next question goes on behind it
                     await plot.take(self, event)
-        finally:
-            self._kept[info.id] = plot
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-        return plot
+            if event.version % _GLANCE == 0 and monotonic() > end:
+                return
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The plot of a conversation, which one question at a time takes further."""
+
+    plot: Plot | None = None
+    reading: anyio.Lock = field(default_factory=anyio.Lock)

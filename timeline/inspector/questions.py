@@ -1,19 +1,25 @@
-"""Search over all conversations: blocks by their words, compactions by what they covered."""
+"""Search over all conversations: blocks by their words, facts by their fields, compactions by what they covered."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from timeline.answers.digests import digest_rows
+from timeline.answers.facts import fact_rows
 from timeline.answers.found import found_rows
 from timeline.blocks import parse_instant
 from timeline.errors import InvalidFilter
-from timeline.inspector.shapes import Digests, FoundBlocks
+from timeline.inspector.blocks import states_at
+from timeline.inspector.compactions import compaction_rows
+from timeline.inspector.shapes import Digests, FoundBlocks, FoundFact, FoundFacts
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from timeline.inspector.asked import AskedDigests, AskedSearch
+    from timeline.answers.facts import FactRow
+    from timeline.inspector.asked import AskedDigests, AskedFacts, AskedSearch
+    from timeline.inspector.decided import DecidedStates, FoldedStates
     from timeline.inspector.reader import Reader
 
 
@@ -54,7 +60,48 @@ async def list_digests(reader: Reader, asked: AskedDigests) -> Digests:
     return Digests(digests=tuple(rows[: asked.limit]), more=len(rows) > asked.limit)
 
 
-def _span(asked: AskedSearch | AskedDigests) -> dict[str, Any]:
+async def list_facts(reader: Reader, asked: AskedFacts) -> FoundFacts:
+    """Find the newest facts that meet every filter, each with the compaction that covers it.
+
+    Raises:
+        InvalidFilter: a filter cannot be used.
+        ConversationNotFound: there is no such conversation.
+    """
+    given = asked.model_dump(exclude={"limit", "since", "until", "conversation"}, exclude_none=True)
+    newest: deque[FactRow] = deque(maxlen=asked.limit + 1)
+    async for row in fact_rows(reader.store, {**_span(asked), **given}):
+        newest.append(row)
+    rows = list(newest)[::-1]
+    places = _Places(reader)
+    found = [await places.of(row) for row in rows[: asked.limit]]
+    return FoundFacts(facts=tuple(found), more=len(rows) > asked.limit)
+
+
+class _Places:
+    """Where the blocks of facts are now, read once for each conversation."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._states: dict[str, DecidedStates | FoldedStates] = {}
+        self._numbers: dict[str, dict[int, int]] = {}
+
+    async def of(self, row: FactRow) -> FoundFact:
+        """Return a fact with the state of its block."""
+        id_ = row.conversation
+        if id_ not in self._states:
+            info = await self._reader.store.info(id_)
+            self._states[id_] = await states_at(self._reader, info, info.version)
+        states = self._states[id_]
+        state, standing = states.of(row.version)
+        covered_by = None if standing is None else states.covering(row.version)
+        if covered_by is not None and id_ not in self._numbers:
+            made = await compaction_rows(self._reader, id_)
+            self._numbers[id_] = {one.version: one.number for one in made}
+        number = None if covered_by is None else self._numbers[id_].get(covered_by)
+        return FoundFact(**row.model_dump(), state=state, covered_by=covered_by, compaction=number)
+
+
+def _span(asked: AskedSearch | AskedDigests | AskedFacts) -> dict[str, Any]:
     since, until = _moment("since", asked.since), _moment("until", asked.until)
     return {"conversation": asked.conversation, "since": since, "until": until}
 

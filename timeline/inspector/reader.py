@@ -13,6 +13,7 @@ import anyio
 
 from timeline.audit.calls import read_call
 from timeline.inspector.decided import Decisions
+from timeline.inspector.laboratory import Laboratory
 from timeline.inspector.moments import Moments
 from timeline.inspector.plots import Plots
 from timeline.inspector.tally import Tallies
@@ -39,6 +40,7 @@ class Reader:
         allow: the decisions that may be taken.
 
     Attributes:
+        laboratory: the comparisons of policies that were asked for.
         trying: lets one run of a log under another policy go on at a time.
     """
 
@@ -50,6 +52,7 @@ class Reader:
         self.decisions = Decisions(store)
         self.moments = Moments(store)
         self.plots = Plots(store, self.prices, self.moments)
+        self.laboratory = Laboratory()
         self.trying = anyio.CapacityLimiter(1)
         self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from timeline.answers import listed
 from timeline.answers.calls import CallRow
 from timeline.answers.digests import DigestRow
+from timeline.answers.facts import FactRow
 from timeline.answers.found import FoundRow
 from timeline.answers.listed import DecidedBlock
 from timeline.frozen import Frozen
@@ -170,6 +171,7 @@ class LogRow(listed.EventRow):
         turn_id: its turn; ``response_id`` the model response that it is part of, ``call_id`` its tool call.
         tool: name of the tool that it calls.
         failed: whether it is a failed tool result.
+        orphan: whether it is a call without a result in the log, or a result without its call.
         tokens: its own tokens; ``shown_tokens`` what is sent of it.
         duration: seconds that a compaction or a model call took.
         unsaid: versions of covered prompts of which something asked is left out, the newest of them; the compaction
@@ -183,6 +185,7 @@ class LogRow(listed.EventRow):
     response_id: str | None = None
     tool: str | None = None
     failed: bool = False
+    orphan: bool = False
     shown_tokens: int | None = None
     text: str
     left_out: int = 0
@@ -214,6 +217,7 @@ class BlockText(Frozen):
         text: the piece, from character ``offset`` on; ``length`` is that of the whole text.
         next: offset of the piece behind it; None at the end.
         block: the block's other fields, without those that are too large: ``left_out`` names these with their size.
+        partner: address of a call's result, or of the call that a result answers; None where a checksum was asked with.
     """
 
     conversation: str
@@ -229,18 +233,21 @@ class BlockText(Frozen):
     next: int | None
     block: dict[str, Any]
     left_out: dict[str, int]
+    partner: str | None = None
 
 
 class LossCause(Frozen):
     """Why a prefix was lost: a cause of `timeline.lab.cache` or a kind of decision, in words, and the event behind it.
 
     ``kind`` is ``model``, ``gap`` (it expired), ``below_minimum``, ``compaction``, ``undo``, ``hide``, ``reveal``,
-    ``redaction``, ``tools``, ``system`` or ``other``.
+    ``redaction``, ``tools``, ``system`` or ``other``. It is ``likely`` where it follows from the provider's rules,
+    and the log does not say it.
     """
 
     kind: str
     text: str
     version: int | None = None
+    likely: bool = False
 
 
 class CacheUse(Frozen):
@@ -337,6 +344,25 @@ class Digests(Frozen):
     """Compactions that meet every filter, as `timeline digests --json` has them."""
 
     digests: tuple[DigestRow, ...]
+    more: bool
+
+
+class FoundFact(FactRow):
+    """A fact, as `timeline facts --json` has it, and where the model still has it.
+
+    ``state`` is that of its block now; ``covered_by`` the version of the compaction that covered it, as `timeline why`
+    says it, and ``compaction`` its number.
+    """
+
+    state: str | None = None
+    covered_by: int | None = None
+    compaction: int | None = None
+
+
+class FoundFacts(Frozen):
+    """The newest facts that meet every filter, newest first; ``more`` is whether older ones do too."""
+
+    facts: tuple[FoundFact, ...]
     more: bool
 
 
@@ -478,12 +504,19 @@ class Mark(Frozen):
 
 
 class Chart(Frozen):
-    """How full the context was at each call, and what changed it. ``next`` is the ``after`` of the calls behind."""
+    """How full the context was at each call, and what changed it. ``next`` is the ``after`` of the calls behind.
+
+    ``read`` is the version up to which the log was read so far, of ``version``. ``turns`` are the versions at which the
+    newest turns begin.
+    """
 
     conversation: str
     points: tuple[ChartPoint, ...]
     marks: tuple[Mark, ...]
     marks_left_out: int
+    turns: tuple[int, ...] = ()
+    read: int
+    version: int
     next: int | None
 
 
@@ -569,6 +602,23 @@ class WhatIf(Frozen):
     priced: dict[str, Any] | None = None
     not_priced: str = ""
     calls: tuple[ReplayedCall, ...] = ()
+
+
+class Lab(Frozen):
+    """How far a comparison of policies on one log is: calls that were replayed, of all of them under each policy.
+
+    Of one that ``ended`` there are ``rows``, as `timeline lab --facts --json` has them, and under ``…/lab-page``
+    with the same query the page of `timeline lab`.
+    """
+
+    conversation: str
+    policies: tuple[str, ...]
+    limits: tuple[int, ...]
+    done: int
+    of: int
+    ended: bool
+    rows: tuple[dict[str, Any], ...] = ()
+    failures: tuple[str, ...] = ()
 
 
 class About(Frozen):

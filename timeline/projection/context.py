@@ -16,7 +16,7 @@ from timeline.planning.account import Account
 from timeline.policy.model import Policy
 from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points, shown_sizes
 from timeline.projection.explanation_table import explanation_lines
-from timeline.projection.notebook import window_html
+from timeline.projection.notebook import notebook_html
 from timeline.projection.project import sent_order
 from timeline.projection.reports import Counts, TakenDecision, counts_of, overflow_check, preparation, prune_result
 from timeline.wire.gemini_cache import cached_prefixes
@@ -93,7 +93,7 @@ class RenderedContext(Frozen):
     def _repr_html_(self) -> str:
         account = self.account
         facts = (f"{account.total:,} of {account.limit:,} tokens", f"{len(self.neutral.entries):,} entries")
-        return window_html(type(self).__name__, self.window, facts)
+        return notebook_html(type(self).__name__, self.window, facts, limit=account.limit, total=account.total)
 
     @cached_property
     def blocks(self) -> tuple[ContextBlock, ...]:

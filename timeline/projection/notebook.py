@@ -1,11 +1,16 @@
-"""A window as a small HTML table, for notebooks: the newest blocks with address, state, tokens, path and beginning."""
+"""A window in a notebook: the inspector's page in a frame, and without the inspector a small table.
+
+The inspector rests on all of the core, so that its module is named here, and imported when a notebook first asks.
+"""
 
 from __future__ import annotations
 
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from timeline.display.controls import show_controls
+from timeline.errors import MissingExtra
 from timeline.events.addresses import Address
 
 if TYPE_CHECKING:
@@ -16,6 +21,28 @@ if TYPE_CHECKING:
 _MOST_BLOCKS: Final = 20
 _LONGEST: Final = 120
 """The most characters of a path, or of a block's text."""
+
+
+_FRAMES: Final = "timeline.inspector.notebook"
+
+
+def notebook_html(
+    kind: str, window: Window, facts: Sequence[str], *, limit: int | None = None, total: int | None = None
+) -> str:
+    """Return the HTML that a notebook shows for a window: the inspector's page, or a table where it is not installed.
+
+    Args:
+        kind: the name of the value that is shown.
+        window: the window.
+        facts: what else the table says about the value.
+        limit: of the context, in tokens.
+        total: tokens of the whole request; None where there is none.
+    """
+    try:
+        frames = import_module(_FRAMES)
+    except (MissingExtra, ModuleNotFoundError):
+        return window_html(kind, window, facts)
+    return str(frames.framed(window, limit=limit, total=total))
 
 
 def window_html(kind: str, window: Window, facts: Sequence[str]) -> str:

@@ -64,6 +64,7 @@ class Carried:
         contexts: what was sent at calls, by number; parts of the same text are in ``pool`` once.
         left_out: what is not in the file, in words.
         cleaner: what was taken out.
+        moment: whether it is one version alone, without the log that led there.
     """
 
     conversation: str
@@ -76,6 +77,7 @@ class Carried:
     pool: list[Any] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     cleaner: Cleaner | None = None
+    moment: bool = False
 
 
 async def collect(

@@ -9,6 +9,7 @@ from hashlib import sha256
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.display.controls import show_controls
 from timeline.errors import InvalidArgument
 from timeline.inspector.onefile.collecting import collect
 from timeline.inspector.onefile.modules import ENTRY, import_map, styles
@@ -82,6 +83,7 @@ def _chunks(carried: Carried) -> Iterator[tuple[str, Any]]:
             "histories": carried.histories.changes,
             "superseded": carried.histories.superseded,
             "contexts": list(carried.contexts),
+            "moment": carried.moment,
         },
     )
     for number, start in enumerate(starts):
@@ -106,7 +108,7 @@ def _page(carried: Carried, chunks: list[str], base: str | None) -> str:
         f"img-src data:; base-uri {'about:' if base else _NONE}; form-action 'none'"
     )
     left_out = "".join(f"<li>{escape(line)}</li>" for line in [*carried.left_out, *_taken(carried)])
-    title = escape(f"{carried.conversation} at version {carried.version}")
+    title = escape(show_controls(f"{carried.conversation} at version {carried.version}"))
     return "\n".join(
         [
             "<!doctype html>",
@@ -124,7 +126,7 @@ def _page(carried: Carried, chunks: list[str], base: str | None) -> str:
             f'<script type="importmap">{names}</script>',
             "</head>",
             "<body>",
-            f'<details class="file-note"><summary>{title}, as a file. What is not in it</summary>',
+            f'<details class="file-note"><summary>{title}{_KINDS[carried.moment]}. What is not in it</summary>',
             f"<ul>{left_out}</ul></details>",
             '<div id="app"><p class="starting">The log is being unpacked.</p></div>',
             "<noscript><p>The log is drawn by scripts of this file, which this browser does not run.</p></noscript>",
@@ -141,6 +143,9 @@ _STYLE: Final = """
 .file-note{border-bottom:1px solid light-dark(#d4d4d8,#3f3f46)}
 .file-note summary{cursor:pointer}.file-note ul{margin:4px 0 8px;padding-left:20px}
 """
+
+
+_KINDS: Final = {False: ", as a file", True: ": its window"}
 
 
 def _taken(carried: Carried) -> list[str]:

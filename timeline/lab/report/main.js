@@ -3,6 +3,9 @@
 
 let drawn = {};
 
+// As a view of the inspector the page has the place that it gets there, and no head of its own.
+document.documentElement.classList.toggle("framed", window.parent !== window);
+
 function draw() {
   const state = choices.read();
   const changed = (...names) => names.some((name) => String(drawn[name]) !== String(state[name]));
@@ -25,6 +28,7 @@ function draw() {
 }
 
 addEventListener("hashchange", draw);
+addEventListener("resize", () => drawScatters(figures.limits[choices.read().limit]));
 new ResizeObserver(fitCharts).observe(document.getElementById("charts"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawCharts(choices.read()));
 draw();

@@ -1,5 +1,6 @@
 "use strict";
-// What is told at a glance: how much was replayed, which policy is the cheapest, what it hides; and the table of all.
+// What is told at a glance: how much was replayed, which policy is the cheapest and what it gives up for that; and the
+// table of all.
 
 function drawScope(state) {
   const calls = figures.limits[0].rows[0].calls;
@@ -21,7 +22,7 @@ function drawAnswer(here) {
   }
   const alone = here.rows.length < 2;
   const cost = best === first || best.relative === null ? [] : [": ", el("b", {}, text.share(best.relative)), " of what ", el("em", {}, first.policy), " costs"];
-  const headline = el("h1", { id: "headline" }, el("em", { class: "policy" }, best.policy), ` ${alone ? "keeps all calls" : "is the cheapest policy"} within ${limit} tokens`, cost, ".");
+  const headline = el("h1", { id: "headline" }, el("em", { class: "policy" }, best.policy), ` ${alone ? "keeps all calls" : "is the cheapest policy"} within ${limit} tokens`, cost, ".", alone ? null : el("span", { class: "gives" }, kept(best, here.rows.filter((row) => row.keeps))));
   const inside = here.rows.filter((row) => row.keeps);
   const breaks = Object.values(best.collapses).reduce((sum, count) => sum + count, 0);
   const cards = [
@@ -34,6 +35,16 @@ function drawAnswer(here) {
   ];
   put("answer", headline, el("dl", { class: "cards" }, cards.map(([name, value, more]) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, el("b", {}, value), el("span", {}, more))))), warnings(here));
+}
+
+/** What the model still has under the cheapest policy, beside the one that leaves it the most: a price alone praises what forgets. */
+function kept(best, inside) {
+  const [has, write, words] = best.facts_middle + best.facts_far ? [RECALL.value, text.share, "of the older facts that answers used are in sight or one read away"]
+    : best.needs ? [(row) => 1 - row.hidden_needs / row.needs, text.share, "of the files that calls named again are in sight"]
+    : [(row) => row.mean_visible, text.short, "tokens are in sight in the mean"];
+  const most = inside.reduce((one, other) => (has(other) > has(one) ? other : one));
+  const beside = has(most) > has(best) ? `; ${write(has(most))} with ${most.policy}${most.relative === null ? "" : `, for ${text.share(most.relative)} of the cost`}` : "";
+  return `${write(has(best))} ${words}${beside}.`;
 }
 
 function sight(best, inside) {

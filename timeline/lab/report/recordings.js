@@ -8,7 +8,7 @@ const LANES = [
   { name: "hides", colour: () => "cause-hide", has: (run, call) => run.hidden[call] },
   { name: "missed", colour: () => "many", has: (run, call) => run.hidden_needs[call] },
 ];
-const LANE = 13;
+const LANE = 15;
 let charts = [];
 let readouts = [];
 let chosenCall = null;
@@ -65,7 +65,7 @@ function drawLanes(plot, run, limit) {
   const scale = devicePixelRatio;
   const [least, most] = [plot.scales.x.min, plot.scales.x.max];
   ctx.save();
-  ctx.font = `${10 * scale}px system-ui, sans-serif`;
+  ctx.font = `${12 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = "middle";
   const mark = scale * Math.max(3, Math.min(8, bbox.width / scale / (most - least) - 1));
   LANES.forEach((lane, place) => {
@@ -113,12 +113,12 @@ function chart(run, recording, state, most, said) {
   const cached = run.read.map((read, call) => read + run.written[call]);
   const paths = uPlot.paths.bars({ size: [1, Infinity], gap: 0 });
   const series = (name) => ({ label: name, fill: colour(name), stroke: colour(name), width: 0, paths, points: { show: false } });
-  const axis = { stroke: colour("faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  const axis = { stroke: colour("faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   return {
     width: 600, height: 260, legend: { show: false }, padding: [LANES.length * LANE + 8, 20, 0, 0],
     cursor: { sync: { key: "calls", setSeries: false }, points: { show: false }, y: false, drag: { x: true, y: false, dist: 4 } },
     scales: { x: { time: false, range: (_, least, top) => [Math.max(0.5, least - 0.5), Math.min(calls.length + 0.5, top + 0.5)] }, y: { range: [0, most * 1.04] } },
-    axes: [{ ...axis, size: 28, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 54, values: (_, values) => values.map(text.short) }],
+    axes: [{ ...axis, size: 28, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 56, values: (_, values) => values.map(text.short) }],
     series: [{}, series("uncached"), series("written"), series("read")],
     hooks: {
       draw: [(plot) => drawLanes(plot, run, limit)],

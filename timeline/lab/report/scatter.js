@@ -3,6 +3,14 @@
 // how often a needed file was out of sight.
 
 const SCATTER = { width: 560, height: 380, left: 52, right: 20, top: 26, bottom: 46 };
+const NARROWEST = 280;
+
+/** Draw as wide as there is room: a picture that is made smaller has letters that nobody reads. */
+function fitScatter(place) {
+  const room = place.clientWidth || SCATTER.widest;
+  SCATTER.width = Math.round(Math.min(SCATTER.widest, Math.max(NARROWEST, room)));
+}
+SCATTER.widest = SCATTER.width;
 
 function ticks(least, most, wanted) {
   const rough = (most - least) / wanted;
@@ -28,7 +36,7 @@ function labels(points) {
   const taken = points.map(({ x, y }) => ({ left: x - 8, right: x + 8, top: y - 8, bottom: y + 8 }));
   const meets = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
   return points.map(({ x, y, name }) => {
-    const width = name.length * 6.6 + 4;
+    const width = name.length * 7 + 4;
     const tries = [];
     for (const far of [0, 14, 28, 42]) {
       tries.push([x + 14, y + 4 + far, "start"], [x - 14, y + 4 + far, "end"], [x + 14, y + 4 - far, "start"], [x - 14, y + 4 - far, "end"], [x, y - 15 - far, "middle"], [x, y + 23 + far, "middle"]);
@@ -71,6 +79,7 @@ function drawScatters(here) {
 }
 
 function drawScatter(here, of) {
+  fitScatter(document.getElementById(of.place));
   const { width, height, left, right, top, bottom } = SCATTER;
   if (here.rows.length < 2) {
     put(of.place, el("p", {}, "One policy alone was replayed."));

@@ -8,6 +8,7 @@ import { signal } from "./page.js";
  * @typedef {object} Source
  * @property {(path: string, given?: Given, stop?: AbortSignal) => Promise<any>} get
  * @property {(path: string, decision: Record<string, any>) => Promise<any>} [decide] takes a decision, or tries it
+ * @property {boolean} [moment] whether it has one version alone, without the log that led there
  * @property {boolean} live whether the log may grow while it is looked at
  */
 

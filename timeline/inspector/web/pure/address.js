@@ -7,7 +7,7 @@
  * @property {Record<string, string>} given the rest: `at`, `call`, `block`, `query` …
  */
 
-export const VIEWS = ["log", "context", "compactions", "diff", "family", "cache", "what-if", "live", "export"];
+export const VIEWS = ["log", "context", "compactions", "diff", "family", "cache", "what-if", "lab", "live", "export"];
 
 /** Read an address; what is no view of a conversation is its log. @param {string} hash @returns {Address} */
 export function readAddress(hash) {

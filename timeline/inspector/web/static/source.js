@@ -19,6 +19,7 @@ export class StaticSource {
   /** @param {any} index what the file carries: its answers, and where the chunks begin */
   constructor(index) {
     this.live = false;
+    this.moment = Boolean(index.moment);
     this.index = index;
   }
 

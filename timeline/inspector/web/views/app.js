@@ -28,7 +28,7 @@ export function App() {
   }, [conversation]);
   return html`<div class="page">
     <a class="skip" href="#content" onClick=${skip}>Skip to the content</a>
-    <${Head} query=${conversation ? "" : (given.query ?? "")} onHelp=${() => setHelp(true)} />
+    ${!source.now.moment && html`<${Head} query=${conversation ? "" : (given.query ?? "")} onHelp=${() => setHelp(true)} />`}
     <${Connection} />
     <main id="content" tabindex="-1" class=${conversation ? "wide" : ""}>
       ${problem

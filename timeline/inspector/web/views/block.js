@@ -29,7 +29,7 @@ export function BlockPanel({ id, block, at, version, points, query }) {
       <button class="quiet close" aria-label="Close the block" onClick=${close}>✕</button>
     </div>
     <div class="panel-body">
-      <${Shown} answer=${why} of="Why the block is as it is" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>
+      <${Shown} answer=${why} of="The reason for its state" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>
       <${Shown} answer=${found} of="The block" lines=${6}>${(/** @type {any} */ data) => html`<${Content} id=${id} found=${data} query=${query} />`}<//>
       <${DecideBlock} id=${id} address=${block} possible=${why.data?.decisions ?? []} at=${at} version=${version} />
       <${ForkFrom} id=${id} at=${at} />
@@ -100,6 +100,7 @@ function Content({ id, found, query }) {
     <dl class="pairs">
       <div><dt>path</dt><dd class="mono">${found.path}</dd></div>
       <div><dt>appended</dt><dd><a href=${linkTo("log", { at: found.version })}>version ${whole(found.version)}</a>, <time datetime=${found.at}>${day(found.at)} ${clock(found.at)}</time></dd></div>
+      ${found.partner && html`<div><dt>${found.type === "react.tool.call" ? "result" : "call"}</dt><dd><button class="link mono" onClick=${() => open({ block: found.partner })}>${found.partner}</button></dd></div>`}
     </dl>
     <div class="content-bar"><span class="faint">${found.length > text.length ? `${bytes(text.length)} of ${bytes(found.length)} characters` : `${whole(found.length)} characters`}</span>
       ${prose && html`<button class="quiet" aria-pressed=${plain} onClick=${() => setPlain(!plain)}>Plain text</button>`}<${Copy} text=${text} /></div>

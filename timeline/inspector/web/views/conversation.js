@@ -16,6 +16,7 @@ import { Diff } from "./diff.js";
 import { Export } from "./export.js";
 import { Family } from "./family.js";
 import { SearchHere } from "./search.js";
+import { Lab } from "./lab.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
 import { Scrubber, stepped } from "./scrubber.js";
@@ -30,9 +31,17 @@ const SHOWN = {
   family: ["Family", Family],
   cache: ["Cache", CacheLane],
   "what-if": ["What if", WhatIf],
+  lab: ["Lab", Lab],
   live: ["Live", Live],
   export: ["Export", Export],
 };
+
+/** The views that there are of what is looked at: of one version alone, those that ask for nothing before it. */
+const views = () => (source.now.moment ? ["log", "compactions"] : VIEWS);
+
+/** Seconds of the first slice of the chart, and of those behind it: so long nothing new is seen of a long log. */
+const FIRST_SLICE = 0.3;
+const SLICE = 1;
 
 /** How often the newest version is asked for while the page is looked at, in milliseconds. */
 const FRESH = 3000;
@@ -79,25 +88,28 @@ function useGrowth(id, known, grown) {
 }
 
 /**
- * The calls and marks of the chart, page after page; of a log that grew only what is new.
+ * The calls and marks of the chart, slice after slice as the log is read; of a log that grew only what is new. `read` is
+ * the version up to which it was read.
  * @param {string} id @param {number} version
  */
 function useChart(id, version) {
-  const [chart, setChart] = useState({ points: /** @type {any[]} */ ([]), marks: /** @type {any[]} */ ([]), error: /** @type {any} */ (null), loading: true });
+  const [chart, setChart] = useState({ points: /** @type {any[]} */ ([]), marks: /** @type {any[]} */ ([]), turns: /** @type {number[]} */ ([]), error: /** @type {any} */ (null), loading: true, read: 0 });
   const again = useValue(returns);
   useEffect(() => {
     if (!version) return undefined;
     const stop = new AbortController();
-    const read = async () => {
+    const gather = async () => {
       const points = [...chart.points];
+      let { read } = chart;
       for (let after = points[points.length - 1]?.n ?? 0; after !== null; ) {
-        const page = await source.now.get(pathOf(id, "chart"), { after, limit: 5000, _seen: version }, stop.signal);
+        const page = await source.now.get(pathOf(id, "chart"), { after, limit: 5000, wait: read ? SLICE : FIRST_SLICE, _seen: `${version} ${read}` }, stop.signal);
         points.push(...page.points.map(pointOf));
         after = page.next;
-        setChart({ points: [...points], marks: page.marks, error: null, loading: after !== null });
+        read = page.read ?? version;
+        setChart({ points: [...points], marks: page.marks, turns: page.turns ?? [], error: null, loading: after !== null, read });
       }
     };
-    read().catch((error) => stop.signal.aborted || setChart((before) => ({ ...before, error, loading: false })));
+    gather().catch((error) => stop.signal.aborted || setChart((before) => ({ ...before, error, loading: false })));
     return () => stop.abort();
   }, [id, version, again]);
   return chart;
@@ -113,7 +125,7 @@ function pointOf(call) {
 /** @param {{ title: string, row?: any }} props */
 function Crumbs({ title, row = null }) {
   return html`<div class="crumbs">
-    <a href="#/">Conversations</a><span aria-hidden="true">/</span>
+    ${!source.now.moment && html`<a href="#/">Conversations</a><span aria-hidden="true">/</span>`}
     <h1 title=${title}>${title}</h1>
     ${row && html`<${Facts} row=${row} />`}
   </div>`;
@@ -137,20 +149,22 @@ function Open({ id, found, chart }) {
   const picked = useValue(chosen);
   const at = picked === null ? row.version : Math.min(picked, row.version);
   const { points } = chart;
+  // Behind what was read so far nothing is known yet of calls and figures.
+  const behind = chart.loading && at > chart.read;
   useKeys(row, points, chart.marks);
   useCallOfAddress(given.call, points);
   const [, View] = SHOWN[view] ?? SHOWN.log;
   const block = given.block;
   return html`<div class=${block || given.query ? "talk-page with-panel" : "talk-page"}>
     <${Crumbs} title=${row.title || id} row=${row} />
-    <${Strip} id=${id} found=${found} at=${at} points=${points} picked=${picked} />
-    <${Scrubber} row=${row} at=${at} picked=${picked} points=${points} chart=${chart} />
+    <${Strip} id=${id} found=${found} at=${at} points=${points} picked=${picked} behind=${behind} />
+    ${!source.now.moment && html`<${Scrubber} row=${row} at=${at} picked=${picked} points=${points} chart=${chart} />`}
     <${Tabs} view=${view} row=${row} />
     <div class="below">
       <section class="view" role="tabpanel" id="view" aria-labelledby=${`tab-${view}`}><${View} key=${view} id=${id} row=${row} found=${found} at=${at} picked=${picked} points=${points} given=${given} /></section>
       ${block
         ? html`<${BlockPanel} key="panel" id=${id} block=${block} at=${at} version=${row.version} points=${points} query=${given.query ?? ""} />`
-        : given.query && html`<${SearchHere} key="found" id=${id} query=${given.query} at=${at} />`}
+        : given.query && html`<${SearchHere} key="found" id=${id} query=${given.query} kind=${given.kind ?? ""} at=${at} />`}
     </div>
   </div>`;
 }
@@ -163,27 +177,26 @@ function useCallOfAddress(call, points) {
   }, [call, points]);
 }
 
-/** @param {{ id: string, found: any, at: number, points: any[], picked: number | null }} props */
-function Strip({ id, found, at, points, picked }) {
-  const state = useLoaded(pathOf(id, "state"), { at }, id, picked === null ? 0 : 80);
+/** @param {{ id: string, found: any, at: number, points: any[], picked: number | null, behind: boolean }} props */
+function Strip({ id, found, at, points, picked, behind }) {
+  const state = useLoaded(behind ? null : pathOf(id, "state"), { at }, id, picked === null ? 0 : 80);
   const row = found.conversation;
-  const near = points[lastUpTo(points, at, (point) => point.version)];
+  const near = behind ? null : points[lastUpTo(points, at, (point) => point.version)];
   // While the slider moves, the nearest call is shown; the exact state follows as soon as it stops.
   const exact = state.data?.version === at ? state.data : null;
   const limit = exact?.limit ?? near?.limit ?? row.limit ?? 0;
-  const fixed = near?.fixed ?? 0;
+  const fixed = near?.fixed ?? exact?.fixed ?? 0;
   const fill = exact ? { fixed, ...exact.by_role } : (near?.fill ?? {});
   const total = exact ? fixed + exact.tokens : (near?.total ?? row.tokens ?? 0);
   const now = exact?.limit ? exact : near;
   return html`<div class="strip">
     <div class="card">
       <h2>Context${picked === null ? "" : ` at ${whole(at)}`}</h2>
-      <p class="figure"><b>${limit ? percent(total / limit) : short(total)}</b> <span>${limit ? `${short(total)} of ${short(limit)} tokens` : "tokens; no limit is known"}</span></p>
+      ${behind && total === 0 ? html`<p class="figure"><b>…</b> <span>the log is being read</span></p>` : html`<p class="figure"><b>${limit ? percent(total / limit) : short(total)}</b> <span>${limit ? `${short(total)} of ${short(limit)} tokens` : "tokens; no limit is known"}</span></p>`}
       <${Gauge} fill=${fill} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />
     </div>
     <${Compacted} row=${row} newest=${found.newest_compaction} />
-    <${Called} id=${id} found=${found} point=${picked === null ? null : near} />
-    <${Health} warnings=${found.warnings} />
+    ${!source.now.moment && html`<${Called} id=${id} found=${found} point=${picked === null ? null : near} /><${Health} warnings=${found.warnings} />`}
   </div>`;
 }
 
@@ -240,13 +253,14 @@ function Tabs({ view, row }) {
     if (!step) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = VIEWS[(VIEWS.indexOf(view) + step + VIEWS.length) % VIEWS.length];
+    const names = views();
+    const next = names[(names.indexOf(view) + step + names.length) % names.length];
     location.hash = linkTo(next);
     document.getElementById(`tab-${next}`)?.focus();
   };
   return html`<div class="tabs-row">
     <div class="tabs" role="tablist" aria-label="Views" onKeyDown=${chosenTab}>
-      ${VIEWS.map((name) => html`<a key=${name} id=${`tab-${name}`} role="tab" href=${linkTo(name)} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}>${SHOWN[name][0]}${name === "compactions" && row.compactions ? html` <b class="count">${row.compactions}</b>` : ""}</a>`)}
+      ${views().map((name) => html`<a key=${name} id=${`tab-${name}`} role="tab" href=${linkTo(name)} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}>${SHOWN[name][0]}${name === "compactions" && row.compactions ? html` <b class="count">${row.compactions}</b>` : ""}</a>`)}
     </div>
     <${Find} />
   </div>`;
@@ -274,7 +288,7 @@ function useKeys(row, points, marks) {
       if (on.closest("input:not([type=range]):not([type=checkbox]), textarea, select, dialog")) return;
       // What the address says, not what was drawn last: keys may come faster than frames.
       const at = Math.min(chosen.peek() ?? row.version, row.version);
-      const tab = VIEWS[Number(event.key) - 1];
+      const tab = views()[(Number(event.key) + 9) % 10];
       const compactions = marks.filter((mark) => mark.type === "compaction.completed").map((mark) => mark.version);
       if (tab && /^\d$/.test(event.key)) location.hash = linkTo(tab);
       else if (event.key === "Escape" && address.peek().given.block) open({ block: null });

@@ -12,7 +12,7 @@ const KEYS = [
   ["Home End", "the beginning of the log, and its end"],
   ["c C", "next and previous compaction"],
   ["Space", "on the slider: play, and stop"],
-  ["1 … 9", "the views of a conversation, in their order"],
+  ["1 … 0", "the views of a conversation, in their order"],
   ["?", "this list"],
 ];
 

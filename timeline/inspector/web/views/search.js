@@ -1,29 +1,64 @@
-// View 11: texts found by their words, in one conversation or in all of them, and compactions by what they covered.
+// View 11: texts found by their words and facts by theirs, in one conversation or in all of them, and compactions by what
+// they covered.
 
 import { clock, counted, day, spaced } from "../pure/format.js";
 import { writeAddress } from "../pure/address.js";
 import { Empty, Shown, useLoaded } from "../parts/loading.js";
 import { html } from "../parts/page.js";
-import { Kind, Snippet } from "../parts/pieces.js";
+import { Kind, Snippet, State } from "../parts/pieces.js";
 import { source } from "../parts/source.js";
-import { open, slide } from "../parts/state.js";
+import { linkTo, open, slide } from "../parts/state.js";
 import { typeOf } from "../parts/words.js";
 
-/** What was found in the open conversation, beside its view. @param {{ id: string, query: string, at: number }} props */
-export function SearchHere({ id, query, at }) {
-  const found = useLoaded("search", { query, conversation: id, limit: 50 }, id, 200);
+/** What was found in the open conversation, beside its view. @param {{ id: string, query: string, kind: string, at: number }} props */
+export function SearchHere({ id, query, kind, at }) {
   return html`<aside class="panel" aria-labelledby="found-title">
-    <div class="panel-head"><h2 id="found-title">Found</h2><button class="quiet close" aria-label="Close the search" onClick=${() => slide({ query: null })}>✕</button></div>
-    <div class="panel-body">
-      <${Shown} answer=${found} of="What was found" lines=${6}>${(/** @type {any} */ data) =>
-        data.found.length
-          ? html`<p class="faint" role="status">${counted(data.found.length, "block")}${data.more ? ", and more" : ""}</p><ul class="found" onKeyDown=${moved}>${data.found.map((/** @type {any} */ one) => html`<li key=${one.version}><button class="found-row" onClick=${() => open({ block: `@${one.version}` })}>
-              <span class="found-head"><${Kind} type=${one.type} /> <span class="mono">@${one.version}</span>${one.version > at ? html` <span class="faint">later</span>` : ""}${one.call ? html` <span class="faint">call ${one.call}</span>` : ""}</span>
-              <span class="snippet"><${Snippet} text=${one.snippet} /></span></button></li>`)}</ul>`
-          : html`<${Empty} title="No block has all of these words"><p>A word is found from its beginning on; summaries are searched too.</p><//>`}<//>
-    </div>
+    <div class="panel-head"><h2 id="found-title">Found</h2>${source.now.live && html`<${Kinds} kinds=${KINDS.slice(0, 2)} chosen=${kind} />`}<button class="quiet close" aria-label="Close the search" onClick=${() => slide({ query: null, kind: null })}>✕</button></div>
+    <div class="panel-body">${kind === "fact" ? html`<${FactsHere} id=${id} query=${query} at=${at} />` : html`<${SaidHere} id=${id} query=${query} at=${at} />`}</div>
   </aside>`;
 }
+
+/** @param {{ id: string, query: string, at: number }} props */
+function SaidHere({ id, query, at }) {
+  const found = useLoaded("search", { query, conversation: id, limit: 50 }, id, 200);
+  return html`<${Shown} answer=${found} of="What was found" lines=${6}>${(/** @type {any} */ data) =>
+    data.found.length
+      ? html`<p class="faint" role="status">${counted(data.found.length, "block")}${data.more ? ", and more" : ""}</p><ul class="found" onKeyDown=${moved}>${data.found.map((/** @type {any} */ one) => html`<li key=${one.version}><button class="found-row" onClick=${() => open({ block: `@${one.version}` })}>
+          <span class="found-head"><${Kind} type=${one.type} /> <span class="mono">@${one.version}</span>${one.version > at ? html` <span class="faint">later</span>` : ""}${one.call ? html` <span class="faint">call ${one.call}</span>` : ""}</span>
+          <span class="snippet"><${Snippet} text=${one.snippet} /></span></button></li>`)}</ul>`
+      : html`<${Empty} title="No block has all of these words"><p>A word is found from its beginning on; summaries are searched too.${source.now.live ? " What was done and named is among the facts." : ""}</p><//>`}<//>`;
+}
+
+/** @param {{ id: string, query: string, at: number }} props */
+function FactsHere({ id, query, at }) {
+  const found = useLoaded("facts", { query, conversation: id, limit: 50 }, `facts ${id}`, 200);
+  return html`<${Shown} answer=${found} of="What was found" lines=${6}>${(/** @type {any} */ data) =>
+    data.facts.length
+      ? html`<p class="faint" role="status">${counted(data.facts.length, "fact")}${data.more ? ", and older ones" : ""}, newest first</p><ul class="found" onKeyDown=${moved}>${data.facts.map((/** @type {any} */ one, /** @type {number} */ place) => html`<li key=${place}>
+          <button class="found-row" onClick=${() => open({ block: `@${one.version}` })}><${Fact} fact=${one} later=${one.version > at} /></button>
+          <${Cover} fact=${one} href=${linkTo("compactions", { compaction: one.covered_by, block: null })} /></li>`)}</ul>`
+      : html`<${NoFact} />`}<//>`;
+}
+
+/** One thing that was done, named or asked for, how it came out, and its state. @param {{ fact: any, later?: boolean }} props */
+function Fact({ fact, later = false }) {
+  const outcome = [fact.failed ? "failed" : "", fact.status === null ? "" : `exit ${fact.status}`].filter(Boolean).join(", ");
+  return html`<span class="found-head"><${Kind} type=${FACT_TYPES[fact.kind] ?? "react.tool.result"} name=${spaced(fact.kind)} /> <span class="mono">@${fact.version}</span>${fact.tool ? html` <span class="faint">${fact.tool}</span>` : ""}${outcome && html` <span class=${fact.failed ? "bad" : "faint"}>${outcome}</span>`}${later && html` <span class="faint">later</span>`}${fact.covered_by === null && fact.state && html` <${State} state=${fact.state} />`}</span>
+    <span class=${fact.kind === "request" ? "snippet" : "snippet mono"}>${fact.subject}</span>${fact.detail && html`<span class="snippet faint">${fact.detail}</span>`}`;
+}
+
+/** The compaction whose summary stands for it. @param {{ fact: any, href: string }} props */
+function Cover({ fact, href }) {
+  if (fact.covered_by === null) return null;
+  return html`<p class="fact-place"><span aria-hidden="true">○</span> <a href=${href}>covered by compaction ${fact.compaction ?? `@${fact.covered_by}`}</a></p>`;
+}
+
+function NoFact() {
+  return html`<${Empty} title="No fact has all of these words"><p>Facts are what was done, named and asked for: files, commands with their status, searches, errors, addresses, requests. Words are found in their subject, tool and detail.</p><//>`;
+}
+
+/** The colours of kinds of facts. @type {Record<string, string>} */
+const FACT_TYPES = { request: "user.prompt", url: "note", identifier: "note", command: "react.tool.call", file_written: "react.tool.call", file_deleted: "react.tool.call" };
 
 /** @param {KeyboardEvent} event */
 function moved(event) {
@@ -37,20 +72,38 @@ function moved(event) {
 /** What is searched: what was said, or what compactions covered; the name of the filter that takes the text. @type {[string, string][]} */
 const KINDS = [
   ["", "Texts"],
+  ["fact", "Facts"],
   ["file", "Files covered"],
   ["tool", "Tools used"],
   ["command", "Commands run"],
   ["error", "Errors met"],
 ];
 
+/** @param {{ kinds: [string, string][], chosen: string }} props */
+function Kinds({ kinds, chosen }) {
+  return html`<div class="choice" role="group" aria-label="What is searched">${kinds.map(([name, label]) => html`<button key=${name} aria-pressed=${name === chosen} onClick=${() => slide({ kind: name || null })}>${label}</button>`)}</div>`;
+}
+
 /** @param {{ query: string, kind: string }} props */
 export function SearchAll({ query, kind }) {
   const chosen = KINDS.some(([name]) => name === kind) ? kind : "";
   return html`<section class="search-all" aria-labelledby="title">
     <h1 id="title">Found for <q>${query}</q></h1>
-    ${source.now.live && html`<div class="choice" role="group" aria-label="What is searched">${KINDS.map(([name, label]) => html`<button key=${name} aria-pressed=${name === chosen} onClick=${() => slide({ kind: name || null })}>${label}</button>`)}</div>`}
-    ${chosen ? html`<${Covered} query=${query} kind=${chosen} />` : html`<${Said} query=${query} />`}
+    ${source.now.live && html`<${Kinds} kinds=${KINDS} chosen=${chosen} />`}
+    ${chosen === "fact" ? html`<${Known} query=${query} />` : chosen ? html`<${Covered} query=${query} kind=${chosen} />` : html`<${Said} query=${query} />`}
   </section>`;
+}
+
+/** Facts of all conversations. @param {{ query: string }} props */
+function Known({ query }) {
+  const found = useLoaded("facts", { query, limit: 100 }, "facts", 100);
+  return html`<${Shown} answer=${found} of="What was found" lines=${8}>${(/** @type {any} */ data) =>
+    data.facts.length
+      ? html`<p class="faint" role="status">${counted(data.facts.length, "fact")}${data.more ? ", and older ones: add a word to find less" : ""}</p>
+          <ul class="found wide-found">${data.facts.map((/** @type {any} */ one, /** @type {number} */ place) => html`<li key=${place}><a class="found-row" href=${writeAddress({ conversation: one.conversation, view: "", given: { block: `@${one.version}`, query, kind: "fact" } })}>
+            <span class="found-head"><b>${one.conversation}</b> <time datetime=${one.at}>${day(one.at)} ${clock(one.at)}</time></span><${Fact} fact=${one} /></a>
+            <${Cover} fact=${one} href=${writeAddress({ conversation: one.conversation, view: "compactions", given: { compaction: String(one.covered_by) } })} /></li>`)}</ul>`
+      : html`<${NoFact} />`}<//>`;
 }
 
 /** Compactions by what they covered. @param {{ query: string, kind: string }} props */

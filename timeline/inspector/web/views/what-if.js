@@ -1,14 +1,12 @@
 // View 10: the same log under other policies or another limit, beside each other. Nothing is written; the server replays.
 
-import { counted, money, percent, shellWord, short, spaced, whole } from "../pure/format.js";
+import { counted, money, percent, short, spaced, whole } from "../pure/format.js";
 import { linesOf, policiesOf } from "../pure/replays.js";
 import { Empty, Failed, Loading, useLoaded } from "../parts/loading.js";
 import { html, useState } from "../parts/page.js";
-import { Command } from "../parts/pieces.js";
+import { POLICIES } from "../parts/policies.js";
 import { pathOf } from "../parts/source.js";
-import { slide } from "../parts/state.js";
-
-const POLICIES = ["balanced", "economical", "gentle", "cut_point", "priority_chain", "prune_then_summarize", "keep_ratio", "keep_last", "none", "claude-code", "opencode", "pi", "cline", "goose", "gemini-cli", "langchain", "deepagents", "crush", "strands"];
+import { linkTo, slide } from "../parts/state.js";
 
 /** Policies that stand beside each other. */
 const MOST = 4;
@@ -86,9 +84,16 @@ function Replayed({ id, policies, limit, points }) {
     ${replays.filter((one) => one.error).map((one) => html`<${Failed} key=${one.policy} error=${one.error} of=${`The replay under ${one.policy}`} />`)}
     ${waiting.length > 0 && html`<${Loading} of=${`The replay under ${waiting[0].policy}`} lines=${first ? 1 : 6} />`}
     ${first?.not_priced && html`<p class="faint">No cost: ${first.not_priced}.</p>`}
+    ${replays.filter((one) => one.data?.priced && one.data.priced.compactions !== one.data.simulation.compactions).map((one) => html`<${Counted} key=${one.policy} data=${one.data} />`)}
     ${replays.filter((one) => one.data).map((one) => html`<${Steps} key=${one.policy} data=${one.data} />`)}
-    ${first && html`<p class="faint what-if-more">More policies, several recordings, and a page with plots:</p><${Command} text=${`timeline lab ${shellWord(id)} ${policies.map((name) => `--policy ${name}`).join(" ")} --max-tokens ${limit} --facts --html lab.html`} />`}
+    ${first && html`<p class="what-if-more"><a href=${linkTo("lab", { policies: ["none", ...policies.filter((name) => name !== "none")].join(","), limits: limit })}>Compare these in the lab</a>: plots of cost against what stays in sight, every call, and where two policies differ.</p>`}
   </div>`;
+}
+
+/** Why the table and the list of steps do not count the same. @param {{ data: any }} props */
+function Counted({ data }) {
+  const { priced, simulation } = data;
+  return html`<p class="faint">${data.policy} compacts ${counted(priced.compactions, "time")} in the table, ${simulation.compactions} in the list below: the table counts as the provider did, with ${whole(priced.fixed)} tokens of system prompt and tools in each call; the list is of the log alone, in its own count.</p>`;
 }
 
 /** The tokens of each call, as they were and as they would have been; the table says the same in figures. @param {{ replays: any[], points: any[] }} props */

@@ -1,0 +1,6 @@
+// The policies that a log can be run again under, by name: presets first, then designs that others published.
+
+export const POLICIES = [
+  "balanced", "economical", "gentle", "cut_point", "priority_chain", "prune_then_summarize", "keep_ratio", "keep_last", "none",
+  "claude-code", "opencode", "pi", "cline", "goose", "gemini-cli", "langchain", "deepagents", "crush", "strands",
+];
