@@ -118,10 +118,19 @@ NOTICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HidePlan:
-    """A batch of hides: the replacements in timeline order, and the tokens that they free together in the account."""
+    """A batch of hides, and what it changes in the account.
+
+    Attributes:
+        replacements: in timeline order.
+        before: the tokens of the messages before.
+        freed: how many of them the hides free.
+        behind: how many of them come with the first hidden block and behind it.
+    """
 
     replacements: tuple[Replacement, ...]
+    before: int
     freed: int
+    behind: int
 
 
 def plan_hide(
@@ -132,6 +141,7 @@ def plan_hide(
     *,
     least: int,
     replacements: Replacements | None = None,
+    known: Sequence[int] | None = None,
 ) -> HidePlan | None:
     """Plan one batch of automatic hides, or None where less than ``least`` tokens would be freed.
 
@@ -145,10 +155,11 @@ def plan_hide(
         counter: counts the replacements.
         least: least tokens that are worth a batch.
         replacements: made those of earlier plans, which are not made again.
+        known: the tokens of each block as shown, if they are known.
     """
     replacements = replacements or Replacements()
     eligible = _eligible(window, hiding)
-    before = costs(window.items, policy)
+    before = costs(window.items, policy) if known is None else known
     versions = {item.version for item in eligible}
     if sum(cost for item, cost in zip(window.items, before, strict=True) if item.version in versions) < least:
         return None
@@ -163,7 +174,10 @@ def plan_hide(
             changed[item.version] = item._replace(replacement=replacement)
     replacements.forget(versions)
     freed = sum(before) - sum(costs([changed.get(item.version, item) for item in window.items], policy))
-    return HidePlan(tuple(chosen), freed) if chosen and freed >= least else None
+    if not chosen or freed < least:
+        return None
+    behind = sum(cost for item, cost in zip(window.items, before, strict=True) if item.version >= chosen[0].version)
+    return HidePlan(tuple(chosen), sum(before), freed, behind)
 
 
 def needs_notice(window: Window) -> bool:
