@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from timeline.events import CompactReason, Payload
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
-    from timeline.planning.account import Account
+    from timeline.planning.account import Account, Costs
     from timeline.planning.cache_clock import Cold
     from timeline.planning.hide import HidePlan
     from timeline.policy.model import Hiding
@@ -123,7 +123,7 @@ class _DueDecisions:
             chosen.clear()
             window = self.pressure.window
             await self._settle()
-            known = (*self.accounts.costs(window.items, self.policy).tokens,)  # a copy: they grow with the window
+            known = self.accounts.costs(window.items, self.policy).copy()
             batch = await off_loop(len(window.items), partial(plan, window, known, self.account.available))
             if batch is None:
                 return ()
@@ -134,7 +134,7 @@ class _DueDecisions:
             chosen.append((hide, window))
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]
 
-        def plan(window: Window, known: Sequence[int], available: int) -> HidePlan | None:
+        def plan(window: Window, known: Costs, available: int) -> HidePlan | None:
             made = self.known.replacements
             batch = plan_hide(window, self.policy, hiding, self.counter, least=least, replacements=made, known=known)
             if batch is None or (reason == "pressure" and not self._is_paid_back(batch, hiding, window, available)):

@@ -6,6 +6,7 @@ An item of a window costs the tokens shown of it, and those that the wire adds t
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import ToolCall, ToolResult, media_tokens
@@ -15,7 +16,7 @@ from timeline.planning.messages import Starts, around, message_role
 from timeline.policy.model import OverThreshold, Reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pydantic import JsonValue
 
@@ -133,6 +134,19 @@ class Costs:
             by_category[category] = by_category.get(category, 0) + cost
             if block.data is not None and sent and item.replacement is None and not item.redacted:
                 self.media += media_tokens(block)
+
+    def freed(self, changed: Iterable[tuple[Item, Item]]) -> int:
+        """Return the tokens that replacements free: of each item as it is, and as it would be with its replacement.
+
+        A replacement changes what an item costs by itself; who answers whom, and which messages there are, stay.
+        """
+        return sum([self._own(item) - self._own(replaced) for item, replaced in changed])
+
+    def copy(self) -> Costs:
+        """Return the same costs for a thread, which these may grow beside."""
+        copied = copy(self)
+        vars(copied).update(tokens=[*self.tokens], _answered={*self._answered}, _gone={*self._gone})
+        return copied
 
     def _own(self, item: Item) -> int:
         """Return the cost of an item by itself, given the answers known so far."""
