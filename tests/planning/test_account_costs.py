@@ -12,6 +12,7 @@ from timeline.planning.account import (
     FixedPart,
     account_of,
     costs,
+    costs_of,
 )
 
 POLICY = small_policy()
@@ -48,12 +49,42 @@ def test_an_account_cache_costs_only_what_is_new_in_a_window_that_goes_on() -> N
     """The first account takes in all of it, the next one the blocks behind."""
     fold, accounts = fold_of(*turn(), *exchange("a")), AccountCache()
     before = accounts.account(fold.window.items, FixedPart(), POLICY)
-    kept = accounts._costs
+    kept = accounts.costs(fold.window.items, POLICY)
     grow(fold, *turn())
     after = accounts.account(fold.window.items, FixedPart(), POLICY)
-    assert accounts._costs is kept
+    assert accounts.costs(fold.window.items, POLICY) is kept
     assert after.messages == before.messages + 10
     assert after == account_of(fold.window.items, FixedPart(), POLICY)
+
+
+def test_an_account_cache_keeps_the_costs_of_the_logs_own_window_while_a_dry_run_decides() -> None:
+    """Each dry run hides and compacts anew, from a window that has a few blocks more than the last time."""
+    fold, accounts = fold_of(*turn(), *exchange("a")), AccountCache()
+    own = accounts.costs(fold.window.items, POLICY)
+    for _ in range(2):
+        dry = fold.copy()
+        apply(dry, dry.version + 1, BlocksHidden(reason="ttl", blocks=(Replacement(version=3, text="x", tokens=1),)))
+        hidden = dry.window.items
+        assert accounts.account(hidden, FixedPart(), POLICY) == account_of(hidden, FixedPart(), POLICY)
+        grow(fold, *turn())
+        accounts.begin(fold.window.items, POLICY)
+        assert accounts.costs(fold.window.items, POLICY) is own
+        assert accounts.unknown(hidden, POLICY) == len(hidden)
+    assert own.tokens == costs(fold.window.items, POLICY)
+
+
+def test_replacements_free_what_the_account_is_less_with_them() -> None:
+    """Each changes its own block alone, in whatever way the policy counts."""
+    fold = fold_of(*turn(), *exchange("a"), call("b"), call("c"), result("c", 5), result("lost", 7), *turn())
+    apply(fold, fold.version + 1, BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=4),)))
+    items = fold.window.items
+    for policy in (POLICY, small_policy(margin=0.1), small_policy(message_tokens=2, response_tokens=3)):
+        known = costs_of(items, policy)
+        for chosen in (items[:1], items[2:5], items):
+            short = {item.version: Replacement(version=item.version, text="x", tokens=1) for item in chosen}
+            made = {item.version: item._replace(replacement=short[item.version]) for item in chosen}
+            after = costs([made.get(item.version, item) for item in items], policy)
+            assert known.copy().freed([(item, made[item.version]) for item in chosen]) == sum(known.tokens) - sum(after)
 
 
 def test_an_account_cache_begins_anew_where_the_window_does_or_the_policy_is_another() -> None:

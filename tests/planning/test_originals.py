@@ -13,7 +13,7 @@ from timeline import policies
 from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
 from timeline.planning.account import FixedPart
-from timeline.planning.originals import GAP, MORE, SEEN_THROUGH, fitted, head_and_tail, room_for
+from timeline.planning.originals import GAP, MORE, SEEN_THROUGH, CutBlocks, fitted, head_and_tail, room_for
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.ports import CUT_KEY, HIDDEN_KEY
 
@@ -216,3 +216,22 @@ def test_cut_blocks_fit_or_are_all_at_the_last_size(made: list[tuple[Any, int]],
     assert [block.type for block in left] == [block.type for block in blocks]
     assert sum(sizes(left)) <= max(room, 30 * len(blocks))
     assert left == cut(blocks, room)
+
+
+def test_a_block_is_cut_once_for_all_requests_that_cut_it_to_one_size() -> None:
+    """Another size, or a block that only says the same, is cut anew."""
+    cut, block = CutBlocks(), result("a", 2_000)
+    first = cut.of(block, 500, COUNTER)
+    assert cut.of(block, 500, COUNTER) is first
+    assert fitted([(block, 2_000)], 500, COUNTER, cut)[0] is first
+    assert cut.of(block, 250, COUNTER) == fitted([(block, 2_000)], 250, COUNTER)[0]
+    assert cut.of(block.model_copy(), 500, COUNTER) == first
+
+
+def test_nothing_is_kept_of_a_cut_block_that_was_redacted() -> None:
+    """The window has its tombstone, and forgets what was cut of everything else."""
+    fold, cut = conversation(size=2_000), CutBlocks()
+    kept = [cut.of(item.block, 100, COUNTER) for item in fold.window.items[2:4]]
+    apply(fold, fold.version + 1, BlockRedacted(version=4, reason="a test"))
+    cut.keep(fold.window.items)
+    assert [block for *_, block in cut._known.values()] == kept[1:]

@@ -30,7 +30,6 @@ from timeline.errors import (
 from timeline.events import BlocksHidden
 from timeline.log.off_loop import off_loop
 from timeline.log.stored import addressed_block
-from timeline.planning.account import tokens_from
 from timeline.planning.cache_clock import coldness, pays_back, terms_in_force
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
 from timeline.planning.plans import HideDecision
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from timeline.events import CompactReason, Payload
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
-    from timeline.planning.account import Account
+    from timeline.planning.account import Account, Costs
     from timeline.planning.cache_clock import Cold
     from timeline.planning.hide import HidePlan
     from timeline.policy.model import Hiding
@@ -124,26 +123,27 @@ class _DueDecisions:
             chosen.clear()
             window = self.pressure.window
             await self._settle()
-            batch = await off_loop(len(window.items), partial(plan, window, self.account.available))
+            known = self.accounts.costs(window.items, self.policy).copy()
+            batch = await off_loop(len(window.items), partial(plan, window, known, self.account.available))
             if batch is None:
                 return ()
             freed = {"blocks": len(batch.replacements), "freed_tokens": batch.freed, "least_tokens": least}
             figures = {**facts, **freed}
             hidden = BlocksHidden(reason=reason, blocks=batch.replacements, facts=figures, counter=self.counter.name)
-            hide = await progress.annotated(HideDecision(hidden, batch.freed), window)
+            hide = await progress.annotated(HideDecision(hidden, batch.before, batch.freed), window)
             chosen.append((hide, window))
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]
 
-        def plan(window: Window, available: int) -> HidePlan | None:
+        def plan(window: Window, known: Costs, available: int) -> HidePlan | None:
             made = self.known.replacements
-            batch = plan_hide(window, self.policy, hiding, self.counter, least=least, replacements=made)
+            batch = plan_hide(window, self.policy, hiding, self.counter, least=least, replacements=made, known=known)
             if batch is None or (reason == "pressure" and not self._is_paid_back(batch, hiding, window, available)):
                 return None
             return batch
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.at):
-                self.taken += [await describe_hide(hide, window, self.pressure) for hide, window in chosen]
+                self.taken += [describe_hide(hide, window, self.pressure) for hide, window in chosen]
                 return True
         return False
 
@@ -154,9 +154,7 @@ class _DueDecisions:
         """
         if hiding.payback is None or window.is_held or self._setback_of(window) is not None or available < 0:
             return True
-        behind = tokens_from(window.items, plan.replacements[0].version, self.policy)
-        terms = terms_in_force(window, self.policy)
-        return pays_back(plan.freed, behind - plan.freed, terms, hiding.payback)
+        return pays_back(plan.freed, plan.behind - plan.freed, terms_in_force(window, self.policy), hiding.payback)
 
     async def _tell(self) -> None:
         """Append the notice of an earlier batch, which was hidden in the midst of a response."""

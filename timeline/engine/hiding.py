@@ -15,7 +15,6 @@ from timeline.errors import VersionConflict
 from timeline.events import Pruned
 from timeline.log.off_loop import off_loop
 from timeline.log.stopwatch import Stopwatch
-from timeline.planning.account import costs
 from timeline.planning.plan_step import plan_hides
 from timeline.planning.plans import as_pruned, named, tools_of
 from timeline.projection.reports import TakenDecision
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.planning.plans import HideDecision
-    from timeline.policy.model import Policy
     from timeline.policy.steps import HidingStep
 
 GoesOn: TypeAlias = "Callable[[int], Awaitable[bool]]"
@@ -63,7 +61,7 @@ class CompactionProgress:
 
     async def annotated(self, hide: HideDecision, window: Window, goes_on: GoesOn = _enough) -> HideDecision:
         """Add the compaction's figures to hides; ``goes_on`` gets the freed tokens, returns whether more follows."""
-        before = await messages_tokens(window, self.pressure.policy)
+        before = hide.before
         pruned = Pruned(
             reason=self.pressure.reason,
             before_tokens=before if self.begun_with is None else self.begun_with,
@@ -79,11 +77,6 @@ class CompactionProgress:
     def follow(self, pruned: Pruned | None) -> None:
         """Take in an appended batch: the compaction goes on with its figures, or is over."""
         self.begun_with = pruned.before_tokens if pruned is not None and pruned.goes_on else None
-
-
-async def messages_tokens(window: Window, policy: Policy) -> int:
-    """Return the tokens of a window's messages, as the account has them."""
-    return await off_loop(len(window.items), lambda: sum(costs(window.items, policy)))
 
 
 async def hide_by_step(
@@ -112,13 +105,13 @@ async def hide_by_step(
 
     with suppress(VersionConflict):  # then it is left to the next pass
         if await pressure.log.decide(choose, at=pressure.at):
-            taken = [await describe_hide(hide, window, pressure) for hide, window in chosen]
+            taken = [describe_hide(hide, window, pressure) for hide, window in chosen]
             progress.follow(chosen[-1][0].event.pruned)
             return taken
     return []
 
 
-async def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> TakenDecision:
+def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> TakenDecision:
     """Report an appended batch to the observer, and return it as a decision.
 
     Its facts are the event's own, the messages' tokens before and after, and the tools whose outputs were hidden.
@@ -132,11 +125,10 @@ async def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) 
     if event.pruned is not None:
         pressure.compactor.observer.pruned(pressure.log.fold.conversation, event.pruned)
     tools = tools_of({replacement.version for replacement in event.blocks}, window)
-    before = await messages_tokens(window, pressure.policy)
     facts: dict[str, int | str] = {
         **event.facts,
-        "before_tokens": before,
-        "after_tokens": before - hide.freed,
+        "before_tokens": hide.before,
+        "after_tokens": hide.before - hide.freed,
     }
     if tools:
         facts["outputs"] = len(tools)

@@ -35,6 +35,11 @@ class Known:
     replacements: Replacements = field(default_factory=Replacements)
     cut: CutBlocks = field(default_factory=CutBlocks)
 
+    def begin(self, items: Sequence[Item], policy: Policy) -> None:
+        """Begin a render with a log's own window: forget what it does not go on from."""
+        self.accounts.begin(items, policy)
+        self.cut.keep(items)
+
 
 async def settle(accounts: AccountCache, items: Sequence[Item], policy: Policy) -> None:
     """Count items of which the cache does not know many, so that their account is then drawn up at once."""

@@ -95,7 +95,7 @@ class Renderer:
             raise BudgetImpossible(empty.facts())
         if not isinstance(sent, str) and not sent.has_prefix(system, tools):
             sent = "prefix"
-        self.known.cut.keep(log.fold.window.items)
+        self.known.begin(log.fold.window.items, policy)
         pressure = Pressure(compactor, log, fixed, now, at, sent=sent, cut=self.known.cut)
         decisions = await take_due_decisions(pressure, self.known)
         if decisions:  # the tail is shorter once stages were collapsed, and an offset was that of what was sent before

@@ -6,6 +6,7 @@ An item of a window costs the tokens shown of it, and those that the wire adds t
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import ToolCall, ToolResult, media_tokens
@@ -15,7 +16,7 @@ from timeline.planning.messages import Starts, around, message_role
 from timeline.policy.model import OverThreshold, Reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pydantic import JsonValue
 
@@ -134,6 +135,19 @@ class Costs:
             if block.data is not None and sent and item.replacement is None and not item.redacted:
                 self.media += media_tokens(block)
 
+    def freed(self, changed: Iterable[tuple[Item, Item]]) -> int:
+        """Return the tokens that replacements free: of each item as it is, and as it would be with its replacement.
+
+        A replacement changes what an item costs by itself; who answers whom, and which messages there are, stay.
+        """
+        return sum([self._own(item) - self._own(replaced) for item, replaced in changed])
+
+    def copy(self) -> Costs:
+        """Return the same costs for a thread, which these may grow beside."""
+        copied = copy(self)
+        vars(copied).update(tokens=[*self.tokens], _answered={*self._answered}, _gone={*self._gone})
+        return copied
+
     def _own(self, item: Item) -> int:
         """Return the cost of an item by itself, given the answers known so far."""
         own = 0 if item.version in self._gone else own_tokens(item, self.policy)
@@ -181,16 +195,17 @@ def costs(items: Sequence[Item], policy: Policy) -> list[int]:
     return costs_of(items, policy).tokens
 
 
-def tokens_from(items: Sequence[Item], version: int, policy: Policy) -> int:
-    """Return the tokens of the items from one on, as shown."""
-    counted = zip(items, costs(items, policy), strict=True)
-    return sum(cost for item, cost in counted if item.version >= version)
+def changed_tokens(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy) -> tuple[int, int]:
+    """Return the tokens of items, and what a change of some frees in the account.
 
-
-def freed_by(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy) -> int:
-    """Return the tokens that a change of items frees in the account; ``changed`` holds the new items by version."""
+    Args:
+        changed: the new items by version.
+        items: as they are.
+        policy: of the figures.
+    """
     after = [changed.get(item.version, item) for item in items]
-    return sum(costs(items, policy)) - sum(costs(after, policy))
+    before = sum(costs(items, policy))
+    return before, before - sum(costs(after, policy))
 
 
 _LEAST_PREVIEW: Final = 64
@@ -370,31 +385,50 @@ def _text(value: JsonValue) -> str:
 class AccountCache:
     """Draws up the accounts of one conversation's windows, and remembers costs to save work.
 
-    For a window that begins with the same item objects as the one before it, only the new items are counted. The
-    result is that of `account`.
+    For a window that begins with the same item objects as one before it, only the new items are counted. The result is
+    that of `account`. Two windows are remembered: a dry run decides anew each time, from the log's own window.
     """
 
     def __init__(self) -> None:
-        self._items: Sequence[Item] = ()
-        self._costs: Costs | None = None
+        self._known: list[tuple[Sequence[Item], Costs]] = []
+
+    def begin(self, items: Sequence[Item], policy: Policy) -> None:
+        """Begin with a log's own window: forget the costs of windows that it does not go on from."""
+        place = self._place(items, policy)
+        self._known = [] if place is None else [self._known[place]]
 
     def account(self, items: Sequence[Item], fixed: FixedPart, policy: Policy) -> Account:
         """Draw up the account of a window, with the same result as `account`."""
-        costs, known = self._costs, len(items) - self.unknown(items, policy)
-        if costs is None or not known:
-            costs = Costs(policy)
-        costs.take(items[known:])
-        self.adopt(items, costs)
-        return _drawn_up(costs, fixed, limits_of_policy(policy, fixed))
+        return _drawn_up(self.costs(items, policy), fixed, limits_of_policy(policy, fixed))
+
+    def costs(self, items: Sequence[Item], policy: Policy) -> Costs:
+        """Return the costs of a window's items, with the same result as `costs_of`."""
+        place = self._place(items, policy)
+        if place is None:
+            made = costs_of(items, policy)
+            self.adopt(items, made)
+            return made
+        known, costs = self._known[place]
+        costs.take(items[len(known) :])
+        self._known[place] = items, costs
+        return costs
 
     def unknown(self, items: Sequence[Item], policy: Policy) -> int:
         """Return how many of a window's items have to be counted for its account."""
-        known = self._costs is not None and self._costs.policy is policy and begins_with(items, self._items)
-        return len(items) - len(self._items) if known else len(items)
+        place = self._place(items, policy)
+        return len(items) if place is None else len(items) - len(self._known[place][0])
 
     def adopt(self, items: Sequence[Item], costs: Costs) -> None:
         """Go on from the costs of a window's items, as `costs_of` made them."""
-        self._items, self._costs = items, costs
+        self._known[1:] = [(items, costs)]  # the first is the log's own window
+
+    def _place(self, items: Sequence[Item], policy: Policy) -> int | None:
+        """Return the place of the costs that those of a window go on from; None where all have to be counted."""
+        for place in reversed(range(len(self._known))):
+            known, costs = self._known[place]
+            if costs.policy is policy and begins_with(items, known):
+                return place
+        return None
 
 
 def account_of(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import CONTINUES_KEY, ToolResult, UserPrompt
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.account import freed_by
+from timeline.planning.account import changed_tokens
 from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
             cleared.append(Replacement(version=item.version, text=text, tokens=tokens))
             changed[item.version] = item._replace(replacement=cleared[-1])
     # The minimum is in the counter's tokens, as the protected ones are: only the account adds the policy's margin.
-    saved = sum(before.tokens for before in outputs if before.version in changed) - sum(new.tokens for new in cleared)
+    saved = sum(item.tokens for item in outputs if item.version in changed) - sum(new.tokens for new in cleared)
     if not cleared or saved < step.minimum:
         return None
-    freed = freed_by(changed, window.items, policy)
+    before, freed = changed_tokens(changed, window.items, policy)
     facts = {"blocks": len(cleared), "freed_tokens": freed, "least_tokens": step.minimum}
     event = BlocksHidden(reason=REASON, blocks=tuple(reversed(cleared)), facts=facts, counter=counter.name)
-    return HideDecision(event, freed)
+    return HideDecision(event, before, freed)
 
 
 def old_outputs(window: Window, step: ClearToolOutputs) -> list[Item]:

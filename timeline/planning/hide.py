@@ -24,7 +24,7 @@ from timeline.blocks import (
 )
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import begins_with
-from timeline.planning.account import costs
+from timeline.planning.account import costs_of
 from timeline.planning.replacements import Replacements
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Replacement
     from timeline.fold.window import Item, Window
+    from timeline.planning.account import Costs
     from timeline.policy.model import Hiding, Policy
     from timeline.ports import TokenCounter
 
@@ -118,10 +119,19 @@ NOTICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HidePlan:
-    """A batch of hides: the replacements in timeline order, and the tokens that they free together in the account."""
+    """A batch of hides, and what it changes in the account.
+
+    Attributes:
+        replacements: in timeline order.
+        before: the tokens of the messages before.
+        freed: how many of them the hides free.
+        behind: how many of them come with the first hidden block and behind it.
+    """
 
     replacements: tuple[Replacement, ...]
+    before: int
     freed: int
+    behind: int
 
 
 def plan_hide(
@@ -132,6 +142,7 @@ def plan_hide(
     *,
     least: int,
     replacements: Replacements | None = None,
+    known: Costs | None = None,
 ) -> HidePlan | None:
     """Plan one batch of automatic hides, or None where less than ``least`` tokens would be freed.
 
@@ -145,25 +156,30 @@ def plan_hide(
         counter: counts the replacements.
         least: least tokens that are worth a batch.
         replacements: made those of earlier plans, which are not made again.
+        known: the costs of the window's items, if they are known.
     """
     replacements = replacements or Replacements()
     eligible = _eligible(window, hiding)
-    before = costs(window.items, policy)
+    known = known or costs_of(window.items, policy)
+    before = known.tokens
     versions = {item.version for item in eligible}
     if sum(cost for item, cost in zip(window.items, before, strict=True) if item.version in versions) < least:
         return None
     calls = {item.version: item.block for item in window.items if type(item.block) is ToolCall}
     chosen: list[Replacement] = []
-    changed: dict[int, Item] = {}
+    changed: list[tuple[Item, Item]] = []
     for item in eligible:
         call = None if item.answers is None else calls.get(item.answers)
         replacement = replacements.of(item, call, hiding.replacement_tokens, counter, address=window.address_of(item))
         if replacement.tokens * _LEAST_GAIN <= item.tokens and replacement.tokens < item.tokens:
             chosen.append(replacement)
-            changed[item.version] = item._replace(replacement=replacement)
+            changed.append((item, item._replace(replacement=replacement)))
     replacements.forget(versions)
-    freed = sum(before) - sum(costs([changed.get(item.version, item) for item in window.items], policy))
-    return HidePlan(tuple(chosen), freed) if chosen and freed >= least else None
+    freed = known.freed(changed)
+    if not chosen or freed < least:
+        return None
+    behind = sum(cost for item, cost in zip(window.items, before, strict=True) if item.version >= chosen[0].version)
+    return HidePlan(tuple(chosen), sum(before), freed, behind)
 
 
 def needs_notice(window: Window) -> bool:

@@ -98,9 +98,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class HideDecision:
-    """Planned hides as one event, and the tokens that they free in the account."""
+    """Planned hides as one event, the tokens of the messages before, and those that the hides free in the account."""
 
     event: BlocksHidden
+    before: int
     freed: int
 
 

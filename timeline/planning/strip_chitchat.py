@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.account import freed_by
+from timeline.planning.account import changed_tokens
 from timeline.planning.collapse_stages import COLLAPSED_BY
 from timeline.planning.plans import HideDecision
 
@@ -79,7 +79,7 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDe
         return None
     omitted = {item.version: item._replace(omitted=True) for item in chosen}
     event = BlocksHidden(mode="omit", reason=REASON, blocks=tuple(Replacement(version=item.version) for item in chosen))
-    return HideDecision(event, freed_by(omitted, window.items, policy))
+    return HideDecision(event, *changed_tokens(omitted, window.items, policy))
 
 
 def is_chitchat(text: str, step: StripChitchat) -> bool:
