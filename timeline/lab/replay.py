@@ -21,6 +21,7 @@ from timeline.events import BlockAppended, BlocksHidden, CallRequest, Compaction
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.cache import PromptCache, Request, Segment
+from timeline.lab.due import may_decide
 from timeline.lab.facts.sight import FactSight, counted
 from timeline.lab.facts.summaries import Judged, SummaryJudge
 from timeline.lab.lifetimes import kept_by
@@ -206,6 +207,7 @@ class Run:
         self.metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
         self.compactor = replace(compactor, chain=lambda: self.metered)
         self.renderer, self.segmenter = Renderer(UnhashedProjector()), Segmenter()
+        self.fixed_part = self.renderer.fixed(self.compactor, system=FIXED_PART)
         self.cache, self.sight = PromptCache(price_of), Sight()
         self.sent: SentContext | WhyAlone = "not_sent"
         self.paid_last: Request | None = None
@@ -333,6 +335,16 @@ class Run:
         return {name: sum(one[name] for one in judged) for name in Judged._fields}
 
     async def _send(self, call: RecordedCall) -> Sent:
+        window, policy, known = self.log.fold.window, self.compactor.policy, self.renderer.known
+        account = known.accounts.account(window.items, self.fixed_part, policy)
+        if not may_decide(window, policy, account, call.start) and not known.owed.is_due(window):
+            context = self.renderer.undecided(window, policy, account, system=FIXED_PART)
+            self.log.record(context, call.start)
+            return Sent(call, context)
+        return await self._render(call)
+
+    async def _render(self, call: RecordedCall) -> Sent:
+        """Render as the engine does, with every decision that is due."""
         try:
             context = await self.renderer.render(
                 self.log,
