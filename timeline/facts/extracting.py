@@ -32,8 +32,12 @@ MOST_NAMED: Final = 100
 _REMEMBERED: Final = 4_096
 """Texts whose names are remembered: a compaction looks at the same ones three times, a comparison of policies at all
 of them once a policy."""
-_LONGEST_REMEMBERED: Final = 8_000
-"""Characters; longer texts are read again, so that what is remembered stays small."""
+_SHORT: Final = 8_000
+"""Characters of a text that is one of so many."""
+_LONG_REMEMBERED: Final = 128
+"""Longer texts whose names are remembered: few, so that what is remembered stays small."""
+_LONGEST_REMEMBERED: Final = 64_000
+"""Characters; longer texts are read again."""
 BY_USER: Final = "prompt"
 """The ``detail`` of a URL or an identifier that a user's prompt names."""
 
@@ -193,8 +197,14 @@ def _remembered(find: Callable[[str], Iterable[str]]) -> Callable[[str], tuple[s
         _take(find(text), names)
         return tuple(names)
 
-    known = lru_cache(maxsize=_REMEMBERED)(first)
-    return lambda text: known(text) if len(text) <= _LONGEST_REMEMBERED else first(text)
+    short, long = lru_cache(maxsize=_REMEMBERED)(first), lru_cache(maxsize=_LONG_REMEMBERED)(first)
+
+    def found(text: str) -> tuple[str, ...]:
+        if len(text) <= _SHORT:
+            return short(text)
+        return long(text) if len(text) <= _LONGEST_REMEMBERED else first(text)
+
+    return found
 
 
 def _texts(block: Block) -> Iterator[str]:
