@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import AwareDatetime
 
-from timeline.frozen import Frozen, blank, same_names, unchecked
+from timeline.frozen import Frozen, blank, unchecked
 from timeline.lab.cache import BreakCause
 
 if TYPE_CHECKING:
@@ -148,12 +148,15 @@ def call_row(figures: dict[str, Any]) -> CallRow:
     fields = blank(CallRow).copy()
     fields.update(figures)
     fields["facts_by"] = figures.get("facts_by", {})
-    return unchecked(CallRow, fields, same_names(figures))
+    return unchecked(CallRow, fields, _ROW)
 
 
 def figures_of(value: Any) -> dict[str, Any]:
     """Return the fields of a plain dataclass of figures, in their order."""
     return {name: getattr(value, name) for name in value.__slots__}
+
+
+_ROW: Final = set(CallRow.model_fields)
 
 
 class Totals(FactCounts):
