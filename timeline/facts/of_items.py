@@ -81,44 +81,36 @@ def facts_of(items: Iterable[Item], calls: Calls | None = None) -> list[tuple[in
         calls: takes the calls among them, and knows earlier ones.
     """
     calls = Calls() if calls is None else calls
-    return [(item.version, fact) for item in items for fact in _facts_of_item(item, calls)]
-
-
-def _facts_of_item(item: Item, calls: Calls) -> tuple[Fact, ...]:
-    """Return the facts of one item, and take it if it is a call."""
-    if item.redacted or item.disowned:
-        return ()
-    block, at = item.block, item.block.at or _UNDATED
-    named = facts_named(block, item.version, at)
-    if isinstance(block, ToolCall):
-        calls.add(item.version, block)
-    elif isinstance(block, ToolResult) and (call := calls.answered(item)) is not None:
-        return *facts_of_result(call[1], call[0], block, item.version, at), *named
-    return named
+    facts: list[tuple[int, Fact]] = []
+    for item in items:
+        if item.redacted or item.disowned:
+            continue
+        block, at = item.block, item.block.at or _UNDATED
+        if isinstance(block, ToolCall):
+            calls.add(item.version, block)
+        elif isinstance(block, ToolResult) and (call := calls.answered(item)) is not None:
+            facts += ((item.version, fact) for fact in facts_of_result(call[1], call[0], block, item.version, at))
+        facts += ((item.version, fact) for fact in facts_named(block, item.version, at))
+    return facts
 
 
 class WindowFacts:
-    """The facts of a log that is only folded: those of its window, and those that were taken when it was covered.
-
-    The facts of an item are worked out once: a compaction asks for them up to three times.
-    """
+    """The facts of a log that is only folded: those of its window, and those that were taken when it was covered."""
 
     def __init__(self) -> None:
         self._calls = Calls()
         self._covered: list[tuple[int, Fact]] = []
-        self._live: dict[int, tuple[Item, tuple[Fact, ...]]] = {}
 
     def cover(self, compaction: CompactionCompleted, items: Sequence[Item]) -> None:
         """Keep the facts of the items that a compaction is about to take out of the window."""
         carried = set(compaction.carried)
         leaving = [i for i in items if i.version in compaction.covers and i.version not in carried]
-        self._covered += self._of(leaving)
-        for item in leaving:
-            self._live.pop(item.version, None)
+        self._covered += facts_of(leaving, self._calls)
 
     def within(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
         """Return the facts of the blocks of these versions, in the order of the log."""
-        known = sorted((*self._covered, *self._of(items)), key=lambda pair: pair[0])
+        live = facts_of(items, self._calls)
+        known = sorted((*self._covered, *live), key=lambda pair: pair[0])
         return [fact for _, fact in known if fact.version in covers]
 
     def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
@@ -126,21 +118,3 @@ class WindowFacts:
         live = facts_of(item for item in items if users_words(item.block))
         known = sorted((*self._covered, *live), key=lambda pair: pair[0])
         return [fact for _, fact in known if fact.kind == "request" and fact.version in covers]
-
-    def _of(self, items: Iterable[Item]) -> list[tuple[int, Fact]]:
-        """Return the facts of items, each with the version of the event that made it known."""
-        return [(item.version, fact) for item in items for fact in self._known(item)]
-
-    def _known(self, item: Item) -> tuple[Fact, ...]:
-        known = self._live.get(item.version)
-        if (
-            known is None
-            or known[0].block is not item.block
-            or (item.redacted, item.disowned)
-            != (
-                known[0].redacted,
-                known[0].disowned,
-            )
-        ):
-            known = self._live[item.version] = item, _facts_of_item(item, self._calls)
-        return known[1]

@@ -41,9 +41,9 @@ _SHORT: Final = 1_000
 
 
 @cache
-def _remembering(counter: TokenCounter) -> Callable[[str], int]:
-    """Return a vocabulary's `count`, which remembers the newest texts in this process."""
-    return lru_cache(maxsize=_REMEMBERED)(counter.count)
+def _remembering(count: Callable[[str], int]) -> Callable[[str], int]:
+    """Return a vocabulary's ``count``, which remembers the newest texts in this process."""
+    return lru_cache(maxsize=_REMEMBERED)(count)
 
 
 class ProviderCounter:
@@ -57,7 +57,7 @@ class ProviderCounter:
 
     def __init__(self, inner: TokenCounter, ratio: float, fixed: int) -> None:
         self._inner, self._ratio, self._fixed = inner, ratio, fixed
-        self._known = _remembering(inner)
+        self._known = _remembering(inner.count)
 
     @property
     def name(self) -> str:
