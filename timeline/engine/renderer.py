@@ -111,6 +111,20 @@ class Renderer:
             raise ContextOverflow(account.facts(), context.largest(_MOST_NAMED))
         return context
 
+    def undecided(self, window: Window, policy: Policy, account: Account, *, system: JsonValue) -> RenderedContext:
+        """Project a window in which nothing is due, as `render` would: without tools and tail, and on the loop.
+
+        The lab asks for it: whoever knows that no decision is due pays for none of the questions.
+
+        Args:
+            window: without stages, and within the policy's limit.
+            policy: in force.
+            account: the window's.
+            system: the system prompt, repaired and joined.
+        """
+        neutral = self._projector.project(window, policy.cache_points, policy=policy.hash(), system=system)
+        return self._context(window, policy, (neutral, self._projector.fingerprint(neutral)), account, ())
+
     async def _project(self, window: Window, policy: Policy, **beside: Any) -> tuple[NeutralContext, str]:
         """Project a window; return the context and its fingerprint. A thread does it where much of it is new.
 

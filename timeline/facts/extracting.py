@@ -32,8 +32,14 @@ MOST_NAMED: Final = 100
 _REMEMBERED: Final = 4_096
 """Texts whose names are remembered: a compaction looks at the same ones three times, a comparison of policies at all
 of them once a policy."""
-_LONGEST_REMEMBERED: Final = 8_000
-"""Characters; longer texts are read again, so that what is remembered stays small."""
+_BLOCKS_REMEMBERED: Final = 2_048
+"""Blocks whose facts are remembered: the ones that a compaction asks about, three times each."""
+_SHORT: Final = 8_000
+"""Characters of a text that is one of so many."""
+_LONG_REMEMBERED: Final = 128
+"""Longer texts whose names are remembered: few, so that what is remembered stays small."""
+_LONGEST_REMEMBERED: Final = 64_000
+"""Characters; longer texts are read again."""
 BY_USER: Final = "prompt"
 """The ``detail`` of a URL or an identifier that a user's prompt names."""
 
@@ -164,6 +170,29 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
 
     At most `MOST_NAMED` of each kind; a summary names nothing of its own. The time is linear in the text.
     """
+    return _named(_Said(block, version, at))
+
+
+class _Said:
+    """A block that was appended, as the key of what it names: of one and the same object, since blocks are frozen."""
+
+    __slots__ = ("at", "block", "version")
+
+    def __init__(self, block: Block, version: int, at: datetime) -> None:
+        self.block, self.version, self.at = block, version, at
+
+    def __hash__(self) -> int:
+        return id(self.block)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Said):
+            return NotImplemented
+        return self.block is other.block and (self.version, self.at) == (other.version, other.at)
+
+
+@lru_cache(maxsize=_BLOCKS_REMEMBERED)
+def _named(said: _Said) -> tuple[Fact, ...]:
+    block, version, at = said.block, said.version, said.at
     if isinstance(block, RangeSummary):
         return ()
     by_user = isinstance(block, UserPrompt)
@@ -193,8 +222,14 @@ def _remembered(find: Callable[[str], Iterable[str]]) -> Callable[[str], tuple[s
         _take(find(text), names)
         return tuple(names)
 
-    known = lru_cache(maxsize=_REMEMBERED)(first)
-    return lambda text: known(text) if len(text) <= _LONGEST_REMEMBERED else first(text)
+    short, long = lru_cache(maxsize=_REMEMBERED)(first), lru_cache(maxsize=_LONG_REMEMBERED)(first)
+
+    def found(text: str) -> tuple[str, ...]:
+        if len(text) <= _SHORT:
+            return short(text)
+        return long(text) if len(text) <= _LONGEST_REMEMBERED else first(text)
+
+    return found
 
 
 def _texts(block: Block) -> Iterator[str]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from timeline.lab.due import may_decide
 from timeline.lab.replay import UNLIMITED, Run
-from timeline.lab.replay_log import FIXED_PART
 from timeline.planning.account import AccountCache
-from timeline.planning.cache_clock import coldness
 from timeline.planning.hide import plan_hide
 from timeline.planning.replacements import Replacements
 from timeline.policy.model import Never, OverThreshold, Policy
@@ -168,7 +167,7 @@ class _Decides:
 
     def __init__(self, run: Run) -> None:
         self._run, self._policy = run, run.compactor.policy
-        self._fixed = run.renderer.fixed(run.compactor, system=FIXED_PART)
+        self._fixed = run.fixed_part
         self._costs, self._replacements = AccountCache(), Replacements()
         self.accounts: list[Account] = []
 
@@ -181,10 +180,10 @@ class _Decides:
         policy, window = self._policy, call.window
         account = self._costs.account(window.items, self._fixed, policy)
         self.accounts.append(account)
+        if not may_decide(window, policy, account, call.now):
+            return False
         if window.stages or account.total >= min(account.trigger, account.limit):
             return True
-        if (policy.hiding is None and policy.compact_when_cold is None) or coldness(window, policy, call.now) is None:
-            return False
         if policy.compact_when_cold is not None and account.total > policy.compact_when_cold * account.limit:
             return True
         return self._hides(window)

@@ -7,8 +7,8 @@ those that a store would give.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,11 +21,12 @@ from timeline.events import BlockAppended, BlocksHidden, CallRequest, Compaction
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.cache import PromptCache, Request, Segment
+from timeline.lab.due import may_decide
 from timeline.lab.facts.sight import FactSight, counted
 from timeline.lab.facts.summaries import Judged, SummaryJudge
 from timeline.lab.lifetimes import kept_by
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog, UnhashedProjector
-from timeline.lab.results import CallRow, RunResult, totals_of
+from timeline.lab.results import RunResult, call_row, figures_of, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
 from timeline.lab.sizes import VOCABULARY, block_of
 from timeline.lab.summaries import Metered
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.engine.warm import WhyAlone
     from timeline.events import Payload
     from timeline.importers.recording import RecordedEvent
-    from timeline.lab.cache import Change
+    from timeline.lab.cache import Change, Charge
     from timeline.lab.facts.needs import Needs
     from timeline.lab.prices import Price
+    from timeline.lab.results import CallRow
     from timeline.lab.sizes import Measured, RecordedCall
     from timeline.policy.model import Policy
     from timeline.ports import Summarizer
@@ -206,8 +207,9 @@ class Run:
         self.metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
         self.compactor = replace(compactor, chain=lambda: self.metered)
         self.renderer, self.segmenter = Renderer(UnhashedProjector()), Segmenter()
+        self.fixed_part = self.renderer.fixed(self.compactor, system=FIXED_PART)
         self.cache, self.sight = PromptCache(price_of), Sight()
-        self.sent: SentContext | WhyAlone = "not_sent"
+        self.sent: Callable[[], SentContext] | None = None
         self.paid_last: Request | None = None
         self.changes: set[Change] = set()
         self.decided = False
@@ -333,6 +335,16 @@ class Run:
         return {name: sum(one[name] for one in judged) for name in Judged._fields}
 
     async def _send(self, call: RecordedCall) -> Sent:
+        window, policy, known = self.log.fold.window, self.compactor.policy, self.renderer.known
+        account = known.accounts.account(window.items, self.fixed_part, policy)
+        if not may_decide(window, policy, account, call.start) and not known.owed.is_due(window):
+            context = self.renderer.undecided(window, policy, account, system=FIXED_PART)
+            self.log.record(context, call.start)
+            return Sent(call, context)
+        return await self._render(call)
+
+    async def _render(self, call: RecordedCall) -> Sent:
+        """Render as the engine does, with every decision that is due."""
         try:
             context = await self.renderer.render(
                 self.log,
@@ -342,7 +354,7 @@ class Run:
                 ephemeral=(),
                 now=call.start,
                 at=call.start,
-                sent=self.sent,
+                sent="not_sent" if self.sent is None else self.sent(),
             )
         except BudgetError as error:
             return Sent(call, None, type(error).__name__)
@@ -363,29 +375,29 @@ class Run:
         units = price.units(uncached=spent.read, output=spent.written) + asked
         start, end = call.start.timestamp(), call.end.timestamp()
         idle, self.ended = 0.0 if self.ended is None else start - self.ended, end
-        row = CallRow(
-            number=self.calls_before + len(self.rows) + 1,
-            at=call.start,
-            idle=idle,
-            model=call.model,
-            recorded=call.context,
-            hidden=decided.hidden,
-            compactions=len(decided.compactions),
-            splits=sum(done.split_turn_id is not None for done in decided.compactions),
-            covered_tokens=sum(done.compacted_tokens for done in decided.compactions),
-            summary_read=spent.read,
-            summary_cached=cached,
-            summary_written=spent.written,
-            summary_units=units,
-            summary_money=price.money(units),
-            refused=sent.refused,
+        fields = {
+            "number": self.calls_before + len(self.rows) + 1,
+            "at": call.start,
+            "idle": idle,
+            "model": call.model,
+            "recorded": call.context,
+            "hidden": decided.hidden,
+            "compactions": len(decided.compactions),
+            "splits": sum(done.split_turn_id is not None for done in decided.compactions),
+            "covered_tokens": sum(done.compacted_tokens for done in decided.compactions),
+            "summary_read": spent.read,
+            "summary_cached": cached,
+            "summary_written": spent.written,
+            "summary_units": units,
+            "summary_money": price.money(units),
+            "refused": sent.refused,
             **self._judged(sent, decided.compactions),
-        )
+        }
         if context is None:
-            return row
+            return call_row(fields)
         seen = self.sight.look(context, self.log.fold, answer, decided=self.decided)
         over_limit, self.decided = context.account.sent > self.limit, False
-        return row.model_copy(update={**self._paid(call, context), **asdict(seen), "over_limit": over_limit})
+        return call_row({**fields, **self._paid(call, context), **figures_of(seen), "over_limit": over_limit})
 
     async def _with_facts(self, row: CallRow, call: RecordedCall, context: RenderedContext) -> CallRow:
         """Return a row with where the facts are that the answer needs, and what fetching the others costs.
@@ -413,9 +425,8 @@ class Run:
         request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long, changes, known)
         charge = self.cache.call(request)
         self.paid_last = request
-        usage = Usage(input_tokens=charge.uncached, cache_read_tokens=charge.read, cache_write_5m_tokens=charge.written)
-        self.sent = SentContext(context, CallRequest(wire="anthropic", encoder=0, model=call.model, sha256=""), usage)
-        return {**asdict(charge), "tokens": charge.read + charge.written + charge.uncached}
+        self.sent = partial(_as_sent, context, call.model, charge)
+        return {**figures_of(charge), "tokens": charge.read + charge.written + charge.uncached}
 
     def _asked_in_cache(self, questions: Sequence[int], call: RecordedCall) -> tuple[int, float]:
         """Charge the questions that were asked behind the last context; return the tokens read so, and the cost.
@@ -445,6 +456,12 @@ class Run:
         of_fixed = min(read, self.measured.fixed)
         shown = of_fixed * self.fixed // max(1, self.measured.fixed)
         return shown if compacted else shown + read - of_fixed
+
+
+def _as_sent(context: RenderedContext, model: str, charge: Charge) -> SentContext:
+    """Return a context as the newest model call was sent it, with what the cache would have reported."""
+    usage = Usage(input_tokens=charge.uncached, cache_read_tokens=charge.read, cache_write_5m_tokens=charge.written)
+    return SentContext(context, CallRequest(wire="anthropic", encoder=0, model=model, sha256=""), usage)
 
 
 def _answers(events: Sequence[RecordedEvent], calls: Mapping[int, RecordedCall]) -> dict[int, list[ToolCall]]:

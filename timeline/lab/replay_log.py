@@ -6,6 +6,7 @@ Its counter counts in the provider's tokens, so that summaries and replacements 
 from __future__ import annotations
 
 from copy import copy
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
@@ -18,7 +19,7 @@ from timeline.log.dry_run import FoldedLog
 from timeline.projection.project import PROJECTION, Projector
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -33,6 +34,18 @@ FIXED_PART: Final = "[system prompt and tools of the recorded client]"
 """The text in place of system prompt and tools, which no recording has: its bytes never change."""
 
 
+_REMEMBERED: Final = 8_192
+"""Short texts whose counts are remembered: what takes the place of a block is the same under many policies."""
+_SHORT: Final = 1_000
+"""Characters of such a text."""
+
+
+@cache
+def _remembering(count: Callable[[str], int]) -> Callable[[str], int]:
+    """Return a vocabulary's ``count``, which remembers the newest texts in this process."""
+    return lru_cache(maxsize=_REMEMBERED)(count)
+
+
 class ProviderCounter:
     """Counts like the provider of a recording, by the measured ratio.
 
@@ -44,6 +57,7 @@ class ProviderCounter:
 
     def __init__(self, inner: TokenCounter, ratio: float, fixed: int) -> None:
         self._inner, self._ratio, self._fixed = inner, ratio, fixed
+        self._known = _remembering(inner.count)
 
     @property
     def name(self) -> str:
@@ -52,7 +66,9 @@ class ProviderCounter:
 
     def count(self, text: str) -> int:
         """Count one text's tokens."""
-        return self._fixed if text == FIXED_PART else round(self._inner.count(text) * self._ratio)
+        if text == FIXED_PART:
+            return self._fixed
+        return round((self._known(text) if len(text) <= _SHORT else self._inner.count(text)) * self._ratio)
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Count many texts."""

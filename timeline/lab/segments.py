@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from copy import copy
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from timeline.frozen import begins_with, canonical_json
 from timeline.lab.cache import Segment
 from timeline.planning.account import INTERRUPTED_TOKENS, LOOSE_TOKENS
 from timeline.wire.anthropic import sends_reasoning
-from timeline.wire.groups import Response, gather
+from timeline.wire.groups import Gatherer, Placed, Response
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -30,66 +30,82 @@ _MISSING_RESULT: Final = Segment(hash(("result", INTERRUPTED)), INTERRUPTED_TOKE
 class Segmenter:
     """Turns the contexts of one conversation into segments.
 
-    As on Anthropic's wire, a response's results follow right behind it, and reasoning that is not sent is left out. The
-    segments that equal those of the previous context are reused. Hashes are valid in this process alone: they are
-    compared within the conversation, and never stored.
+    As on Anthropic's wire, a response's results follow right behind it, and reasoning that is not sent is left out. A
+    context that goes on from the previous one is gathered from there: only what its new entries join is written anew.
+    Hashes are valid in this process alone: they are compared within the conversation, and never stored.
     """
 
     def __init__(self) -> None:
+        self._hashes: dict[int, tuple[Entry, int]] = {}
+        self._begin("")
+
+    def _begin(self, model: str) -> None:
+        """Forget the previous context, but not the hashes of its entries."""
+        self._model = model
         self._entries: Sequence[Entry] = ()
-        self._model = ""
+        self._gatherer = Gatherer()
+        self._sizes: list[int] = []
         self._segments: list[Segment] = []
+        self._starts: list[int] = []
+        self._own_places: list[int] = []
         self._places: list[int] = []
-        self._finished = (0, 1)
 
     def copy(self) -> Segmenter:
-        """Return an independent copy."""
-        twin = copy(self)
-        twin._segments, twin._places = [*self._segments], [*self._places]  # noqa: SLF001 - of its own class
+        """Return an independent copy, which gathers its first context from the beginning."""
+        twin = Segmenter()
+        twin._hashes = {**self._hashes}
         return twin
 
     def segments(self, context: RenderedContext) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
         """Return a context's segments, and the positions of those with a cache marker, rising."""
-        entries, fixed = context.neutral.entries, context.account.fixed
-        head = Segment(hash((str(context.neutral.system), str(context.neutral.tools))), fixed.system + fixed.tools)
-        known = self._known(context)
-        if known == (0, 1):
-            self._segments, self._places = [head], []
-        self._segments[0] = head
-        del self._segments[known[1] :], self._places[known[0] :]
-        self._entries, self._model, self._finished = entries, context.neutral.model, known
-        self._write(entries, known[0], context.window.items)
+        neutral, fixed = context.neutral, context.account.fixed
+        head = Segment(hash((str(neutral.system), str(neutral.tools))), fixed.system + fixed.tools)
+        if neutral.model != self._model or not begins_with(neutral.entries, self._entries):
+            self._begin(neutral.model)
+        self._take(neutral.entries, context.window.items)
+        self._entries = neutral.entries
         places = self._places
-        return tuple(self._segments), tuple(sorted({0, *(places[point.index] for point in context.cache_points)}))
+        return (head, *self._segments), tuple(sorted({0, *(places[point.index] for point in context.cache_points)}))
 
-    def _known(self, context: RenderedContext) -> tuple[int, int]:
-        """Return how many entries, and segments, are complete and equal to those of the previous context."""
-        entries, (finished, _) = context.neutral.entries, self._finished
-        same = begins_with(entries, self._entries[:finished])
-        return self._finished if same and context.neutral.model == self._model else (0, 1)
+    def _take(self, entries: Sequence[Entry], items: Sequence[Item]) -> None:
+        """Take the entries behind those of the previous context; write what they join, and what is behind it, anew."""
+        known = len(self._places)
+        new = entries[known:]
+        sizes = _sizes(items, {entry.path for entry in new})
+        joined = len(self._gatherer.items)
+        for number, entry in enumerate(new, start=known):
+            joined = min(joined, self._gatherer.take(Placed(number, entry)))
+            self._sizes.append(sizes.pop(entry.path, 0) + (LOOSE_TOKENS if entry.loose else 0))
+            self._own_places.append(0)
+        self._write(joined)
 
-    def _write(self, entries: Sequence[Entry], first: int, items: Sequence[Item]) -> None:
-        """Write the entries from one on; the segments before the newest response are complete."""
-        sizes = _sizes(items, {entry.path for entry in entries[first:]})
-        gathered = gather(entries[first:], first_number=first)
-        places = dict.fromkeys(range(first, len(entries)), 0)
-        newest = max((n for n, item in enumerate(gathered) if isinstance(item, Response)), default=0)
-        whole = True
-        for number, item in enumerate(gathered):
-            if number == newest and whole:
-                self._finished = (_first_of(item), len(self._segments))
-            whole = whole and (not isinstance(item, Response) or all(call.result for call in item.calls))
+    def _write(self, joined: int) -> None:
+        """Write the gathered items from one on."""
+        if joined == len(self._gatherer.items):
+            return
+        if joined < len(self._starts):
+            del self._segments[self._starts[joined] :], self._starts[joined:]
+        segments, own, model = self._segments, self._own_places, self._model
+        for item in self._gatherer.items[joined:]:
+            self._starts.append(len(segments))
             for place, entry in _in_wire_order(item):
                 if entry is None:
-                    self._segments.append(_MISSING_RESULT)
-                elif is_sent(entry, self._model):
-                    tokens = sizes.pop(entry.path, 0) + (LOOSE_TOKENS if entry.loose else 0)
-                    self._segments.append(Segment(_hash(entry), tokens))
-                    places[place] = len(self._segments) - 1
+                    segments.append(_MISSING_RESULT)
+                elif is_sent(entry, model):
+                    segments.append(Segment(self._hash(entry), self._sizes[place]))
+                    own[place] = len(segments)  # behind the head
+        first = self._gatherer.items[joined].first
+        del self._places[first:]
         reached = self._places[-1] if self._places else 0
-        for place in places.values():
-            reached = max(reached, place)
-            self._places.append(reached)
+        self._places += accumulate(own[first:], max, initial=reached)
+        del self._places[first]  # the initial value
+
+    def _hash(self, entry: Entry) -> int:
+        """Return the hash of an entry, which is worked out once."""
+        known = self._hashes.get(id(entry))
+        if known is None:
+            known = self._hashes[id(entry)] = entry, _hash(entry)  # the entry stays, and with it its id
+        return known[1]
 
 
 def is_sent(entry: Entry, model: str) -> bool:
@@ -102,14 +118,6 @@ def _hash(entry: Entry) -> int:
     told = "" if entry.arguments is None and entry.data is None else canonical_json([entry.arguments, entry.data])
     where = entry.path if entry.loose else ""
     return hash((entry.role, entry.text, entry.name, entry.call_id, entry.is_error, told, where))
-
-
-def _first_of(item: Gathered) -> int:
-    """Return the number of the first entry of something gathered."""
-    if not isinstance(item, Response):
-        return item.number
-    first = item.parts[0]
-    return first.number if isinstance(first, tuple) else first.placed.number
 
 
 def _sizes(items: Sequence[Item], paths: set[str]) -> dict[str, int]:

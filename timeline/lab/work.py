@@ -30,6 +30,7 @@ from timeline.lab.results import FORMAT, RunResult
 from timeline.lab.sizes import Measured, Past, measure
 from timeline.lab.summaries import RecordedSummaries
 from timeline.lab.unrecorded import with_history
+from timeline.log.collector import collector_at_rest
 from timeline.policy.model import Policy
 from timeline.portable import read_copies
 from timeline.portable.stored import exported_conversations
@@ -119,7 +120,7 @@ def carry_out(work: Work) -> Outcome:
         measured = _measured(source)
         needs = _needed(source) if options.facts else (None,) * len(measured)
         beginnings = _BEGUN.of(source, canonical_json(options.model_dump(mode="json")))
-        with start_blocking_portal() as portal:
+        with collector_at_rest(), start_blocking_portal() as portal:
             runs = [portal.call(_replayed, work, *one) for one in zip(measured, needs, beginnings, strict=True)]
             return Outcome(runs=tuple(runs))
     except TimelineError as error:

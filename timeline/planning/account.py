@@ -130,7 +130,7 @@ class Costs:
             if starts is not None and sent and starts.at(item, position):
                 cost += self._of_message(item)
             tokens.append(cost)
-            category = _category(item)
+            category = CATEGORIES.get(kind, "other") if item.replacement is None else "hidden"
             by_category[category] = by_category.get(category, 0) + cost
             if block.data is not None and sent and item.replacement is None and not item.redacted:
                 self.media += media_tokens(block)

@@ -1,0 +1,33 @@
+"""Whether a policy might decide anything at a call: most calls of a replay need no render to know that it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.planning.cache_clock import coldness
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.fold.window import Window
+    from timeline.planning.account import Account
+    from timeline.policy.model import Policy
+
+
+def may_decide(window: Window, policy: Policy, account: Account, now: datetime) -> bool:
+    """Return whether a decision is not ruled out: staged work, a context at its trigger or limit, or a cold cache.
+
+    Where none is due the context is within its limit, too, so that no render would refuse it. An owed notice is the
+    caller's to ask for.
+
+    Args:
+        window: the window as it is.
+        policy: as it is replayed, which counts with one counter.
+        account: of the window.
+        now: time of the call.
+    """
+    if window.stages or account.total >= min(account.trigger, account.limit):
+        return True
+    return (policy.hiding is not None or policy.compact_when_cold is not None) and (
+        coldness(window, policy, now) is not None
+    )
