@@ -32,6 +32,7 @@ class Encoders:
     def __init__(self) -> None:
         self._continued: dict[tuple[str, str], _Continued] = {}
         self._writers: defaultdict[tuple[str, str], BodyWriter] = defaultdict(BodyWriter)
+        self._writing = Lock()  # a request may be made on any thread
 
     def encode(self, wire: str, context: NeutralContext) -> dict[str, Any]:
         """Return the body of a context. What a caller changes in it reaches no later body.
@@ -53,12 +54,13 @@ class Encoders:
         Raises:
             ValueError: a value in it has no form in JSON.
         """
-        return self._writers[wire, model].write(body)
+        with self._writing:
+            return self._writers[wire, model].write(body)
 
     def ahead(self, context: NeutralContext) -> Encoders:
         """Return encoders that have written a context in each form asked for so far, and leave these as they are."""
         twin = Encoders()
-        twin._writers = self._writers
+        twin._writers, twin._writing = self._writers, self._writing
         for (wire, model), known in [*self._continued.items()]:
             twin._continued[wire, model] = known.ahead(context.entries)
         return twin

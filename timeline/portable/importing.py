@@ -199,18 +199,18 @@ class _Snapshots:
         if not self._takes(batch, is_last=is_last):
             return None
         self._kept = batch[-1].version
-        return take_snapshot(self._folded())
+        return take_snapshot(self._caught_up())
 
     def _takes(self, batch: Sequence[CopiedEvent], *, is_last: bool) -> bool:
         if self._continues or self._compacts:
-            fold = self._folded()
+            fold = self._caught_up()
             if is_last and (fold.window.rounds or (self._continues and fold.window.window_start > 1)):
                 return True
             return self._is_straight and is_due(fold, self._kept)
         self._blocks += sum(found.read is None or appended_block(found.read) is not None for found in batch)
         return self._is_straight and is_far(batch[-1].version, self._kept, self._blocks)
 
-    def _folded(self) -> Fold:
+    def _caught_up(self) -> Fold:
         for found in self._unfolded:
             self._fold.apply(found.version, parse_instant(found.at), found.payload)
         self._unfolded = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from hashlib import sha256
 from operator import is_
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.frozen import Grown, compact_json
@@ -45,10 +44,9 @@ def body_alone(body: dict[str, Any]) -> BodyText:
 
 
 class BodyWriter:
-    """Writes the bodies of one conversation. Bodies may be written on any thread, and are never changed afterwards."""
+    """Writes the bodies of one conversation, one at a time. A text that was handed out does not change."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
         self._head = ""
         self._messages: list[Any] = []
         """Those of all pieces; they are kept, so that no other object is taken for one of them."""
@@ -69,9 +67,8 @@ class BodyWriter:
         place = list(body).index(key)
         head = compact_json({**dict(members[:place]), key: []})[: -len("]}")]
         behind = compact_json(dict(members[place + 1 :]))[len("{") :]
-        with self._lock:
-            self._go_on(head, messages)
-            pieces, state = Grown(self._pieces), self._states[-1].copy()
+        self._go_on(head, messages)
+        pieces, state = Grown(self._pieces), self._states[-1].copy()
         newest = _joined(messages, len(pieces) * _TOGETHER, len(messages))
         end = f"{newest}]{',' if len(members) > place + 1 else ''}{behind}"
         state.update(end.encode())
