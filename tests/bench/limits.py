@@ -44,6 +44,8 @@ def rows() -> Iterator[Row]:
 def _of_10_000(agent: _Agent) -> Iterator[Row]:
     sent = "recorded render and wire after one append, 10,000 blocks"
     yield against("A step", sent, "`json.dumps` of the body", (agent.sent, agent.json), 0.1)
+    made = "`context.request()` after one append, 10,000 blocks"
+    yield against("A step", made, "`json.dumps` of the body", (agent.request, agent.json), 0.1)
     hashed = "fingerprint after one append, 10,000 blocks"
     yield against("A step", hashed, "sha256 of their texts", (agent.fingerprint, agent.hashed), 0.1)
 
@@ -69,6 +71,12 @@ class _Agent:
         """Render, record and encode after an append that is not timed."""
         self._more()
         return cpu(self._send)
+
+    def request(self) -> float:
+        """Make the request of the context after an append and a render that are not timed."""
+        self._more()
+        context = self._runner.run(self._timeline.render(system=_SYSTEM, now=START))
+        return cpu(partial(context.request, "anthropic", model="claude-opus-5", max_tokens=1_000))
 
     def json(self) -> float:
         """Write the newest body as JSON."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.frozen import begins_with
 from timeline.wire import encoded_alone, stepwise
+from timeline.wire.body_text import BodyWriter
 from timeline.wire.groups import Call, Gatherer, Placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.wire import Stepwise
+    from timeline.wire.body_text import BodyText
     from timeline.wire.groups import Item
     from timeline.wire.neutral import Entry, NeutralContext
     from timeline.wire.writing import Mark, Writer
@@ -28,6 +31,8 @@ class Encoders:
 
     def __init__(self) -> None:
         self._continued: dict[tuple[str, str], _Continued] = {}
+        self._writers: defaultdict[tuple[str, str], BodyWriter] = defaultdict(BodyWriter)
+        self._writing = Lock()  # a request may be made on any thread
 
     def encode(self, wire: str, context: NeutralContext) -> dict[str, Any]:
         """Return the body of a context. What a caller changes in it reaches no later body.
@@ -43,9 +48,19 @@ class Encoders:
             self._continued[key] = _Continued(wire, context.model, parts)
         return self._continued[key].encode(context)
 
+    def write(self, wire: str, model: str, body: dict[str, Any]) -> BodyText:
+        """Write the body of a request for a model, from where the last one for it is another one.
+
+        Raises:
+            ValueError: a value in it has no form in JSON.
+        """
+        with self._writing:
+            return self._writers[wire, model].write(body)
+
     def ahead(self, context: NeutralContext) -> Encoders:
         """Return encoders that have written a context in each form asked for so far, and leave these as they are."""
         twin = Encoders()
+        twin._writers, twin._writing = self._writers, self._writing
         for (wire, model), known in [*self._continued.items()]:
             twin._continued[wire, model] = known.ahead(context.entries)
         return twin

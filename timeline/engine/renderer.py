@@ -149,7 +149,7 @@ class Renderer:
             account=account,
             decisions=tuple(decisions),
             overflow=account.over_trigger,
-        ).encoded_by(self._encoders.encode)
+        ).encoded_by(self._encoders)
 
     def next_account(self, log: Log, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of a log's next request, as `render` would.

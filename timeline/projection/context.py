@@ -19,10 +19,9 @@ from timeline.projection.explanation_table import explanation_lines
 from timeline.projection.notebook import window_html
 from timeline.projection.project import sent_order
 from timeline.projection.reports import Counts, TakenDecision, counts_of, overflow_check, preparation, prune_result
-from timeline.wire import encoded_alone
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
-from timeline.wire.request import LateRecord, Request, make_request
+from timeline.wire.request import ALONE, BodyEncoders, LateRecord, Request, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +60,7 @@ class RenderedContext(Frozen):
     recorded: int | None = None
     _note: Callable[[Request], None] | None = PrivateAttr(default=None)
     _late: LateRecord | None = PrivateAttr(default=None)
-    _encoded_by: Callable[[str, NeutralContext], dict[str, Any]] | None = PrivateAttr(default=None)
+    _encoders: BodyEncoders = PrivateAttr(default=ALONE)
 
     def recorded_late(self, late: LateRecord) -> Self:
         """Return the same context, whose record is written later: its requests find the version there."""
@@ -74,10 +73,10 @@ class RenderedContext(Frozen):
         """Version of the event that recorded it, also of one that was recorded after it was rendered."""
         return self.recorded if self._late is None else self._late.version
 
-    def encoded_by(self, encode: Callable[[str, NeutralContext], dict[str, Any]]) -> Self:
+    def encoded_by(self, encoders: BodyEncoders) -> Self:
         """Return the same context, which is encoded by what encoded the contexts before it."""
         twin = self.model_copy()
-        twin._encoded_by = encode  # noqa: SLF001 - of its own class
+        twin._encoders = encoders  # noqa: SLF001 - of its own class
         return twin
 
     def noting(self, note: Callable[[Request], None]) -> Self:
@@ -85,9 +84,6 @@ class RenderedContext(Frozen):
         twin = self.model_copy()
         twin._note = note  # noqa: SLF001 - of its own class
         return twin
-
-    def _encode(self, wire: str, neutral: NeutralContext) -> dict[str, Any]:
-        return (self._encoded_by or encoded_alone)(wire, neutral)
 
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         yield from {"conversation": self.conversation, "version": self.version}.items()
@@ -190,7 +186,7 @@ class RenderedContext(Frozen):
             conversation=self.conversation,
             context=self.recorded,
             late=self._late,
-            encode=self._encode,
+            encoders=self._encoders,
         )
         if self._note is not None:
             self._note(made)
@@ -208,7 +204,7 @@ class RenderedContext(Frozen):
             InvalidPolicy: there is no such wire format.
         """
         neutral = self.neutral if model is None else self.neutral.model_copy(update={"model": model})
-        return self._encode(wire, neutral)
+        return self._encoders.encode(wire, neutral)
 
     def to_anthropic(self, *, model: str | None = None) -> dict[str, Any]:
         """Return ``system``, ``tools`` and ``messages`` for Anthropic's messages call, cache markers included.

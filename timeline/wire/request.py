@@ -12,16 +12,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from timeline.errors import InvalidArgument
 from timeline.events import CallRequest
-from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json, sha256_hex
+from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
 from timeline.wire import encoded_alone, encoder, encoder_number, given_keys
+from timeline.wire.body_text import BodyText, body_alone
 from timeline.wire.gemini_body import gemini_arguments, gemini_body, is_rewritten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from timeline.wire.neutral import NeutralContext
 
@@ -51,8 +52,7 @@ class Request:
         wire: the wire format.
         encoder: number of the wire's encoder.
         model: id of the model that it is for.
-        text: the body as compact JSON.
-        sha256: hash of that text.
+        sha256: hash of ``text``.
         conversation: the log that its context was rendered from.
         context: version of the recorded context that it was made from; None if the context was not recorded, so that
             nothing can prove the request later, or is recorded while the model is called: see ``answers``.
@@ -62,14 +62,19 @@ class Request:
     wire: str
     encoder: int
     model: str
-    text: str
     sha256: str
     conversation: str
     context: int | None
     by: Literal["ours", "framework"]
-    _arguments: str
+    _body: BodyText = field(repr=False, compare=False)
+    _arguments: BodyText = field(repr=False, compare=False)
     _parameters: str
     _late: LateRecord | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The body as compact JSON, put together each time: a conversation's requests share what is in all of them."""
+        return self._body.text
 
     @property
     def answers(self) -> int | None:
@@ -89,7 +94,7 @@ class Request:
         They are those of ``messages.create``, ``chat.completions.create``, ``responses.create`` and
         ``models.generate_content``. They are the body but for Google's, and for what is in ``extra_body``.
         """
-        told: dict[str, Any] = json.loads(self._arguments)
+        told: dict[str, Any] = json.loads(self._arguments.text)
         return told
 
     @property
@@ -114,6 +119,33 @@ class Request:
         )
 
 
+class BodyEncoders(Protocol):
+    """Encode contexts, and write the bodies that are made of them."""
+
+    def encode(self, wire: str, context: NeutralContext, /) -> dict[str, Any]:
+        """Return what a context gives to a body in a wire format."""
+        ...
+
+    def write(self, wire: str, model: str, body: dict[str, Any], /) -> BodyText:
+        """Write the body of a request for a model."""
+        ...
+
+
+class _Alone:
+    """Encodes each context by itself, and writes each body whole."""
+
+    def encode(self, wire: str, context: NeutralContext, /) -> dict[str, Any]:
+        return encoded_alone(wire, context)
+
+    def write(self, wire: str, model: str, body: dict[str, Any], /) -> BodyText:
+        del wire, model
+        return body_alone(body)
+
+
+ALONE: Final[BodyEncoders] = _Alone()
+"""For a context that no other one of its conversation was encoded before."""
+
+
 def is_credential(name: str) -> bool:
     """Return whether a parameter of this name is a client's credential, or holds its headers, and no part of a body."""
     return _CREDENTIAL.fullmatch(re.sub(r"[^a-z0-9]", "", name.lower())) is not None
@@ -128,7 +160,7 @@ def make_request(
     conversation: str,
     context: int | None,
     late: LateRecord | None = None,
-    encode: Callable[[str, NeutralContext], dict[str, Any]] = encoded_alone,
+    encoders: BodyEncoders = ALONE,
 ) -> Request:
     """Make the request of a context.
 
@@ -140,7 +172,7 @@ def make_request(
         conversation: the log that the context was rendered from.
         context: version of the recorded context.
         late: the record of a context that is written meanwhile.
-        encode: encodes a context in a wire format.
+        encoders: encode the context, and write its body.
 
     Raises:
         InvalidPolicy: there is no such wire format.
@@ -148,18 +180,19 @@ def make_request(
             form in JSON.
     """
     checked = _checked(wire, model, parameters)
-    encoded = encode(wire, neutral.model_copy(update={"model": model}))
-    text = compact_json(_body(wire, model, checked, encoded))
+    encoded = encoders.encode(wire, neutral.model_copy(update={"model": model}))
+    body = encoders.write(wire, model, _body(wire, model, checked, encoded))
+    differ = _differ(wire, checked)
     return Request(
         wire=wire,
         encoder=encoder_number(wire),
         model=model,
-        text=text,
-        sha256=sha256_hex(text),
+        sha256=body.sha256,
         conversation=conversation,
         context=context,
         by="ours",
-        _arguments=compact_json(_arguments(wire, model, checked, encoded)) if _differ(wire, checked) else text,
+        _body=body,
+        _arguments=body_alone(_arguments(wire, model, checked, encoded)) if differ else body,
         _parameters=compact_json(checked),
         _late=late,
     )
