@@ -5,6 +5,7 @@ A log without a store keeps no covered blocks: their facts are taken when they a
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from timeline.blocks import ToolCall, ToolResult, parse_instant
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from timeline.events import CompactionCompleted, Covers
     from timeline.facts.model import Fact
 
+_MADE_KNOWN: Final = itemgetter(0)
+"""Orders facts by the version of the event that made them known."""
 _UNDATED: Final = parse_instant("0001-01-01T00:00:00Z")
 
 
@@ -110,11 +113,11 @@ class WindowFacts:
     def within(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
         """Return the facts of the blocks of these versions, in the order of the log."""
         live = facts_of(items, self._calls)
-        known = sorted((*self._covered, *live), key=lambda pair: pair[0])
+        known = sorted((*self._covered, *live), key=_MADE_KNOWN)
         return [fact for _, fact in known if fact.version in covers]
 
     def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
         """Return what users ask for in the blocks of these versions, in the order of the log."""
         live = facts_of(item for item in items if users_words(item.block))
-        known = sorted((*self._covered, *live), key=lambda pair: pair[0])
+        known = sorted((*self._covered, *live), key=_MADE_KNOWN)
         return [fact for _, fact in known if fact.kind == "request" and fact.version in covers]
