@@ -27,7 +27,6 @@ from timeline.events import (
     CompactionCompleted,
     CompactionReverted,
     ConversationOpened,
-    EncodedEvent,
     Event,
     NewEvent,
     ParentLink,
@@ -38,6 +37,7 @@ from timeline.events import (
 )
 from timeline.events.appended import columns_of, write_appended
 from timeline.events.chain import SALT, commitment, given, random_salts
+from timeline.events.encoded import EncodedEvent
 from timeline.events.encoding import checksum, decode_payload, encode_payload, is_written
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot, WrittenEvent
@@ -119,6 +119,8 @@ class Batch(NamedTuple):
     """The salts of the events, one behind the other."""
     seals: Sequence[Seal]
     """The seals that the events come with; empty where their payloads are sealed with the salts."""
+    proved: tuple[int, Sequence[str]] | None
+    """The version of the first event and the checksums of all of them, where these were compared, and the seals too."""
     shortens: bool
     """Whether the append moves a window or hides blocks: old events are packed behind it."""
 
@@ -164,7 +166,7 @@ def encode(  # noqa: PLR0917 - the parts of an append
         _check_text("values", text)
         if sha256_hex(text) != key:
             raise InvalidBlock("values", f"{key!r} is not the sha256 of its text")
-    others = [(n, event.payload) for n, event in enumerate(events) if type(event.payload) is not BlockAppended]
+    others = [(n, event.payload) for n, event in enumerate(events) if not _appends(event)]
     title, parent, fork = _opening(others) if others else ("", None, None)
     return Batch(
         conversation,
@@ -179,13 +181,28 @@ def encode(  # noqa: PLR0917 - the parts of an append
         [(n, payload.version) for n, payload in others if type(payload) is BlockRedacted] if others else (),
         b"" if seals else random_salts(len(drafts)),
         seals,
+        _proved(events),
         snapshot is not None or any(type(payload) is BlocksHidden for _, payload in others),
     )
 
 
 def is_long(events: Sequence[NewEvent]) -> bool:
     """Return whether encoding these events takes some milliseconds: one of them decides about very many blocks."""
-    return any(_decided(event.payload) >= _MANY for event in events)
+    return any(not _appends(event) and _decided(event.payload) >= _MANY for event in events)
+
+
+def _appends(event: NewEvent) -> bool:
+    """Return whether an event appends a block; the payload of one that was written before is not made for it."""
+    return (type(event) is EncodedEvent and event.columns is not None) or type(event.payload) is BlockAppended
+
+
+def _proved(events: Sequence[NewEvent]) -> tuple[int, Sequence[str]] | None:
+    """Return the version of the first event and all checksums, where they were compared for versions in a row."""
+    proved = [event.proved for event in events if type(event) is EncodedEvent and event.proved is not None]
+    first = proved[0][0] if proved else 0
+    if not proved or len(proved) < len(events) or [v for v, _ in proved] != [*range(first, first + len(proved))]:
+        return None
+    return first, [hashed for _, hashed in proved]
 
 
 def _decided(payload: Payload) -> int:
@@ -223,13 +240,20 @@ def _check_unique(conversation: str, drafts: Sequence[Draft]) -> None:
         raise PathTaken(conversation, _repeated(paths))
 
 
+def checksum_of(batch: Batch, number: int, version: int) -> str:
+    """Return the checksum of an event of a batch at a version: the one that was compared for it, or a new one."""
+    if batch.proved is not None and batch.proved[0] == version - number:
+        return batch.proved[1][number]
+    return batch.drafts[number].checksum(batch.conversation, version)
+
+
 def seal_of(batch: Batch, number: int, hashed: str) -> tuple[bytes | None, bytes]:
     """Return salt and commitment of an event of a batch, by its checksum; of an erased one those that it came with."""
     if not batch.seals:
         salt = batch.salts[number * SALT : (number + 1) * SALT]
         return salt, commitment(salt, hashed)
     salt_, c = batch.seals[number]
-    return salt_, c if salt_ is None else commitment(salt_, hashed)
+    return salt_, c if salt_ is None or batch.proved is not None else commitment(salt_, hashed)
 
 
 def _repeated(items: Iterable[str]) -> str:
@@ -238,6 +262,8 @@ def _repeated(items: Iterable[str]) -> str:
 
 
 def _drafts(events: Sequence[NewEvent]) -> list[Draft]:
+    if all(type(event) is EncodedEvent for event in events):
+        return [_written(event) for event in events if type(event) is EncodedEvent]
     # All ids and times in one call: pydantic's writer takes a fifth of the time of `str` and `isoformat` on each.
     ids, times = to_jsonable_python(([event.id for event in events], [event.at for event in events]))
     return [
@@ -246,12 +272,23 @@ def _drafts(events: Sequence[NewEvent]) -> list[Draft]:
     ]
 
 
+def _written(event: EncodedEvent) -> Draft:
+    """Return the draft of an event that was written before."""
+    id_, at, type_, schema_version = event.written
+    columns = event.columns
+    if columns is None:
+        return _draft(event, id_, at)
+    if columns.tokens > _LARGEST:
+        raise _beyond(type_)
+    return _new(Draft, (id_, type_, schema_version, at, *columns, event.text))
+
+
 def _appended(event: NewEvent, id_: str, time: str) -> Draft | None:
     """Encode an event that appends a block several times as fast as `_draft`; None where it may not be the same."""
     payload = event.payload
     if type(payload) is not BlockAppended or payload.tokens > _LARGEST:
         return None
-    text = event.text if type(event) is EncodedEvent else write_appended(payload, event.at, time)
+    text = write_appended(payload, event.at, time)
     if text is None:
         return None
     path, turn_id, tokens = payload.block.path or None, payload.block.turn_id or None, payload.tokens
@@ -262,7 +299,7 @@ def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
     """Encode an event; ``time`` is its time in a block's form, without microseconds where there are none."""
     payload = event.payload
     try:
-        text = encode_payload(payload)
+        text = event.text if type(event) is EncodedEvent else encode_payload(payload)
         if not text.isascii():
             text.encode()
     except ValueError as error:
@@ -275,9 +312,13 @@ def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
         block, tokens = _block_and_tokens(payload)
         schema_version = event.schema_version
     if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
-        raise InvalidBlock("payload", f"an event of type {payload.type!r} holds a number beyond 64 bits")
+        raise _beyond(payload.type)
     path, turn_id = (None, None) if block is None else (block.path or None, block.turn_id or None)
     return Draft(event_id, payload.type, schema_version, _at(time), path, turn_id, tokens, text)
+
+
+def _beyond(type_: str) -> InvalidBlock:
+    return InvalidBlock("payload", f"an event of type {type_!r} holds a number beyond 64 bits")
 
 
 def _at(time: str) -> str:

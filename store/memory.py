@@ -48,6 +48,7 @@ from timeline.queries import FactReach
 from . import append_rules
 from .codec import (
     NO_VALUES,
+    checksum_of,
     decode,
     decode_info,
     decode_snapshot,
@@ -434,7 +435,7 @@ class MemoryStore(QueryMixin):
         first = log.version + 1
         for number, draft in enumerate(batch.drafts):
             version = first + number
-            hashed = draft.checksum(batch.conversation, version)
+            hashed = checksum_of(batch, number, version)
             row = (len(self._all) + 1, version, *draft[:4], draft.payload, hashed, *draft[4:7])
             log.rows.append(row)
             log.append_link(batch, number)

@@ -15,7 +15,7 @@ from timeline.frozen import sha256_hex
 from timeline.ports import Appended, Expected
 
 from .. import append_rules
-from ..codec import seal_of
+from ..codec import checksum_of, seal_of
 from ..digests import rows_of
 from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, statements
@@ -76,7 +76,7 @@ class Group:
         for number, draft in enumerate(batch.drafts):
             id_, type_, schema_version, at, path, turn_id, tokens, payload = draft
             head.version += 1
-            hashed = draft.checksum(conversation, head.version)
+            hashed = checksum_of(batch, number, head.version)
             salt, c = seal_of(batch, number, hashed)
             head.link = link(head.link, conversation, head.version, id_, type_, schema_version, at, c)
             place = (None, None) if path is None else split(path)

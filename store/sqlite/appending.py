@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import TimelineError, VersionConflict
 from timeline.events.chain import link, stored
-from timeline.events.encoding import checksum
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
 from .. import append_rules
-from ..codec import seal_of
+from ..codec import checksum_of, seal_of
 from ..digests import rows_of
 from ..failures import CommitFailed
 from . import digest_rows, facts, statements, waypoints
@@ -66,9 +65,9 @@ def _rows(batch: Batch, log: SQLiteLog, first: int) -> list[Any]:
     conversation, key, head = batch.conversation, log.key, log.head
     columns: list[Any] = []
     for number, draft in enumerate(batch.drafts):
-        id_, type_, schema_version, at, _, _, _, payload = draft
+        id_, type_, schema_version, at, *_ = draft
         version = first + number
-        hashed = checksum(conversation, version, id_, type_, schema_version, at, payload)
+        hashed = checksum_of(batch, number, version)
         salt, c = seal_of(batch, number, hashed)
         head = link(head, conversation, version, id_, type_, schema_version, at, c)
         columns += (key, version, *draft, hashed, salt, stored(salt, c), head)

@@ -15,7 +15,7 @@ from tests.bench.logs import POLICY, START, recorded_text, sized_blocks
 from tests.bench.rows import Measured, Row, cpu, ratios
 from timeline.portable.exporting import export_log
 from timeline.portable.importing import import_copy
-from timeline.portable.lines import read_copies
+from timeline.portable.reading import read_copies
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 

@@ -79,7 +79,12 @@ def is_due(fold: Fold, since: int) -> bool:
     The distance grows with the window: what is written of it stays a small share of the log, and folding from one costs
     no more than reading the window does.
     """
-    return fold.version - since >= max(LEAST_EVENTS, SHARE * len(fold.stored))
+    return is_far(fold.version, since, len(fold.stored))
+
+
+def is_far(version: int, since: int, blocks: int) -> bool:
+    """Return whether a version is so far from a snapshot that another one is due, with so many blocks in the window."""
+    return version - since >= max(LEAST_EVENTS, SHARE * blocks)
 
 
 def counts_calls(snapshot: Snapshot) -> bool:

@@ -30,8 +30,9 @@ class Record(NamedTuple):
     value: dict[str, Any]
 
 
-def _nothing_at_once(_: str) -> None:
+def _nothing_at_once(_: memoryview) -> bool:
     """Leave every line to `read_records`."""
+    return False
 
 
 def read_records(
@@ -39,7 +40,7 @@ def read_records(
     report: Report,
     *,
     opening: str,
-    at_once: Callable[[str], dict[str, Any] | None] = _nothing_at_once,
+    at_once: Callable[[memoryview], bool] = _nothing_at_once,
 ) -> Iterator[Record]:
     """Yield the JSON objects of a file's bytes, in order, and report damage.
 
@@ -48,21 +49,24 @@ def read_records(
         report: receives the findings, and the counts ``lines`` and ``records``.
         opening: the beginning of every record of this format, and of nothing inside one; reading restarts there after a
             record that broke off in mid-line.
-        at_once: reads a line that it knows to be one whole record; None for any other.
+        at_once: takes a line that it knows to be one whole record, and returns whether it did; such a line is not
+            yielded.
     """
     unfinished = _Unfinished(report, opening)
     body = data.removeprefix(BYTE_ORDER_MARK)
     for number, raw in enumerate(_split(body), start=1):
         report.lines = number
+        if not unfinished.pieces and at_once(raw):
+            report.records += 1
+            continue
         text = _text(raw, number, report)
         if not text or text.isspace():
             continue
         if unfinished.pieces and not text.lstrip().startswith('{"'):
             unfinished.pieces.append(text)
             continue
-        before, value = unfinished.resolve(), at_once(text)
-        found = _read_line(text, number, unfinished) if value is None else [Record(number, value)]
-        for record in (*before, *found):
+        before = unfinished.resolve()
+        for record in (*before, *_read_line(text, number, unfinished)):
             report.records += 1
             yield record
     for record in unfinished.resolve(at_end=not body.endswith(b"\n")):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from timeline.portable.copying import Copied, NotCopied, copy_conversation, copy_store
 from timeline.portable.exporting import Exported, export_log
 from timeline.portable.importing import import_copy
-from timeline.portable.lines import LogCopy, read_copies
+from timeline.portable.reading import LogCopy, read_copies
 
 __all__ = [
     "Copied",

@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
-from timeline.blocks import parse_instant
 from timeline.errors import (
     ConversationErased,
     ConversationNotFound,
@@ -20,9 +18,9 @@ from timeline.errors import (
     ImportFailed,
     StoreCorrupt,
 )
-from timeline.events import encoded_event
+from timeline.events.appended import columns_of
 from timeline.events.chain import Seal
-from timeline.events.encoding import decode_payload
+from timeline.events.encoded import encoded_event
 from timeline.portable.lines import values_of
 from timeline.ports import Expected
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from timeline.errors import TimelineError
-    from timeline.events import EncodedEvent
+    from timeline.events.encoded import EncodedEvent
     from timeline.ports import ChainedEvent, ConversationInfo, EventStore, WrittenEvent
 
 _MOST_EVENTS: Final = 500
@@ -233,14 +231,24 @@ async def _batches(
     batch: list[tuple[WrittenEvent, EncodedEvent]] = []
     size = 0
     async for found in store.read_written(conversation, after=after, until=until):
-        payload = found.payload or decode_payload(found.type, found.schema_version, found.text)
-        batch.append((found, encoded_event(UUID(found.id), parse_instant(found.at), payload, found.text)))
+        batch.append((found, _encoded(found)))
         size += len(found.text)
         if len(batch) == _MOST_EVENTS or size > _MOST_TEXT:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _encoded(found: WrittenEvent) -> EncodedEvent:
+    columns = None if found.payload is not None else columns_of(found.text)
+    return encoded_event(
+        (found.id, found.at, found.type, found.schema_version),
+        found.text,
+        payload=found.payload,
+        columns=columns,
+        proved=(found.version, found.checksum),
+    )
 
 
 async def _append(
@@ -251,7 +259,7 @@ async def _append(
     expected: int | Expected,
 ) -> None:
     seals = [Seal(found.salt, found.c) for found, _ in batch if found.c is not None]
-    hashes = {hash_ for _, event in batch for hash_ in values_of(event.payload)}
+    hashes = {hash_ for _, event in batch if event.columns is None for hash_ in values_of(event.payload)}
     await into.append(
         conversation,
         [event for _, event in batch],

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from timeline.blocks import parse_instant
 from timeline.errors import ConversationNotFound, ImportFailed
-from timeline.events import BlockAppended, CompactionCompleted, CompactionReverted, ConversationOpened
+from timeline.events import (
+    BlockAppended,
+    CompactionCompleted,
+    CompactionReverted,
+    ConversationOpened,
+    appended_block,
+)
 from timeline.fold.fold import Fold
-from timeline.fold.snapshot import is_due, take_snapshot
+from timeline.fold.snapshot import is_due, is_far, take_snapshot
 from timeline.fold.window import TOMBSTONE
 from timeline.log.history import fold_history
 from timeline.portable.lines import values_of
@@ -23,8 +30,8 @@ if TYPE_CHECKING:
 
     from timeline.events import Event, Payload
     from timeline.events.chain import Seal
-    from timeline.portable.lines import CopiedEvent, LogCopy
-    from timeline.ports import EventStore
+    from timeline.portable.reading import CopiedEvent, LogCopy
+    from timeline.ports import EventStore, Snapshot
 
 _BATCH: Final = 500
 """Events in one append."""
@@ -66,7 +73,7 @@ async def import_copy(
 
 
 def _opening(copy: LogCopy) -> ConversationOpened | None:
-    payloads = (found.payload for found in copy.events.values())
+    payloads = (found.read for found in copy.events.values())
     return next((payload for payload in payloads if isinstance(payload, ConversationOpened)), None)
 
 
@@ -125,8 +132,8 @@ def _run(copy: LogCopy, version: int) -> list[CopiedEvent]:
     while (found := copy.events.get(version + len(events) + 1)) is not None:
         events.append(found)
     end = version + len(events)
-    waiting = sum(number > end for number in copy.events)
-    if waiting or end < copy.version:
+    if max(copy.events, default=0) > end or end < copy.version:
+        waiting = sum(number > end for number in copy.events)
         told = f"version {end + 1} is missing or damaged; {waiting} events behind it were left out"
         copy.report.note("gap", 0, f"{copy.conversation}: {told}. Import a sound copy of the file to go on.")
     return events
@@ -150,30 +157,64 @@ async def _append(
     have, but not where compactions are taken back later: the fold passes over them, and a snapshot between a compaction
     and its undo goes through it.
     """
-    seals = _seals(events)
-    is_straight = not any(isinstance(found.payload, CompactionReverted) for found in events)
-    continued, kept = fold.version > 0, fold.version
+    seals, snapshots = _seals(events), _Snapshots(fold, events)
     for start in range(0, len(events), _BATCH):
         batch = events[start : start + _BATCH]
-        own = [found.event() for found in batch]
-        hashes: set[str] = set()
-        for found, event in zip(batch, own, strict=True):
-            fold.apply(found.version, event.at, event.payload)
-            hashes |= values_of(event.payload)
-        opens = isinstance(own[0].payload, ConversationOpened)
-        takes = is_straight and is_due(fold, kept)
-        if start + len(batch) == len(events):
-            takes = takes or bool(fold.window.rounds) or (continued and fold.window.window_start > 1)
-        kept = fold.version if takes else kept
+        hashes = {hash_ for found in batch if found.read is not None for hash_ in values_of(found.read)}
+        opens = isinstance(batch[0].read, ConversationOpened)
         await store.append(
             copy.conversation,
-            own,
+            [found.event() for found in batch],
             expected=Expected.NO_STREAM if opens else batch[0].version - 1,
             values={hash_: copy.values[hash_] for hash_ in sorted(hashes & copy.values.keys())},
-            snapshot=take_snapshot(fold) if takes else None,
+            snapshot=snapshots.behind(batch, is_last=start + len(batch) == len(events)),
             seals=seals[start : start + _BATCH],
         )
         on_progress(start + len(batch))
+
+
+class _Snapshots:
+    """The snapshots of one import; nothing is folded before one is due.
+
+    A new log that was never compacted is all window: its blocks are counted to know what is due, mostly nothing.
+
+    Args:
+        fold: of what is there before the new events.
+        events: the new events.
+    """
+
+    def __init__(self, fold: Fold, events: Sequence[CopiedEvent]) -> None:
+        self._fold = fold
+        self._kept = fold.version
+        self._continues = fold.version > 0
+        kinds = {type(found.read) for found in events}
+        self._is_straight = CompactionReverted not in kinds
+        self._compacts = CompactionCompleted in kinds
+        self._unfolded: list[CopiedEvent] = []
+        self._blocks = 0
+
+    def behind(self, batch: Sequence[CopiedEvent], *, is_last: bool) -> Snapshot | None:
+        """Return the snapshot that is taken behind a batch, None where none is due."""
+        self._unfolded += batch
+        if not self._takes(batch, is_last=is_last):
+            return None
+        self._kept = batch[-1].version
+        return take_snapshot(self._caught_up())
+
+    def _takes(self, batch: Sequence[CopiedEvent], *, is_last: bool) -> bool:
+        if self._continues or self._compacts:
+            fold = self._caught_up()
+            if is_last and (fold.window.rounds or (self._continues and fold.window.window_start > 1)):
+                return True
+            return self._is_straight and is_due(fold, self._kept)
+        self._blocks += sum(found.read is None or appended_block(found.read) is not None for found in batch)
+        return self._is_straight and is_far(batch[-1].version, self._kept, self._blocks)
+
+    def _caught_up(self) -> Fold:
+        for found in self._unfolded:
+            self._fold.apply(found.version, parse_instant(found.at), found.payload)
+        self._unfolded = []
+        return self._fold
 
 
 def _seals(events: Sequence[CopiedEvent]) -> list[Seal]:
@@ -201,8 +242,7 @@ async def _fold(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent],
         events: the new events.
         base: the last version that a fork which is not stored yet shares with its parent.
     """
-    payloads = (found.payload for found in events)
-    reverted = {v for payload in payloads if isinstance(payload, CompactionReverted) for v in payload.versions}
+    reverted = {v for found in events if isinstance(found.read, CompactionReverted) for v in found.read.versions}
     opened = _opening(copy)
     if base and opened is not None and opened.parent is not None:
         parent = await fold_history(store, opened.parent.conversation, until=base, without=reverted)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from timeline.events import ParentLink, Payload
-    from timeline.portable.lines import CopiedEvent, LogCopy
+    from timeline.portable.reading import CopiedEvent, LogCopy
     from timeline.ports import EventStore
 
 FORMAT: Final = "timeline"
@@ -167,7 +167,7 @@ def _exported(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> StoredCon
 
 def _parent(copy: LogCopy) -> ParentLink | None:
     """Return the link of a fork to the conversation that it shares its past with; None of what is no fork."""
-    payloads = (found.payload for found in copy.events.values())
+    payloads = (found.read for found in copy.events.values())
     return next((p.parent for p in payloads if isinstance(p, ConversationOpened)), None) if copy.base else None
 
 
