@@ -372,6 +372,29 @@ async def test_what_is_not_worked_out_anew_is_what_it_would_be() -> None:
     assert seen == 3 * len(measured().calls)
 
 
+async def test_a_summary_that_is_told_in_several_messages_is_counted_once() -> None:
+    """Its last message is one of the model's; the calls behind it go on from there, and send no more than there is."""
+    talk = Talk(fixed=2_000)
+    talk.ask("Read the files.")
+    for number in range(24):
+        talk.respond(("read_file", {"path": f"src/{number}.py"}, code(f"part_{number}")))
+    talk.ask("Wait.")
+    talk.ask("Now tell me what is in them.")
+    for number in range(3):
+        talk.respond(text=f"Part {number} moves a card.")
+    segmenter, compared = Segmenter(), 0
+
+    def watch(sent: Sent) -> None:
+        nonlocal compared
+        if sent.context is not None:
+            compared += bool(sent.context.window.summaries)
+            assert segmenter.segments(sent.context) == Segmenter().segments(sent.context)
+
+    policy = find_policy("prune_then_summarize", max_tokens=16_000)
+    await replay(measure(talk.recording()), policy, PRICE_OF, watch=watch)
+    assert compared == 3
+
+
 async def test_segments_stand_for_the_parts_of_the_wire() -> None:
     """One for each content part of the request, and markers on those that carry one there."""
 
