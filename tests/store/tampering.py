@@ -6,6 +6,7 @@ goes through the public interface alone; an error is what that read answers, by 
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -148,7 +149,8 @@ def _text(found: object) -> str:
         return str(sorted(found))
     if isinstance(found, str):
         return found
-    return repr(found)
+    # Where an index is of an earlier form, ranks are counted without it: they differ from SQLite's in the last digit.
+    return re.sub(r"rank=([-+.\de]+)", lambda rank: f"rank={float(rank[1]):.12g}", repr(found))
 
 
 def blocks_of(seen: dict[str, str]) -> dict[str, str]:
