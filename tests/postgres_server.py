@@ -16,6 +16,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -308,6 +309,12 @@ def is_running(process: int) -> bool:
     return told.stdout.strip()[:1] not in {"", "Z"}
 
 
+def _listens(place: Path) -> bool:
+    """Return whether a program takes connections at a socket; the file is there a little earlier."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(place)) == 0
+
+
 class Pool:
     """A pgbouncer in front of a server, in transaction mode, with a few connections to it.
 
@@ -352,7 +359,7 @@ class Pool:
         )
         run(program, "--daemon", settings)
         end = time.monotonic() + _START
-        while not (self.folder / ".s.PGSQL.5432").exists():
+        while not _listens(self.folder / ".s.PGSQL.5432"):
             if time.monotonic() > end:
                 raise NoServer(f"pgbouncer does not listen in {self.folder}")
             time.sleep(0.01)

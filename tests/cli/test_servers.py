@@ -126,17 +126,18 @@ async def test_doctor_names_what_holds_up_readers_of_a_server(
     connection = await asyncpg.connect(without(server, "schema"))
     process = connection.get_server_pid()
     monkeypatch.setattr(examining, "LONG", 0)
+    held = ""
     try:
         async with connection.transaction():
             await connection.execute("SELECT pg_current_xact_id()")
-            found = await asyncio.to_thread(run, "doctor", "--json", "--db", server)
+            while f"process {process} of database" not in held:  # the oldest may be that of another test, for a moment
+                found = await asyncio.to_thread(run, "doctor", "--json", "--db", server)
+                row = found.json
+                (held,) = [finding["text"] for finding in row["findings"] if finding["code"] == "transaction"]
     finally:
         await connection.close()
-    row = found.json
     assert found.code == Exit.NOT_SO
     assert row["server"].startswith("PostgreSQL ")
     assert sum(row["sizes"].values()) == row["bytes"]
     assert row["sizes"]["events"] > 0 < row["events"]
-    (held,) = [finding["text"] for finding in row["findings"] if finding["code"] == "transaction"]
-    assert f"process {process} of database" in held
     assert PASSWORD not in found.out
