@@ -9,6 +9,7 @@ from timeline import policies
 from timeline.policy.files import find_policy
 from timeline.policy.library import designs
 from timeline.policy.presets import PUBLISHED
+from timeline.policy.steps import Summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +123,59 @@ HIGH: Final = [
     for keep, rounds in product((0.5, 0.7), (Rounds(8, 12, 8), Rounds(16, 30, 30), Rounds(24, 240, 96)))
 ]
 """The same that keep more, for what published defaults show more of."""
+
+
+class Alike(NamedTuple):
+    """A published design's own line and cut, with all of ours that takes nothing out of sight.
+
+    Its summary is asked for in the cached context, by one question also where the cut divides a turn; the record behind
+    it has 1,500 tokens; everything is kept for an hour; nothing is hidden. So it shows what the design shows, call by
+    call, on any conversation: no search chose it.
+
+    Attributes:
+        design: name of the published default.
+        keep: kept behind the cut instead of what the design keeps: a share of the room, or tokens.
+        trigger: share of the limit above which it compacts, instead of the design's line.
+        paused: hide all but the newest two rounds once the cache is cold.
+    """
+
+    design: str
+    keep: float | None = None
+    trigger: float | None = None
+    paused: bool = False
+
+    @property
+    def name(self) -> str:
+        """The design, and what is different in it."""
+        line = "" if self.trigger is None else f" above {self.trigger:g}"
+        keep = "" if self.keep is None else f" keep {self.keep:,g}"
+        return f"as {self.design}{line}{keep}{' paused' if self.paused else ''}"
+
+    def policy(self, limit: int) -> Policy:
+        """Return the policy at a limit."""
+        design = find_policy(self.design, max_tokens=limit)
+        [cut] = [dict(step.cut.model_dump()) for step in design.steps if isinstance(step, Summarize)]
+        if cut["kind"] == "cut_point":
+            cut |= {"on_split": "together", "halvings": 4} | self._kept()
+        hiding = policies.balanced().model_dump()["hiding"] | {"intact": 2, "files": 4, "old": 2}
+        return policies.balanced(
+            max_tokens=limit,
+            output_reserve=design.output_reserve,
+            trigger=design.trigger if self.trigger is None else self.trigger,
+            target=0.9,
+            steps=[{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original", "asked": "in_cache"}],
+            hiding=hiding | {"pressure_minimum": None} if self.paused else None,
+            compact_when_cold=None,
+            cache_points={"kept_long": EVERYTHING},
+            summary_tokens=min(design.summary_tokens, 2_000),
+            digest_tokens=1_500,
+        )
+
+    def _kept(self) -> dict[str, float | None]:
+        if self.keep is None:
+            return {}
+        share = self.keep < 1
+        return {"keep_recent_tokens": None, "keep_recent": self.keep} if share else {"keep_recent_tokens": self.keep}
 
 
 def named(name: str) -> Callable[[int], Policy]:

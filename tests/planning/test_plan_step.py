@@ -320,6 +320,15 @@ def test_no_halving_means_one_try() -> None:
     assert plan.target_missed
 
 
+def test_together_splits_a_turn_and_asks_for_one_summary() -> None:
+    """With ``on_split = "together"`` the same is covered and carried; no part of the summary is the prefix's alone."""
+    window = window_of(*turn(500), *turn(500), prompt(), *exchange("a", 300), *exchange("b", 300))
+    split = planned(window, small_policy(max_tokens=2_000, keep_recent_tokens=300))
+    together = planned(window, small_policy(max_tokens=2_000, keep_recent_tokens=300, on_split="together"))
+    assert (together.split_turn_id, together.covered, together.carried) == ("turn_3", split.covered, split.carried)
+    assert (together.prefix_turn_id, together.caps.turn_prefix) == (None, 0)
+
+
 def test_whole_turn_moves_the_cut_to_the_start_of_a_turn() -> None:
     """With ``on_split = "whole_turn"`` nothing is split and nothing is carried."""
     window = window_of(*turn(500), *turn(500), prompt(), *exchange("a", 300), *exchange("b", 300))

@@ -95,6 +95,14 @@ def test_a_split_turn_is_two_requests() -> None:
     assert requests.kept == SummaryParts()
 
 
+def test_a_split_turn_that_is_told_together_is_one_request() -> None:
+    """Asked in the cached context, a second request would read all of it once more."""
+    window, together = split_window(), small_policy(max_tokens=4_000, keep_recent_tokens=300, on_split="together")
+    requests = summary_requests(window, planned(window, together), COUNTER)
+    assert asked_paths(requests.history)[-2:] == ["tc:turn_3.a.call", "tc:turn_3.a.result"]
+    assert requests.turn_prefix is None
+
+
 def test_each_request_names_its_task() -> None:
     """The history's task is the newest covered prompt; the prefix's is the prompt of its turn."""
     window = window_of(

@@ -160,5 +160,5 @@ class _CutPoint:
 
     def _range(self, position: int) -> Range:
         if position not in self.tried:
-            self.tried[position] = self.ranges.before_cut(position)
+            self.tried[position] = self.ranges.before_cut(position, self.cut.on_split)
         return self.tried[position]

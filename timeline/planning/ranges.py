@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from timeline.events import CompactionCompleted, Replacement, SummaryParts
     from timeline.fold.window import Window
     from timeline.planning.account import Account, Costs
+    from timeline.policy.steps import OnSplit
     from timeline.ports import TokenCounter
 
 
@@ -70,7 +71,7 @@ class Ranges:
         """Return whether messages of ``after`` tokens mean enough progress (design: Invariants)."""
         return self.before.messages - after >= self.least
 
-    def before_cut(self, end: int) -> Range:
+    def before_cut(self, end: int, on_split: OnSplit = "split") -> Range:
         """Return the range of all items before a [cut_point] cut.
 
         Of a turn that the cut splits, the prompts before the cut stay visible. Where an earlier compaction split the
@@ -84,7 +85,8 @@ class Ranges:
         asked = {p for prompt in self._verbatim(prompts) for p in self._asked(prompt)}
         again = split_turn_id is not None and self._splits_again(split_turn_id, end)
         ahead = self._asked(prompts[0]) if prompts and again else set()
-        return self._range(0, end, asked, split_turn_id, prefix_turn_id=split_turn_id, ahead=ahead)
+        apart = None if on_split == "together" else split_turn_id
+        return self._range(0, end, asked, split_turn_id, prefix_turn_id=apart, ahead=ahead)
 
     def stretch(self, start: int, end: int, *, prompts: Sequence[int] = (), first: int | None = None) -> Range:
         """Return a range that one request summarises, also where it divides a turn.

@@ -7,7 +7,7 @@ it takes from a model. A field that is given overrides the model's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.policy.making import COUNTED, RESERVED, make, preset
@@ -17,6 +17,7 @@ from timeline.policy.steps import MemoryDigest, StageData, StripChitchat, Summar
 if TYPE_CHECKING:
     from timeline.policy.making import Model
     from timeline.policy.model import Policy
+    from timeline.policy.steps import OnSplit
 
 
 @preset(release=1)
@@ -26,7 +27,7 @@ def cut_point(
     keep_recent: float = 0.2,
     keep_recent_tokens: int | None = None,
     halvings: int = 4,
-    on_split: Literal["split", "whole_turn"] = "split",
+    on_split: OnSplit = "split",
     **changes: Any,
 ) -> Policy:
     """Hide old content once the cache is cold; above 0.9 of the limit compact into a summary block.
@@ -38,7 +39,8 @@ def cut_point(
         keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
         keep_recent_tokens: the same in tokens; overrides the share.
         halvings: most times that the kept part is halved to meet the target.
-        on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
+        on_split: a cut inside a turn summarises the turn's prefix by a request of its own, ``together`` with the
+            history by one request, or moves to the turn's start.
         changes: fields of the policy.
 
     Raises:

@@ -51,6 +51,10 @@ class StageData(Frozen):
     artifact_chars: int = Field(default=500, ge=1)
 
 
+OnSplit: TypeAlias = Literal["split", "together", "whole_turn"]
+"""What becomes of a turn that a cut would divide."""
+
+
 class CutPoint(Frozen):
     """Cut by tokens, at a legal boundary, splitting a turn where it has to (cut-point design).
 
@@ -58,14 +62,15 @@ class CutPoint(Frozen):
         keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
         keep_recent_tokens: the same in tokens; overrides the share.
         halvings: most times that the kept part is halved to meet the target.
-        on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
+        on_split: a cut inside a turn summarises the turn's prefix by a request of its own, ``together`` with the
+            history by one request, or moves to the turn's start.
     """
 
     kind: Literal["cut_point"] = "cut_point"
     keep_recent: float = Field(default=0.2, gt=0, lt=1)
     keep_recent_tokens: int | None = Field(default=None, ge=1)
     halvings: int = Field(default=4, ge=0, le=10)
-    on_split: Literal["split", "whole_turn"] = "split"
+    on_split: OnSplit = "split"
 
 
 class KeepLast(Frozen):

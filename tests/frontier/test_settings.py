@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.frontier.settings import EVERYTHING, Alike
+from timeline import policies
+from timeline.planning.account import FixedPart, account_of
+from timeline.policy.steps import Summarize
+
+FIXED = FixedPart(system=30_000, tools=10_000)
+
+
+@pytest.mark.parametrize("limit", [200_000, 100_000, 32_000])
+@pytest.mark.parametrize("design", ["anthropic-compact", "claude-code", "cline", "crush", "deepagents", "pi"])
+def test_what_is_like_a_design_compacts_where_it_does_and_cuts_as_it_does(design: str, limit: int) -> None:
+    """So it shows as much at each call, whatever the conversation."""
+    theirs, ours = policies.by_name(design, max_tokens=limit), Alike(design).policy(limit)
+    lines = [account_of((), FIXED, policy).trigger for policy in (theirs, ours)]
+    cuts = [
+        step.cut.model_dump(include={"kind", "keep_recent", "keep_recent_tokens"})
+        for policy in (theirs, ours)
+        for step in policy.steps
+        if isinstance(step, Summarize)
+    ]
+    assert lines[0] == lines[1]
+    assert cuts[0] == cuts[1]
+    assert (ours.hiding, ours.cache_points.kept_long) == (None, EVERYTHING)
+
+
+def test_its_name_says_what_is_different() -> None:
+    """A setting is found by its name."""
+    assert Alike("pi", keep=23_000).name == "as pi keep 23,000"
+    assert Alike("cline", keep=0.5, trigger=0.8, paused=True).name == "as cline above 0.8 keep 0.5 paused"
