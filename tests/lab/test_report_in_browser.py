@@ -166,7 +166,7 @@ def test_the_calls_of_the_chosen_policies_stand_side_by_side(visit: Callable[...
     label = opened.page.locator("#charts .frame").first.get_attribute("aria-label") or ""
     assert re.match(r"balanced: tokens sent at each of 39 calls, at most .*The cache broke at \d+", label)
     opened.page.click("#recording-1")
-    assert "onerror=document.title=2" in opened.text("#chosen .recording")
+    opened.page.locator("#chosen .recording").filter(has_text="onerror=document.title=2").wait_for()
     again = visit("#" + opened.page.url.partition("#")[2])
     assert again.page.locator("#charts figcaption b").all_inner_texts() == ["balanced", HOSTILE]
 
