@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from .statements import HORIZON_LAG, IS_SETTLED
+from .statements import HIDDEN_POSITION, HORIZON_LAG, IS_SETTLED
 
 if TYPE_CHECKING:
     from .database import Database
@@ -36,13 +36,22 @@ class Horizon:
 
     async def settled(self) -> None:
         """Wait, not for long, until every reader of all conversations sees what this store has appended."""
-        own, pause, waited = self._acknowledged, _FIRST_LOOK, 0.0
-        while own > self._waited_for and not (await self._rows(IS_SETTLED, own))[0][0]:
-            if waited >= _PATIENCE:
-                break
+        own = self._acknowledged
+        if own > self._waited_for:
+            await self.pass_by(own)
+        self._waited_for = max(self._waited_for, own)
+
+    async def hidden(self) -> int:
+        """Return the position of the newest event if readers of all conversations do not see it yet, else 0."""
+        rows = await self._rows(HIDDEN_POSITION)
+        return int(rows[0][0]) if rows else 0
+
+    async def pass_by(self, position: int) -> None:
+        """Wait, not for long, until readers of all conversations see what is up to a position."""
+        pause, waited = _FIRST_LOOK, 0.0
+        while waited < _PATIENCE and not (await self._rows(IS_SETTLED, position))[0][0]:
             await asyncio.sleep(pause)
             waited, pause = waited + pause, min(2 * pause, _LONGEST_LOOK)
-        self._waited_for = max(self._waited_for, own)
 
     async def lag(self) -> int:
         """Return the number of transactions behind the oldest one that runs, in any database of the server.

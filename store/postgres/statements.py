@@ -286,6 +286,9 @@ IDS_KNOWN: Final = (
 HEAD_POSITION: Final = (
     f"SELECT e.position FROM events AS e WHERE {OWN} AND e.position < {HORIZON} ORDER BY e.position DESC LIMIT 1"
 )
+HIDDEN_POSITION: Final = (
+    f"SELECT e.position FROM events AS e WHERE {OWN} AND e.position >= {HORIZON} ORDER BY e.position DESC LIMIT 1"
+)
 IS_SETTLED: Final = f"SELECT {HORIZON} > $1::bigint"
 HORIZON_LAG: Final = (
     "SELECT pg_snapshot_xmax(s)::text::bigint - pg_snapshot_xmin(s)::text::bigint"

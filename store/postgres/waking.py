@@ -2,7 +2,8 @@
 
 A notification inside an append's transaction makes every commit of the server wait for the one before it; so it is sent
 afterwards, in a transaction of its own, and what is committed meanwhile goes with the next one. It is a hint: one that
-is lost with its connection costs a follower its interval, since it looks at the log by itself as well.
+is lost with its connection costs a follower its interval, since it looks at the log by itself as well. Where another
+transaction of the server hides what was appended for a moment, all are woken once more when it has ended.
 
 What is sent names no conversation: everybody who may connect to the database may listen. Conversations are named by a
 hash, whose key is the store's schema and tenant.
@@ -20,12 +21,15 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import asyncpg
 
+from timeline.errors import StoreError
+
 from .failures import DRIVER_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 
     from .address import Address
+    from .horizon import Horizon
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
@@ -70,13 +74,20 @@ class Waking:
         connect: makes a connection to the server: a direct one if ``listens``.
         name: of the log, the same in every store on it: its schema and its tenant.
         where: names the store in messages.
+        horizon: knows what readers of all conversations do not see yet.
         listens: the connection keeps its session, as one behind pgbouncer does not.
     """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Connection]], name: str, where: str, *, listens: bool = True
+        self,
+        connect: Callable[[], Awaitable[Connection]],
+        name: str,
+        where: str,
+        *,
+        horizon: Horizon,
+        listens: bool = True,
     ) -> None:
-        self._connect, self._where, self._listens = connect, where, listens
+        self._connect, self._where, self._horizon, self._listens = connect, where, horizon, listens
         self._key = blake2b(name.encode(), digest_size=16).digest()
         self.channel = f"timeline_{self._key.hex()}"
         self._told: dict[str, set[str]] = {}
@@ -85,10 +96,16 @@ class Waking:
         self._ears: set[asyncio.Queue[Heard | None]] = set()
         self._listening = False
         self._running: asyncio.Task[None] | None = None
+        self._heard: list[Heard] = []
+        """What others said, until the followers are woken."""
+        self._passing: asyncio.Task[None] | None = None
+        self._hidden = 0
+        """Up to where the followers are woken once more, when they can see it; 0 where they see all."""
+        self._looking: asyncio.Task[None] | None = None
         self._closed = False
 
     @classmethod
-    def of(cls, address: Address) -> Self:
+    def of(cls, address: Address, horizon: Horizon) -> Self:
         """Return the wake-ups of the store with an address."""
 
         async def connect() -> Connection:
@@ -96,7 +113,8 @@ class Waking:
             return await asyncpg.connect(address.listen_url or address.dsn, timeout=_CONNECT, statement_cache_size=0)
 
         listens = address.listen_url is not None or not address.pgbouncer
-        return cls(connect, f"{address.schema}\n{address.tenant or 0}", address.where, listens=listens)
+        name = f"{address.schema}\n{address.tenant or 0}"
+        return cls(connect, name, address.where, horizon=horizon, listens=listens)
 
     def tell(self, conversation: str, types: Collection[str]) -> None:
         """Note that a conversation got events of these types; it is sent soon. It never waits and never fails."""
@@ -123,6 +141,10 @@ class Waking:
         """Send what is left, if that is quick, and end."""
         self._closed = True
         running, self._running = self._running, None
+        for task in (self._passing, self._looking):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         if running is not None:
             self._work.set()
             await asyncio.wait([running], timeout=_FAREWELL)
@@ -202,7 +224,37 @@ class Waking:
     def _hear(self, connection: Any, pid: int, channel: str, payload: object) -> None:
         del channel
         if pid != connection.get_server_pid():  # this store's own followers know already
-            self._spread(Heard(_read(str(payload)), self._key))
+            self._heard.append(Heard(_read(str(payload)), self._key))
+            if self._passing is None or self._passing.done():
+                self._passing = asyncio.create_task(self._pass_on())
+
+    async def _pass_on(self) -> None:
+        """Wake the followers with what was heard.
+
+        Whether another transaction hides it is asked before they look: they may find nothing, and it ends meanwhile.
+        """
+        while self._heard:
+            hidden = 0
+            try:
+                hidden = await self._horizon.hidden()
+            except StoreError as error:
+                log.info("%s: followers poll (%s)", self._where, error)
+            heard, self._heard = self._heard, []
+            for each in heard:
+                self._spread(each)
+            self._hidden = max(self._hidden, hidden)
+            if self._hidden and (self._looking is None or self._looking.done()):
+                self._looking = asyncio.create_task(self._look_again())
+
+    async def _look_again(self) -> None:
+        """Wake all once more when what they may not have found is no longer hidden."""
+        while hidden := self._hidden:
+            try:
+                await self._horizon.pass_by(hidden)
+            except StoreError as error:
+                log.info("%s: followers poll (%s)", self._where, error)
+            self._hidden = 0 if self._hidden == hidden else self._hidden
+            self._spread(Heard(None, self._key))
 
     def _spread(self, heard: Heard) -> None:
         for ears in self._ears:

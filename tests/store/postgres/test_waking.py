@@ -10,7 +10,12 @@ import asyncpg
 import pytest
 
 from tests.postgres import Postgres, direct_url, new_schema, without
+from timeline.store.postgres.address import parse
+from timeline.store.postgres.database import Database
+from timeline.store.postgres.horizon import Horizon
+from timeline.store.postgres.store import PostgresStore
 from timeline.store.postgres.waking import Waking
+from timeline.store.testing import events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,11 +32,15 @@ async def waking(url: str, name: str, *, listens: bool = True) -> AsyncIterator[
     async def connect() -> asyncpg.Connection[asyncpg.Record]:
         return await asyncpg.connect(without(url, "schema", "pgbouncer"), statement_cache_size=0)
 
-    one = Waking(connect, name, url, listens=listens)
+    store = await PostgresStore.open(url)
+    one = Waking(
+        connect, f"{url} {name}", url, horizon=Horizon(store.database), listens=listens
+    )  # every test has a schema of its own
     try:
         yield one
     finally:
         await one.aclose()
+        await store.aclose()
 
 
 class Ears:
@@ -70,6 +79,28 @@ async def test_a_follower_elsewhere_hears_which_conversation_got_what(postgres_u
         assert ears.heard[1].concerns(None, {PROMPT})
         assert not ears.heard[1].concerns("cards", {"model.called"})
         assert not ears.heard[1].concerns("other", {PROMPT})
+
+
+async def test_what_another_transaction_hides_wakes_a_follower_once_more(postgres_url: str) -> None:
+    """A transaction of the server that writes keeps what was appended after it began from readers of everything."""
+    async with (
+        await PostgresStore.open(postgres_url) as one,
+        await PostgresStore.open(postgres_url) as other,
+    ):
+        await one.append("cards", events(1))
+        writing = await asyncpg.connect(without(postgres_url, "schema"))
+        ears = Ears(other.waking)
+        await ears.wait(1)
+        transaction = writing.transaction()
+        await transaction.start()
+        await writing.execute("SELECT pg_current_xact_id()")
+        last = (await one.append("cards", events(1))).position
+        await ears.wait(2)
+        assert await other.head() < last
+        await transaction.rollback()
+        await ears.wait(3)
+        assert await other.head() == last
+        await writing.close()
 
 
 async def test_a_store_does_not_hear_itself(postgres_url: str) -> None:
@@ -194,9 +225,11 @@ async def test_behind_pgbouncer_wakeups_are_sent_and_none_are_heard() -> None:
 
 async def test_telling_never_waits_for_a_server_that_is_away() -> None:
     """An append is done before anybody is told, and goes on without."""
-    async with waking("postgresql://nobody@/none?host=/nowhere", "log") as one:
-        for number in range(100):
-            one.tell(str(number), [PROMPT])
-            await asyncio.sleep(0)
+    address = parse("postgresql://nobody@/none?host=/nowhere")
+    one = Waking.of(address, Horizon(Database(address)))
+    for number in range(100):
+        one.tell(str(number), [PROMPT])
+        await asyncio.sleep(0)
+    await one.aclose()
     with pytest.raises(StopAsyncIteration):
         await anext(aiter(one.hear()))
