@@ -68,6 +68,7 @@ def test_the_cause_is_one_that_would_have_lost_it_in_any_case_or_else_a_decision
     assert found.lost == sent
     assert found.cause is not None
     assert found.cause.kind == kind
+    assert found.cause.likely is (kind in {"gap", "below_minimum"}), "what the log does not say"
     assert found.cause.version == (None if kind in {"model", "gap", "below_minimum", "other"} else 15)
     if "model" not in now:
         assert found.extra == pytest.approx(sent * (6.25 - 0.5) / 1e6)

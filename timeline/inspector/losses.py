@@ -1,7 +1,8 @@
 """What each call found in the provider's cache: what the call before had left there, what was lost, why, at what price.
 
 The figures are those that the provider reported; the causes are those of `timeline.lab.cache`, in its order: one that
-would have lost the prefix in any case comes first. No context is built, so that a lane of all calls is quick.
+would have lost the prefix in any case comes first. No context is built, so that a lane of all calls is quick. A model
+or a decision is what the log says; what follows from the provider's rules alone is likely, and said to be.
 """
 
 from __future__ import annotations
@@ -109,10 +110,11 @@ def _cause(
         return LossCause(kind="model", text=f"the model before was {was.model or 'another one'}, with its own cache")
     kept = price.rule.seconds(long=was.usage.cache_write_1h_tokens > 0)
     if price.known and idle > kept:
-        return LossCause(kind="gap", text=f"{_time(idle)} since the call before; it was kept for {_time(kept)}")
+        said = f"{_time(idle)} since the call before; by the provider's rules it was kept for {_time(kept)}"
+        return LossCause(kind="gap", text=said, likely=True)
     if price.known and now.usage.sent_tokens < price.minimum:
         said = f"the request is shorter than the {price.minimum:,} tokens from which on a prefix is kept"
-        return LossCause(kind="below_minimum", text=said)
+        return LossCause(kind="below_minimum", text=said, likely=True)
     for type_, kind in _KINDS.items():
         found = next((decision for decision in decisions if decision.type == type_), None)
         if found is not None:

@@ -236,12 +236,14 @@ class LossCause(Frozen):
     """Why a prefix was lost: a cause of `timeline.lab.cache` or a kind of decision, in words, and the event behind it.
 
     ``kind`` is ``model``, ``gap`` (it expired), ``below_minimum``, ``compaction``, ``undo``, ``hide``, ``reveal``,
-    ``redaction``, ``tools``, ``system`` or ``other``.
+    ``redaction``, ``tools``, ``system`` or ``other``. It is ``likely`` where it follows from the provider's rules,
+    and the log does not say it.
     """
 
     kind: str
     text: str
     version: int | None = None
+    likely: bool = False
 
 
 class CacheUse(Frozen):

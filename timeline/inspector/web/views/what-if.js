@@ -84,9 +84,16 @@ function Replayed({ id, policies, limit, points }) {
     ${replays.filter((one) => one.error).map((one) => html`<${Failed} key=${one.policy} error=${one.error} of=${`The replay under ${one.policy}`} />`)}
     ${waiting.length > 0 && html`<${Loading} of=${`The replay under ${waiting[0].policy}`} lines=${first ? 1 : 6} />`}
     ${first?.not_priced && html`<p class="faint">No cost: ${first.not_priced}.</p>`}
+    ${replays.filter((one) => one.data?.priced && one.data.priced.compactions !== one.data.simulation.compactions).map((one) => html`<${Counted} key=${one.policy} data=${one.data} />`)}
     ${replays.filter((one) => one.data).map((one) => html`<${Steps} key=${one.policy} data=${one.data} />`)}
     ${first && html`<p class="what-if-more"><a href=${linkTo("lab", { policies: ["none", ...policies.filter((name) => name !== "none")].join(","), limits: limit })}>Compare these in the lab</a>: plots of cost against what stays in sight, every call, and where two policies differ.</p>`}
   </div>`;
+}
+
+/** Why the table and the list of steps do not count the same. @param {{ data: any }} props */
+function Counted({ data }) {
+  const { priced, simulation } = data;
+  return html`<p class="faint">${data.policy} compacts ${counted(priced.compactions, "time")} in the table, ${simulation.compactions} in the list below: the table counts as the provider did, with ${whole(priced.fixed)} tokens of system prompt and tools in each call; the list is of the log alone, in its own count.</p>`;
 }
 
 /** The tokens of each call, as they were and as they would have been; the table says the same in figures. @param {{ replays: any[], points: any[] }} props */
