@@ -22,10 +22,12 @@ UNREAD = "unread"
 """A conversation that one test opens, so that its log was not read before."""
 MOST_NODES = 1_500
 MOST_HEAP = 150_000_000
-TO_SHARE = """share => {
+TO_SHARE = """async share => {
   const box = document.querySelector('.log-box');
   box.scrollTop = share * box.scrollHeight;
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
+"""Scrolls, and waits until what is there then was drawn."""
 
 
 @pytest.fixture(scope="module")

@@ -39,8 +39,9 @@ const SHOWN = {
 /** The views that there are of what is looked at: of one version alone, those that ask for nothing before it. */
 const views = () => (source.now.moment ? ["log", "compactions"] : VIEWS);
 
-/** Seconds of a slice of the chart: so long nothing new is seen of a long log. */
-const SLICE = 0.3;
+/** Seconds of the first slice of the chart, and of those behind it: so long nothing new is seen of a long log. */
+const FIRST_SLICE = 0.3;
+const SLICE = 1;
 
 /** How often the newest version is asked for while the page is looked at, in milliseconds. */
 const FRESH = 3000;
@@ -101,7 +102,7 @@ function useChart(id, version) {
       const points = [...chart.points];
       let { read } = chart;
       for (let after = points[points.length - 1]?.n ?? 0; after !== null; ) {
-        const page = await source.now.get(pathOf(id, "chart"), { after, limit: 5000, wait: SLICE, _seen: `${version} ${read}` }, stop.signal);
+        const page = await source.now.get(pathOf(id, "chart"), { after, limit: 5000, wait: read ? SLICE : FIRST_SLICE, _seen: `${version} ${read}` }, stop.signal);
         points.push(...page.points.map(pointOf));
         after = page.next;
         read = page.read ?? version;
@@ -191,7 +192,7 @@ function Strip({ id, found, at, points, picked, behind }) {
   return html`<div class="strip">
     <div class="card">
       <h2>Context${picked === null ? "" : ` at ${whole(at)}`}</h2>
-      <p class="figure"><b>${limit ? percent(total / limit) : short(total)}</b> <span>${limit ? `${short(total)} of ${short(limit)} tokens` : "tokens; no limit is known"}</span></p>
+      ${behind && total === 0 ? html`<p class="figure"><b>…</b> <span>the log is being read</span></p>` : html`<p class="figure"><b>${limit ? percent(total / limit) : short(total)}</b> <span>${limit ? `${short(total)} of ${short(limit)} tokens` : "tokens; no limit is known"}</span></p>`}
       <${Gauge} fill=${fill} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />
     </div>
     <${Compacted} row=${row} newest=${found.newest_compaction} />

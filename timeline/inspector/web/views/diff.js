@@ -55,7 +55,7 @@ function Found({ id, before, after }) {
 
 /** The first byte that differs, in both. @param {{ first: any }} props */
 function First({ first }) {
-  return html`<dl class="first">${["before", "after"].map((side) => html`<div key=${side}><dt>${side}</dt><dd><span class="faint">${first[`${side}_place`]}, byte ${whole(first.byte)}, <span class="mono">${first[`${side}_path`]}</span></span><br /><code>${first[side]}</code></dd></div>`)}</dl>`;
+  return html`<dl class="first">${["before", "after"].map((side) => html`<div key=${side}><dt>${side}</dt><dd><span class="faint">${first[`${side}_place`]}, byte ${whole(first.byte)}${first[`${side}_path`] && html`, <span class="mono">${first[`${side}_path`]}</span>`}</span><br /><code>${first[side]}</code></dd></div>`)}</dl>`;
 }
 
 /** @param {{ title: string, sign: string, rows: any[] }} props */

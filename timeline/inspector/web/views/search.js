@@ -35,21 +35,21 @@ function FactsHere({ id, query, at }) {
   return html`<${Shown} answer=${found} of="What was found" lines=${6}>${(/** @type {any} */ data) =>
     data.facts.length
       ? html`<p class="faint" role="status">${counted(data.facts.length, "fact")}${data.more ? ", and older ones" : ""}, newest first</p><ul class="found" onKeyDown=${moved}>${data.facts.map((/** @type {any} */ one, /** @type {number} */ place) => html`<li key=${place}>
-          <button class="found-row" onClick=${() => open({ block: `@${one.version}` })}><${Fact} fact=${one} />${one.version > at ? html` <span class="faint">later</span>` : ""}</button>
+          <button class="found-row" onClick=${() => open({ block: `@${one.version}` })}><${Fact} fact=${one} later=${one.version > at} /></button>
           <${Cover} fact=${one} href=${linkTo("compactions", { compaction: one.covered_by, block: null })} /></li>`)}</ul>`
       : html`<${NoFact} />`}<//>`;
 }
 
-/** One thing that was done, named or asked for, and how it came out. @param {{ fact: any }} props */
-function Fact({ fact }) {
+/** One thing that was done, named or asked for, how it came out, and its state. @param {{ fact: any, later?: boolean }} props */
+function Fact({ fact, later = false }) {
   const outcome = [fact.failed ? "failed" : "", fact.status === null ? "" : `exit ${fact.status}`].filter(Boolean).join(", ");
-  return html`<span class="found-head"><${Kind} type=${FACT_TYPES[fact.kind] ?? "react.tool.result"} name=${spaced(fact.kind)} /> <span class="mono">@${fact.version}</span>${fact.tool ? html` <span class="faint">${fact.tool}</span>` : ""}${outcome && html` <span class=${fact.failed ? "bad" : "faint"}>${outcome}</span>`}</span>
+  return html`<span class="found-head"><${Kind} type=${FACT_TYPES[fact.kind] ?? "react.tool.result"} name=${spaced(fact.kind)} /> <span class="mono">@${fact.version}</span>${fact.tool ? html` <span class="faint">${fact.tool}</span>` : ""}${outcome && html` <span class=${fact.failed ? "bad" : "faint"}>${outcome}</span>`}${later && html` <span class="faint">later</span>`}${fact.covered_by === null && fact.state && html` <${State} state=${fact.state} />`}</span>
     <span class=${fact.kind === "request" ? "snippet" : "snippet mono"}>${fact.subject}</span>${fact.detail && html`<span class="snippet faint">${fact.detail}</span>`}`;
 }
 
-/** Whether the model still has it: in a state of its own, or behind a summary. @param {{ fact: any, href: string }} props */
+/** The compaction whose summary stands for it. @param {{ fact: any, href: string }} props */
 function Cover({ fact, href }) {
-  if (fact.covered_by === null) return fact.state ? html`<p class="fact-place"><${State} state=${fact.state} /></p>` : null;
+  if (fact.covered_by === null) return null;
   return html`<p class="fact-place"><${State} state="covered" /> <a href=${href}>covered by compaction ${fact.compaction ?? `@${fact.covered_by}`}</a></p>`;
 }
 
