@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 
 from timeline.errors import InvalidFilter, TimelineError
-from timeline.inspector.shapes import Lab, LabRow
+from timeline.inspector.shapes import Lab
 from timeline.lab.beginnings import Beginnings
 from timeline.lab.comparison import standings
 from timeline.lab.facts.needs import needs_of
@@ -182,17 +182,6 @@ async def show_lab(reader: Reader, asked: AskedLab) -> Lab:
         done=run.done,
         of=run.of,
         ended=run.ended,
-        rows=tuple(
-            LabRow(
-                policy=stand.policy,
-                max_tokens=stand.max_tokens,
-                cost=stand.cost,
-                cost_in=stand.cost_in,
-                relative=stand.relative,
-                adjusted=stand.adjusted,
-                keeps_to_the_limit=stand.keeps_to_the_limit,
-            )
-            for stand in stands
-        ),
+        rows=tuple(stand.dump() for stand in stands),
         failures=tuple(outcome.failure.message for outcome in run.outcomes if outcome.failure is not None),
     )

@@ -598,26 +598,11 @@ class WhatIf(Frozen):
     calls: tuple[ReplayedCall, ...] = ()
 
 
-class LabRow(Frozen):
-    """A policy at a limit: what it cost, in dollars (``money``) or base tokens (``units``).
-
-    ``relative`` is its cost as a share of the first policy's, ``adjusted`` the cost with what was out of sight and had
-    to be fetched. Only what keeps to the limit compares with the others.
-    """
-
-    policy: str
-    max_tokens: int
-    cost: float
-    cost_in: Literal["money", "units"]
-    relative: float | None
-    adjusted: float
-    keeps_to_the_limit: bool
-
-
 class Lab(Frozen):
     """How far a comparison of policies on one log is: calls that were replayed, of all of them under each policy.
 
-    Of one that ``ended`` there are ``rows``, and under ``…/lab-page`` with the same query the page of `timeline lab`.
+    Of one that ``ended`` there are ``rows``, as `timeline lab --facts --json` has them, and under ``…/lab-page`` with the
+    same query the page of `timeline lab`.
     """
 
     conversation: str
@@ -626,7 +611,7 @@ class Lab(Frozen):
     done: int
     of: int
     ended: bool
-    rows: tuple[LabRow, ...] = ()
+    rows: tuple[dict[str, Any], ...] = ()
     failures: tuple[str, ...] = ()
 
 

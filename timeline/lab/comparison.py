@@ -7,7 +7,7 @@ The two disagree when calls go to models of different prices; `CostIn` is the un
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from timeline.frozen import Frozen
 from timeline.lab.results import Totals, together
@@ -66,6 +66,10 @@ class Standing(Frozen):
         """Whether every call was sent whole and within the limit: only then its cost compares with others."""
         totals = self.totals
         return bool(totals.calls) and not (totals.over_limit or totals.refusals or totals.orphans or self.failed)
+
+    def dump(self) -> dict[str, Any]:
+        """Return the stable JSON shape of a row of `timeline lab --json`."""
+        return {**self.model_dump(exclude={"totals"}), **self.totals.dump()}
 
 
 def cost_of(totals: Totals, cost_in: CostIn) -> float:

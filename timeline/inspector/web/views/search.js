@@ -50,7 +50,7 @@ function Fact({ fact, later = false }) {
 /** The compaction whose summary stands for it. @param {{ fact: any, href: string }} props */
 function Cover({ fact, href }) {
   if (fact.covered_by === null) return null;
-  return html`<p class="fact-place"><${State} state="covered" /> <a href=${href}>covered by compaction ${fact.compaction ?? `@${fact.covered_by}`}</a></p>`;
+  return html`<p class="fact-place"><span aria-hidden="true">○</span> <a href=${href}>covered by compaction ${fact.compaction ?? `@${fact.covered_by}`}</a></p>`;
 }
 
 function NoFact() {
