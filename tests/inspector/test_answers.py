@@ -6,7 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tests.inspector.asking import ask, segment
+from tests.scenes import call, prompt, result
 from timeline import Timeline
+from timeline.blocks import UserPrompt
+from timeline.events import appended_block
 from timeline.frozen import compact_json
 from timeline.log.history import fold_past
 
@@ -161,6 +164,8 @@ async def test_the_chart_has_a_point_for_each_call_and_a_mark_for_each_decision(
         assert point["by_role"] == state["by_role"], point["n"]
         assert point["limit"] == timeline.policy.max_tokens
         assert point["target"] < point["trigger"] < point["limit"]
+    blocks = [(event.version, appended_block(event.payload)) async for event in store.read(sent.id)]
+    assert chart["turns"] == [version for version, block in blocks if isinstance(block, UserPrompt)]
     types = {mark["type"] for mark in chart["marks"]}
     assert {"compaction.completed", "compaction.reverted", "blocks.hidden"} <= types
     page = (await ask(app, one(sent, "/chart"), {"after": 2, "limit": 3})).json
@@ -260,6 +265,20 @@ async def test_a_fact_is_found_with_the_compaction_that_covers_it(app: Any, stor
     assert all(numbers[row["covered_by"]] == row["compaction"] for row in found if row["covered"])
     newest = (await ask(app, "/v1/facts", {**asked, "limit": 2})).json
     assert (newest["facts"], newest["more"]) == (found[:2], True)
+
+
+async def test_a_call_and_its_result_name_each_other_and_one_that_is_alone_says_so(app: Any, store: EventStore) -> None:
+    """Also where the other one is on another page of rows."""
+    timeline = await Timeline.open(store, "c")
+    await timeline.append(prompt(), call("a"), result("a"), call("b"))
+    path = "/v1/conversations/c/blocks"
+    first, other = [(await ask(app, f"{path}/%40{version}")).json["partner"] for version in (3, 4)]
+    assert (first, other) == ("@4", "@3")
+    assert (await ask(app, f"{path}/%405")).json["partner"] is None
+    rows = [(await ask(app, path, {"after": after, "limit": 1})).json["rows"][0] for after in (2, 3, 4)]
+    assert [row["orphan"] for row in rows] == [False, False, True]
+    await timeline.append(result("b"))
+    assert not (await ask(app, path, {"after": 4, "limit": 1})).json["rows"][0]["orphan"]
 
 
 async def test_a_family_has_forks_and_parents(app: Any, store: EventStore, sent: Sent) -> None:

@@ -14,12 +14,13 @@ from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.window import tombstone
 from timeline.inspector.compactions import MOST_LISTED
 from timeline.inspector.decided import FoldedStates
+from timeline.inspector.pairs import partner_of, without_partner
 from timeline.inspector.shapes import BlockText, LogRow, LogRows
 from timeline.log.blocks_by_name import find_readable
 from timeline.log.history import check_version, reverted_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from timeline.blocks import Block
     from timeline.events import Event
@@ -48,13 +49,15 @@ async def list_rows(reader: Reader, asked: AskedRows) -> LogRows:
     until = min(at, asked.until) if asked.until is not None else at
     states = await states_at(reader, info, at)
     reasons = await redactions(store, id_)
-    rows: list[LogRow] = []
-    more = False
+    events: list[Event] = []
     async for event in store.read(id_, after=asked.after, until=until, page=asked.limit + 1):
-        if len(rows) == asked.limit:
-            more = True
+        events.append(event)
+        if len(events) > asked.limit:
             break
-        rows.append(_row(event, states, reasons))
+    more = len(events) > asked.limit
+    events = events[: asked.limit]
+    alone = await without_partner(store, id_, events)
+    rows = [_row(event, states, reasons, alone) for event in events]
     return LogRows(
         conversation=id_,
         at=at,
@@ -82,7 +85,9 @@ async def redactions(store: EventStore, conversation: str) -> dict[int, str]:
     }
 
 
-def _row(event: Event, states: DecidedStates | FoldedStates, reasons: Mapping[int, str]) -> LogRow:
+def _row(
+    event: Event, states: DecidedStates | FoldedStates, reasons: Mapping[int, str], alone: Collection[int]
+) -> LogRow:
     payload = event.payload
     block = appended_block(payload)
     duration = payload.duration if isinstance(payload, CompactionCompleted | CompactionFailed | ModelCalled) else None
@@ -116,6 +121,7 @@ def _row(event: Event, states: DecidedStates | FoldedStates, reasons: Mapping[in
         call_id=block.call_id,
         tool=block.name if isinstance(block, ToolCall | ToolResult) else None,
         failed=isinstance(block, ToolResult) and block.is_error,
+        orphan=event.version in alone,
         tokens=tokens,
         shown_tokens=states.shown(event.version, block, tokens or 0),
         duration=duration,
@@ -143,6 +149,8 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
     piece = text[asked.offset : asked.offset + asked.limit]
     end = asked.offset + len(piece)
     fields, left_out = fields_of(block)
+    # An answer that is kept for good has none: a result may come later.
+    partner = None if asked.checksum else await partner_of(store, asked.id, block)
     return BlockText(
         conversation=found.conversation,
         version=event.version,
@@ -157,6 +165,7 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
         next=end if piece and end < len(text) else None,
         block=fields,
         left_out=left_out,
+        partner=str(Address(partner)) if partner else None,
     )
 
 

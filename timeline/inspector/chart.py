@@ -31,6 +31,7 @@ async def show_chart(reader: Reader, asked: AskedChart) -> Chart:
         points=tuple(page),
         marks=tuple(plot.marks[-MOST_MARKS:]),
         marks_left_out=max(0, len(plot.marks) - MOST_MARKS),
+        turns=tuple(plot.turns[-MOST_MARKS:]),
         read=plot.fold.version,
         version=info.version,
         next=last if more else None,

@@ -60,6 +60,7 @@ class Plot:
         fold: the fold of the last event that was read, without texts.
         points: a point for each call.
         marks: what changed the context.
+        turns: versions at which turns begin.
     """
 
     def __init__(self, first_version: int, fold: Fold, calls: int, taken_back: Collection[int] = ()) -> None:
@@ -67,6 +68,8 @@ class Plot:
         self.fold = fold
         self.points: list[ChartPoint] = []
         self.marks: list[Mark] = []
+        self.turns: list[int] = []
+        self._turn = fold.turns.turn_id
         self._calls = calls
         self._taken_back = frozenset(taken_back)
         self._growing: Growing | None = Growing(Figures.of(fold))
@@ -81,6 +84,9 @@ class Plot:
             return False
         self._blocks += 1
         self._fold(source, event)
+        if (turn := event.payload.block.turn_id) != self._turn:
+            self._turn = turn
+            self.turns.append(event.version)
         return True
 
     async def take(self, source: Plots, event: Event) -> None:

@@ -171,6 +171,7 @@ class LogRow(listed.EventRow):
         turn_id: its turn; ``response_id`` the model response that it is part of, ``call_id`` its tool call.
         tool: name of the tool that it calls.
         failed: whether it is a failed tool result.
+        orphan: whether it is a call without a result in the log, or a result without its call.
         tokens: its own tokens; ``shown_tokens`` what is sent of it.
         duration: seconds that a compaction or a model call took.
         unsaid: versions of covered prompts of which something asked is left out, the newest of them; the compaction
@@ -184,6 +185,7 @@ class LogRow(listed.EventRow):
     response_id: str | None = None
     tool: str | None = None
     failed: bool = False
+    orphan: bool = False
     shown_tokens: int | None = None
     text: str
     left_out: int = 0
@@ -215,6 +217,7 @@ class BlockText(Frozen):
         text: the piece, from character ``offset`` on; ``length`` is that of the whole text.
         next: offset of the piece behind it; None at the end.
         block: the block's other fields, without those that are too large: ``left_out`` names these with their size.
+        partner: address of a call's result, or of the call that a result answers; None where a checksum was asked with.
     """
 
     conversation: str
@@ -230,6 +233,7 @@ class BlockText(Frozen):
     next: int | None
     block: dict[str, Any]
     left_out: dict[str, int]
+    partner: str | None = None
 
 
 class LossCause(Frozen):
@@ -502,13 +506,15 @@ class Mark(Frozen):
 class Chart(Frozen):
     """How full the context was at each call, and what changed it. ``next`` is the ``after`` of the calls behind.
 
-    ``read`` is the version up to which the log was read so far, of ``version``.
+    ``read`` is the version up to which the log was read so far, of ``version``. ``turns`` are the versions at which the
+    newest turns begin.
     """
 
     conversation: str
     points: tuple[ChartPoint, ...]
     marks: tuple[Mark, ...]
     marks_left_out: int
+    turns: tuple[int, ...] = ()
     read: int
     version: int
     next: int | None
@@ -601,8 +607,8 @@ class WhatIf(Frozen):
 class Lab(Frozen):
     """How far a comparison of policies on one log is: calls that were replayed, of all of them under each policy.
 
-    Of one that ``ended`` there are ``rows``, as `timeline lab --facts --json` has them, and under ``…/lab-page`` with the
-    same query the page of `timeline lab`.
+    Of one that ``ended`` there are ``rows``, as `timeline lab --facts --json` has them, and under ``…/lab-page``
+    with the same query the page of `timeline lab`.
     """
 
     conversation: str

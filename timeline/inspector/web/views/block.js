@@ -100,6 +100,7 @@ function Content({ id, found, query }) {
     <dl class="pairs">
       <div><dt>path</dt><dd class="mono">${found.path}</dd></div>
       <div><dt>appended</dt><dd><a href=${linkTo("log", { at: found.version })}>version ${whole(found.version)}</a>, <time datetime=${found.at}>${day(found.at)} ${clock(found.at)}</time></dd></div>
+      ${found.partner && html`<div><dt>${found.type === "react.tool.call" ? "result" : "call"}</dt><dd><button class="link mono" onClick=${() => open({ block: found.partner })}>${found.partner}</button></dd></div>`}
     </dl>
     <div class="content-bar"><span class="faint">${found.length > text.length ? `${bytes(text.length)} of ${bytes(found.length)} characters` : `${whole(found.length)} characters`}</span>
       ${prose && html`<button class="quiet" aria-pressed=${plain} onClick=${() => setPlain(!plain)}>Plain text</button>`}<${Copy} text=${text} /></div>

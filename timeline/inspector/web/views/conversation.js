@@ -93,7 +93,7 @@ function useGrowth(id, known, grown) {
  * @param {string} id @param {number} version
  */
 function useChart(id, version) {
-  const [chart, setChart] = useState({ points: /** @type {any[]} */ ([]), marks: /** @type {any[]} */ ([]), error: /** @type {any} */ (null), loading: true, read: 0 });
+  const [chart, setChart] = useState({ points: /** @type {any[]} */ ([]), marks: /** @type {any[]} */ ([]), turns: /** @type {number[]} */ ([]), error: /** @type {any} */ (null), loading: true, read: 0 });
   const again = useValue(returns);
   useEffect(() => {
     if (!version) return undefined;
@@ -106,7 +106,7 @@ function useChart(id, version) {
         points.push(...page.points.map(pointOf));
         after = page.next;
         read = page.read ?? version;
-        setChart({ points: [...points], marks: page.marks, error: null, loading: after !== null, read });
+        setChart({ points: [...points], marks: page.marks, turns: page.turns ?? [], error: null, loading: after !== null, read });
       }
     };
     gather().catch((error) => stop.signal.aborted || setChart((before) => ({ ...before, error, loading: false })));

@@ -236,7 +236,7 @@ function Row({ version, found, at, top, current, active, open: opened, onActive 
   const { kind } = typeOf(found?.type ?? "");
   const state = version > at ? "not_yet" : (found?.state ?? "");
   const block = Boolean(found?.path);
-  const names = ["log-row", block ? "of-block" : found ? "of-event" : "", `is-${kind}`, state && `in-${state}`, current && "current", opened && "opened", found === undefined && "waiting", found?.failed && "with-error"];
+  const names = ["log-row", block ? "of-block" : found ? "of-event" : "", `is-${kind}`, state && `in-${state}`, current && "current", opened && "opened", found === undefined && "waiting", (found?.failed || found?.orphan) && "with-error"];
   const pick = () => {
     onActive(version);
     if (block) open({ block: `@${version}` });
@@ -252,7 +252,7 @@ function Row({ version, found, at, top, current, active, open: opened, onActive 
 function BlockRow({ found, state }) {
   return html`<span class="row-version">${whole(found.version)}</span>
     <${Kind} type=${found.type} name=${found.tool && found.type === "react.tool.call" ? found.tool : undefined} />
-    <span class="row-text">${preview(found) || html`<em>no text</em>`}${found.left_out ? html`<span class="left-out"> … ${short(found.left_out)} more</span>` : ""}</span>
+    <span class="row-text">${preview(found) || html`<em>no text</em>`}${found.left_out ? html`<span class="left-out"> … ${short(found.left_out)} more</span>` : ""}${found.orphan ? html` <strong class="bad">${found.type === "react.tool.call" ? "no result" : "no call"}</strong>` : ""}</span>
     <span class="row-tokens" title=${found.shown_tokens !== null && found.shown_tokens !== found.tokens ? `${whole(found.shown_tokens)} of them are sent` : ""}>${whole(found.tokens)}</span>
     <${State} state=${state} />`;
 }

@@ -17,7 +17,7 @@ const MARKS = {
   "model.called": ["▲", "a call that failed", "error"],
   "blocks.hidden": ["◐", "hidden blocks", "hide"],
   "blocks.revealed": ["●", "blocks shown again", "reveal"],
-  "blocks.redacted": ["■", "a redaction", "redaction"],
+  "block.redacted": ["■", "a redaction", "redaction"],
 };
 
 /** @param {{ row: any, at: number, picked: number | null, points: any[], chart: any }} props */
@@ -33,7 +33,7 @@ export function Scrubber({ row, at, picked, points, chart }) {
   return html`<section class="scrubber" aria-label="Versions">
     <div class="scrubber-head"><${Legend} points=${points} near=${near} /><${Where} at=${at} first=${first} last=${row.version} near=${near} to=${to} points=${points} /></div>
     <div class="plot" ref=${box} ...${dragged}>
-      ${width > 0 && html`<${Areas} points=${points} first=${first} last=${last} width=${width} across=${across} failed=${chart.error} loading=${chart.loading} end=${chart.loading ? Math.min(last, chart.read || last) : last} reading=${chart.read > 0} />`}
+      ${width > 0 && html`<${Areas} points=${points} first=${first} last=${last} width=${width} across=${across} failed=${chart.error} loading=${chart.loading} turns=${chart.turns} end=${chart.loading ? Math.min(last, chart.read || last) : last} reading=${chart.read > 0} />`}
       ${chart.loading && chart.read > 0 && html`<${Reading} read=${chart.read} first=${first} last=${last} across=${across} />`}
       ${width > 0 && html`<${Marks} marks=${marks} across=${across} width=${width} />`}
       <i class="cursor" style=${{ transform: `translateX(${across(at)}px)` }}></i>
@@ -81,7 +81,7 @@ function useDrag(moved) {
 }
 
 /** @param {any} props */
-function Areas({ points, first, last, width, across, failed, loading, end, reading }) {
+function Areas({ points, first, last, width, across, failed, loading, turns, end, reading }) {
   const drawn = useMemo(() => {
     const kept = thinned(/** @type {any[]} */ (points), first, last, Math.max(40, Math.floor(width / 3)));
     const most = Math.max(1, kept.reduce((high, point) => Math.max(high, point.total, point.limit ?? 0), 0)) * 1.17;
@@ -94,6 +94,9 @@ function Areas({ points, first, last, width, across, failed, loading, end, readi
   return html`<svg width=${width} height=${HEIGHT} class="areas" aria-hidden="true">
     ${(points.length ? ticks(most / 1.17) : []).slice(1).filter((value) => value < limit * 0.9 || !limit).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value).replace(".0k", "k")}</text></g>`)}
     ${areas.map((area) => html`<path key=${area.name} class=${`share-${area.name}`} d=${area.path} />`)}
+    ${turns.length > 1 && html`<path class="turns" d=${turns.map((/** @type {number} */ version) => `M${Math.round(across(version))} ${HEIGHT}v-5`).join("")} />`}
+    ${limit > 0 && [0.8, 0.95].map((share) => html`<g key=${share} class=${`edge edge-${100 * share}`}><line x1=${width - 12} x2=${width} y1=${up(share * limit)} y2=${up(share * limit)} /><line x1="0" x2="12" y1=${up(share * limit)} y2=${up(share * limit)} /></g>`)}
+    ${newest?.target && newest.target < limit && html`<line class="target-line" x1="0" x2=${width} y1=${up(newest.target)} y2=${up(newest.target)} />`}
     ${limit > 0 && html`<g class="limit"><line x1="0" x2=${width} y1=${up(limit)} y2=${up(limit)} /><text x="4" y=${up(limit) - 4}>limit ${short(limit)}</text></g>`}
     ${newest?.trigger && newest.trigger < limit && html`<g class="trigger"><text x=${width - 4} y=${up(limit) - 4} text-anchor="end">- - compacts above ${short(newest.trigger)}</text><line x1="0" x2=${width} y1=${up(newest.trigger)} y2=${up(newest.trigger)} /></g>`}
     ${points.length === 0 && !(loading && reading) && html`<text class="note" x=${width / 2} y=${HEIGHT / 2} text-anchor="middle">${failed ? "The chart could not be read." : loading ? "The chart is loading." : "No context was recorded, so there is nothing to draw."}</text>`}
