@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from playwright.sync_api import expect
+
 from timeline import open_store
 
 if TYPE_CHECKING:
@@ -141,6 +143,8 @@ def looking(
 
 def violations(page: Page) -> list[str]:
     """Return what the rules of axe-core find, each as its id and the elements."""
+    # What is asked for anew is pale until its answer is there.
+    expect(page.locator(".stale")).to_have_count(0)
     if not page.evaluate("'axe' in window"):
         page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
     found = page.evaluate("async () => (await axe.run(document, { resultTypes: ['violations'] })).violations")

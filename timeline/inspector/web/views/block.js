@@ -29,7 +29,7 @@ export function BlockPanel({ id, block, at, version, points, query }) {
       <button class="quiet close" aria-label="Close the block" onClick=${close}>✕</button>
     </div>
     <div class="panel-body">
-      <${Shown} answer=${why} of="Why the block is as it is" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>
+      <${Shown} answer=${why} of="The reason for its state" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>
       <${Shown} answer=${found} of="The block" lines=${6}>${(/** @type {any} */ data) => html`<${Content} id=${id} found=${data} query=${query} />`}<//>
       <${DecideBlock} id=${id} address=${block} possible=${why.data?.decisions ?? []} at=${at} version=${version} />
       <${ForkFrom} id=${id} at=${at} />

@@ -95,7 +95,7 @@ function Areas({ points, first, last, width, across, failed, loading, turns, end
     ${(points.length ? ticks(most / 1.17) : []).slice(1).filter((value) => value < limit * 0.9 || !limit).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value).replace(".0k", "k")}</text></g>`)}
     ${areas.map((area) => html`<path key=${area.name} class=${`share-${area.name}`} d=${area.path} />`)}
     ${turns.length > 1 && html`<path class="turns" d=${turns.map((/** @type {number} */ version) => `M${Math.round(across(version))} ${HEIGHT}v-5`).join("")} />`}
-    ${limit > 0 && [0.8, 0.95].map((share) => html`<g key=${share} class=${`edge edge-${100 * share}`}><line x1=${width - 12} x2=${width} y1=${up(share * limit)} y2=${up(share * limit)} /><line x1="0" x2="12" y1=${up(share * limit)} y2=${up(share * limit)} /></g>`)}
+    ${limit > 0 && [0.8, 0.95].map((share) => html`<g key=${share} class=${`edge edge-${100 * share}`}><line x1=${width - 12} x2=${width} y1=${up(share * limit)} y2=${up(share * limit)} /></g>`)}
     ${newest?.target && newest.target < limit && html`<line class="target-line" x1="0" x2=${width} y1=${up(newest.target)} y2=${up(newest.target)} />`}
     ${limit > 0 && html`<g class="limit"><line x1="0" x2=${width} y1=${up(limit)} y2=${up(limit)} /><text x="4" y=${up(limit) - 4}>limit ${short(limit)}</text></g>`}
     ${newest?.trigger && newest.trigger < limit && html`<g class="trigger"><text x=${width - 4} y=${up(limit) - 4} text-anchor="end">- - compacts above ${short(newest.trigger)}</text><line x1="0" x2=${width} y1=${up(newest.trigger)} y2=${up(newest.trigger)} /></g>`}
