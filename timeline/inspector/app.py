@@ -236,7 +236,7 @@ class _Inspector:
     async def _lab_page(self, request: Request, conversation: str) -> Response:
         """Return the page of a comparison that has ended."""
         asked = AskedLab.model_validate({**_query(request, {"id": ""}), "id": conversation})
-        run = await self._in_time(self._reader.laboratory.run(self._reader, asked))
+        run = await self._in_time(self._reader.laboratory.run(asked))
         if not run.ended:
             raise Refused(409, "not-yet", "The comparison goes on: ask for …/lab until it has ended.")
         body = run.page.encode()

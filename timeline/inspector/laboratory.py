@@ -16,9 +16,7 @@ import anyio
 import anyio.to_thread
 
 from timeline.errors import InvalidFilter, TimelineError
-from timeline.inspector.shapes import Lab
 from timeline.lab.beginnings import Beginnings
-from timeline.lab.comparison import standings
 from timeline.lab.facts.needs import needs_of
 from timeline.lab.replay import replay
 from timeline.lab.report.page import page
@@ -31,12 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.inspector.asked import AskedLab
-    from timeline.inspector.reader import Reader
     from timeline.lab.prices import PriceTable
     from timeline.lab.replay import Sent
     from timeline.lab.sizes import Measured
     from timeline.policy.model import Policy
     from timeline.portable.stored import StoredConversation
+    from timeline.ports import EventStore
 
 MOST_EVENTS: Final = 20_000
 """Events of the longest log that is run here; `timeline lab` takes longer ones."""
@@ -116,12 +114,19 @@ def _measured(stored: StoredConversation) -> Measured:
 
 
 class Laboratory:
-    """The runs of a store's conversations that were asked for last; one goes on at a time."""
+    """The runs of a store's conversations that were asked for last; one goes on at a time.
 
-    def __init__(self) -> None:
+    Args:
+        store: holds the conversations.
+        prices: what tokens cost.
+    """
+
+    def __init__(self, store: EventStore, prices: PriceTable) -> None:
+        self._store = store
+        self._prices = prices
         self._runs: OrderedDict[Key, Run] = OrderedDict()
 
-    async def run(self, reader: Reader, asked: AskedLab) -> Run:
+    async def run(self, asked: AskedLab) -> Run:
         """Return the run that is asked for, which begins with the first question and goes on behind the answer.
 
         Raises:
@@ -130,11 +135,11 @@ class Laboratory:
             InvalidPolicy: there is no such policy, or it cannot have a limit.
             InvalidFilter: the log is too long or has no model call, or another run goes on.
         """
-        info = await reader.store.info(asked.id)
+        info = await self._store.info(asked.id)
         key = (asked.id, info.version, asked.names, asked.numbers)
         run = self._runs.get(key)
         if run is None or isinstance(run.problem, _Stopped):
-            run = await self._begun(reader, asked, info.version)
+            run = await self._begun(asked, info.version)
             self._runs[key] = run
         self._runs.move_to_end(key)
         while len(self._runs) > _MOST_KEPT:
@@ -147,16 +152,16 @@ class Laboratory:
             raise run.problem
         return run
 
-    async def _begun(self, reader: Reader, asked: AskedLab, version: int) -> Run:
+    async def _begun(self, asked: AskedLab, version: int) -> Run:
         if version > MOST_EVENTS:
             cure = "Run it with `timeline lab`, which takes the time that it needs"
             raise InvalidFilter("id", f"this log has {version:,} events; {MOST_EVENTS:,} are run again here. {cure}")
         for going in self._runs.values():
             going.asked = -_LEFT  # what was asked for before is not looked at any more
-        works = _works(asked, asked.names, asked.numbers, reader.prices)
-        stored = await stored_conversation(reader.store, asked.id)
+        works = _works(asked, asked.names, asked.numbers, self._prices)
+        stored = await stored_conversation(self._store, asked.id)
         run = Run(works)
-        Thread(target=run.go, args=(stored, reader.prices), daemon=True, name="timeline-lab").start()
+        Thread(target=run.go, args=(stored, self._prices), daemon=True, name="timeline-lab").start()
         return run
 
 
@@ -165,23 +170,3 @@ def _works(asked: AskedLab, names: Sequence[str], limits: Sequence[int], prices:
     options = Options(prices=prices, facts=True)
     units: list[tuple[str, Policy]] = [(name, by_name(name, max_tokens=limit)) for limit in limits for name in names]
     return [Work(file=asked.id, policy=policy, name=name, options=options) for name, policy in units]
-
-
-async def show_lab(reader: Reader, asked: AskedLab) -> Lab:
-    """Return how far a comparison of policies is, and what it came to; the first question begins it.
-
-    Raises:
-        ConversationNotFound, HistoryUnavailable, InvalidPolicy, InvalidFilter: as for `Laboratory.run`.
-    """
-    run = await reader.laboratory.run(reader, asked)
-    stands = standings(run.works, run.outcomes) if run.ended and run.outcomes else []
-    return Lab(
-        conversation=asked.id,
-        policies=asked.names,
-        limits=asked.numbers,
-        done=run.done,
-        of=run.of,
-        ended=run.ended,
-        rows=tuple(stand.dump() for stand in stands),
-        failures=tuple(outcome.failure.message for outcome in run.outcomes if outcome.failure is not None),
-    )

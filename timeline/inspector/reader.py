@@ -52,7 +52,7 @@ class Reader:
         self.decisions = Decisions(store)
         self.moments = Moments(store)
         self.plots = Plots(store, self.prices, self.moments)
-        self.laboratory = Laboratory()
+        self.laboratory = Laboratory(store, self.prices)
         self.trying = anyio.CapacityLimiter(1)
         self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
 

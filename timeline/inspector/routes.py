@@ -10,11 +10,11 @@ from timeline.inspector.blocks import list_rows, show_block
 from timeline.inspector.calls import list_calls, show_body, show_call, show_context
 from timeline.inspector.chart import show_chart
 from timeline.inspector.compactions import list_compactions, show_compaction
+from timeline.inspector.compared import show_lab
 from timeline.inspector.conversations import list_conversations, show_conversation
 from timeline.inspector.decisions import show_about
 from timeline.inspector.differences import show_difference
 from timeline.inspector.family import show_family
-from timeline.inspector.laboratory import show_lab
 from timeline.inspector.questions import list_digests, list_facts, search_blocks
 from timeline.inspector.reasons import show_why
 from timeline.inspector.states import show_state

@@ -92,7 +92,7 @@ function Areas({ points, first, last, width, across, failed, loading, turns, end
   const { most, up, areas, kept, limit } = drawn;
   const newest = kept[kept.length - 1];
   return html`<svg width=${width} height=${HEIGHT} class="areas" aria-hidden="true">
-    ${(points.length ? ticks(most / 1.17) : []).slice(1).filter((value) => value < limit * 0.9 || !limit).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value).replace(".0k", "k")}</text></g>`)}
+    ${(points.length ? ticks(most / 1.17) : []).slice(1).filter((value) => value < limit * 0.9 || !limit).filter((value) => !newest?.target || Math.abs(up(value) - 7 - up(newest.target)) > 9).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value).replace(".0k", "k")}</text></g>`)}
     ${areas.map((area) => html`<path key=${area.name} class=${`share-${area.name}`} d=${area.path} />`)}
     ${turns.length > 1 && html`<path class="turns" d=${turns.map((/** @type {number} */ version) => `M${Math.round(across(version))} ${HEIGHT}v-5`).join("")} />`}
     ${limit > 0 && [0.8, 0.95].map((share) => html`<g key=${share} class=${`edge edge-${100 * share}`}><line x1=${width - 12} x2=${width} y1=${up(share * limit)} y2=${up(share * limit)} /></g>`)}
