@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tests.bench.logs import POLICY, START, blocks, conversation, recorded_text, sized_blocks
-from tests.bench.rows import against, cpu, growth
+from tests.bench.rows import LEAST_PAIRS, against, cpu, growth
 from timeline import policies
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore, TokenCounter
 
 PAIRS = 61
+LOOP = 140
+"""Blocks of a loop of renders, many times its limit."""
+DRY = 8.0
+"""A dry run in a loop hides and compacts anew what all before it did; a recorded one finds it decided."""
 _TEXT = 200_000
 """Characters that blocks of recorded sizes are cut from."""
 
@@ -32,7 +37,7 @@ def rows() -> Iterator[Row]:
     """Measure all rows here."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db"))
-        for part in (_history, _window, _append, _verify):
+        for part in (_history, _window, _append, _verify, _dry_runs):
             yield from part(runner, store)
         runner.run(store.aclose())
 
@@ -87,10 +92,30 @@ def _appended(runner: asyncio.Runner, store: EventStore, counter: TokenCounter) 
 
 def _verify(runner: asyncio.Runner, store: EventStore) -> Iterator[Row]:
     rounds = (40, 80, 160, 320)
-    for count in rounds:
-        runner.run(_recorded(store, f"verify {count}", count))
-    works = {10 * count: partial(_timed, runner, partial(_verified, store, f"verify {count}")) for count in rounds}
+    for size in rounds:
+        runner.run(_recorded(store, f"verify {size}", size))
+    works = {10 * size: partial(_timed, runner, partial(_verified, store, f"verify {size}")) for size in rounds}
     yield growth("Looking back", "`verify`, by the blocks appended", works, 1.2)
+
+
+def _dry_runs(runner: asyncio.Runner, store: EventStore) -> Iterator[Row]:
+    """A loop of dry runs, far beyond the trigger: each plans from the whole log, where a recorded render goes on."""
+    names = count()
+
+    def loop(record: bool) -> float:  # noqa: FBT001 - what the application gives
+        return _timed(runner, partial(_rendered, store, f"loop {next(names)}", record))
+
+    works = (partial(loop, False), partial(loop, True))
+    what, limit = f"{LOOP} appends, each with a dry run", "with a recorded render"
+    yield against("A step", what, limit, works, DRY, most=LEAST_PAIRS)
+
+
+async def _rendered(store: EventStore, id_: str, record: bool) -> None:  # noqa: FBT001 - see above
+    timeline = await Timeline.open(store, id_, policy=policies.balanced(max_tokens=8_000), now=START)
+    text = recorded_text(_TEXT)
+    for block in sized_blocks(LOOP, first=0, text=text):
+        await timeline.append(block, now=START)
+        await timeline.render(now=START, record=record)
 
 
 async def _recorded(store: EventStore, id_: str, rounds: int) -> None:
