@@ -128,6 +128,11 @@ _COPIES: Final = 20
 """Copies that a repair makes at most, where others rewrite older events while it works."""
 
 
+def _is_mistyped(row: Sequence[object]) -> bool:
+    """Return whether a row of the chain holds bytes as a text, or a text as one of its three proofs."""
+    return any(isinstance(each, bytes) for each in row[:-3]) or any(isinstance(each, str) for each in row[-3:])
+
+
 class _Part(NamedTuple):
     """The versions of a conversation that one log holds, its own or an ancestor's: ``base < version <= last``."""
 
@@ -528,6 +533,11 @@ class SQLiteStore(QueryMixin):
             while rows := await self._rows(statements.CHAINED, part.key, version, part.last, checked_page(page)):
                 for row in rows:
                     checksum, salt, c, link = row[-4:]
+                    if _is_mistyped(row):
+                        raise StoreCorrupt(
+                            f"{self.file}: event {row[0]} of conversation {part.conversation!r} is damaged: a value of"
+                            f" its row is of another type than its column. {_CURE}"
+                        )
                     event = (*row[:-2], given(salt, checksum, c), link)
                     yield ChainedEvent(part.conversation, *event)
                 version = rows[-1][0]
