@@ -93,6 +93,11 @@ class LogReader:
             while rows := await self._rows.chained(part, version, part.last, checked_page(page)):
                 for row in rows:
                     checksum, salt, c, link = row[-4:]
+                    if _is_mistyped(row):
+                        raise StoreCorrupt(
+                            f"{self.where}: event {row[0]} of conversation {part.conversation!r} is damaged: a value"
+                            f" of its row is of another type than its column. {self._cure}"
+                        )
                     event = (*row[:-2], given(salt, checksum, c), link)
                     yield ChainedEvent(part.conversation, *event)
                 version = rows[-1][0]
@@ -341,3 +346,8 @@ class LogReader:
             f"{self.where}: an index of the database leads to event {version} of conversation {conversation!r}, which"
             f" was not asked for. {self._cure}"
         )
+
+
+def _is_mistyped(row: Row) -> bool:
+    """Return whether a row of the chain holds bytes as a text, or a text as one of its three proofs."""
+    return any(isinstance(each, bytes) for each in row[:-3]) or any(isinstance(each, str) for each in row[-3:])

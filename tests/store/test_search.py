@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.depth import examples
+from timeline import open_store
 from timeline.errors import InvalidFilter, SearchUnavailable, StoreClosed, StoreCorrupt
-from timeline.events import BlockRedacted
+from timeline.events import BlockRedacted, appended_block
 from timeline.ports import Rewriting
 from timeline.store.memory import MemoryStore
+from timeline.store.search import scanning
 from timeline.store.sqlite import search as indexing
 from timeline.store.sqlite import statements
 from timeline.store.sqlite.connection import know_packed
@@ -311,3 +313,20 @@ async def test_a_search_gives_at_most_a_thousand_blocks(tmp_path: Path) -> None:
         memory = MemoryStore()
         await memory.append("a", [block_event(f"p{n}", "word") for n in range(1_100)])
         assert await _paths(memory, "word") == found
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_search_knows_the_beginning_of_a_long_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """With an index and without one; the whole block is read as ever."""
+    monkeypatch.setattr(scanning, "MOST_CHARACTERS", 100)
+    async with open_store("memory://" if kind == "memory" else tmp_path / "agent.db") as store:
+        await store.append("c", [block_event("p1", "first " + "word " * 30 + "last")])
+        assert await _paths(store, "first") == ["p1"]
+        assert await _paths(store, "last") == []
+        found = await store.find("c", "p1")
+        assert found is not None
+        block = appended_block(found.payload)
+        assert block is not None
+        assert block.text.endswith("last")

@@ -615,6 +615,19 @@ async def test_a_text_that_a_flipped_byte_made_bytes_is_found_and_named(
     await check_noticed(file, before, column)
 
 
+@pytest.mark.parametrize("column", ["salt", "link"])
+async def test_bytes_that_a_flipped_byte_made_a_text_are_found_and_named(
+    tmp_path: Path, sound: Path, before: dict[str, str], column: str
+) -> None:
+    """What proves an event is compared as bytes."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    change = f"UPDATE events SET {column} = CAST(x'61' AS TEXT) WHERE position = 7"  # noqa: S608 - own names
+    _let(file, "events", (f"{column} BLOB", f"{column} ANY"), change)
+    assert any("of another type than its column" in each for each in await problems(file))
+    await check_noticed(file, before, column)
+
+
 def _make_null(file: Path, table: str, column: str) -> None:
     """Set a column of the newest row of a table to NULL, which its constraint forbids."""
     change = f"UPDATE {table} SET {column} = NULL WHERE rowid = (SELECT max(rowid) FROM {table})"  # noqa: S608

@@ -74,11 +74,11 @@ class Quotes:
 
     def prepared(self) -> Quotes:
         """Return these texts, made ready to be looked for: of long ones that takes a second."""
-        _ = self._needles, self._folded
+        _ = self._needles, self._in_small_letters
         return self
 
     @cached_property
-    def _folded(self) -> tuple[str, ...]:
+    def _in_small_letters(self) -> tuple[str, ...]:
         return tuple(text.casefold() for text in self.texts)
 
     def are_in(self, text: str) -> bool:
@@ -89,7 +89,7 @@ class Quotes:
     def hold(self, text: str) -> bool:
         """Return whether a text is a part of one of them."""
         said = text.removesuffix("…").strip().casefold()
-        return len(said) >= LEAST and any(said in whole for whole in self._folded)
+        return len(said) >= LEAST and any(said in whole for whole in self._in_small_letters)
 
     def out_of(self, text: str) -> str:
         """Return a text without what it quotes."""
