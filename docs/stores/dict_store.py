@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from timeline.errors import ConversationNotFound, StoreClosed, StoreError
-from timeline.events.chain import START, link
+from timeline.events.chain import START
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended, ChainedEvent, ConversationInfo, Expected, StoredWindow
 from timeline.store import append_rules
-from timeline.store.codec import NO_VALUES, Row, decode, decode_info, decode_snapshot, encode, seal_of
+from timeline.store.codec import NO_VALUES, Row, decode, decode_info, decode_snapshot, encode
 from timeline.store.failures import checked_page
+from timeline.store.sealing import seal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -119,13 +120,11 @@ class DictStore:
 
     def _write(self, database: Database, log: Conversation, batch: Batch) -> Appended:
         first = log.version + 1
-        for number, draft in enumerate(batch.drafts):
-            version, position = first + number, len(database.events) + 1
+        sealed = seal(batch, log.version, log.seals[-1][2] if log.seals else START)
+        placed = zip(batch.drafts, *sealed, strict=True)
+        for version, (draft, checksum, salt, commitment, linked) in enumerate(placed, first):
+            position = len(database.events) + 1
             id_, type_, schema_version, at, path, turn_id, tokens, payload = draft
-            checksum = draft.checksum(log.id, version)
-            salt, commitment = seal_of(batch, number, checksum)
-            before = log.seals[-1][2] if log.seals else START
-            linked = link(before, log.id, version, id_, type_, schema_version, at, commitment)
             row = (position, version, id_, type_, schema_version, at, payload, checksum, path, turn_id, tokens)
             log.rows.append(row)
             log.seals.append((salt, commitment, linked))
