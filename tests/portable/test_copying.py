@@ -152,7 +152,8 @@ async def test_a_copy_that_was_killed_goes_on_where_it_stopped(
     """A process that is killed leaves whole events; the next one finds them, and adds the others once."""
     timeline = await talk(store, "a", rounds=4)
     for page in range(5):
-        await timeline.append(*[prompt(text=f"and {n}", turn_id=f"turn_{page}_{n}") for n in range(500)])
+        long = "that takes some transactions to write " * 60
+        await timeline.append(*[prompt(text=f"and {n} {long}", turn_id=f"turn_{page}_{n}") for n in range(500)])
     whole = (await store.info("a")).version
     async with open_store(other_url):
         pass

@@ -295,6 +295,19 @@ async def test_a_listing_dates_a_session_by_when_its_newest_line_was_written() -
         assert before["mtime"] > session_time(session)
 
 
+async def test_sessions_that_are_written_within_a_millisecond_are_dated_in_their_order() -> None:
+    """The SDK sorts by the time alone."""
+    async with open_store("memory://") as store:
+        sessions = TimelineSessionStore(store)
+        for number in range(20):
+            row = {**Written().works(1).rows[0], "sessionId": f"session {number}"}
+            await sessions.append({"project_key": "p", "session_id": f"session {number}"}, [row])
+        listed = await sessions.list_sessions("p")
+    assert [one["session_id"] for one in listed] == [f"session {number}" for number in reversed(range(20))]
+    times = [one["mtime"] for one in listed]
+    assert times == sorted(set(times), reverse=True)
+
+
 def session_time(session: Written) -> int:
     """Return the newest time that a session's rows tell, in milliseconds."""
     times = [parse_time(row.get("timestamp")) for row in session.rows]

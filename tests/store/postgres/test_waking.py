@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
-from tests.postgres import Postgres, direct_url, new_schema, without
+from tests.postgres import Postgres, direct_url, new_schema, schema_of, with_query, without
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.database import Database
 from timeline.store.postgres.horizon import Horizon
@@ -33,9 +33,8 @@ async def waking(url: str, name: str, *, listens: bool = True) -> AsyncIterator[
         return await asyncpg.connect(without(url, "schema", "pgbouncer"), statement_cache_size=0)
 
     store = await PostgresStore.open(url)
-    one = Waking(
-        connect, f"{url} {name}", url, horizon=Horizon(store.database), listens=listens
-    )  # every test has a schema of its own
+    log = f"{schema_of(url)} {name}"  # other tests use the same database
+    one = Waking(connect, log, url, horizon=Horizon(store.database), listens=listens)
     try:
         yield one
     finally:
@@ -213,7 +212,10 @@ async def test_an_iteration_ends_with_its_store(postgres_url: str) -> None:
 async def test_behind_pgbouncer_wakeups_are_sent_and_none_are_heard() -> None:
     """A pooled connection cannot listen; a direct one hears what it tells."""
     place = Postgres(pooled=True)
-    async with new_schema(place) as pooled, waking(direct_url(place), "log") as direct:
+    async with (
+        new_schema(place) as pooled,
+        waking(with_query(direct_url(place), schema=schema_of(pooled)), "log") as direct,
+    ):
         ears = Ears(direct)
         await ears.wait(1)
         async with waking(pooled, "log", listens=False) as one:

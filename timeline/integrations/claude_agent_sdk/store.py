@@ -126,17 +126,10 @@ class TimelineSessionStore:
                 return list(handed)
 
     async def list_sessions(self, project_key: str) -> list[Any]:
-        """Return the id of each session of a project, and when a line of it was last written here, the newest first.
-
-        The SDK sorts by the time alone, and keeps this order within a millisecond.
-        """
+        """Return the id of each session of a project, and when a line of it was last written here, the newest first."""
         found = await self._live(project_key)
-        written = [
-            (await self._written_at(conversation), key.session)
-            for conversation, (key, _) in found.items()
-            if not key.subpath
-        ]
-        return [{"session_id": session, "mtime": at.mtime} for at, session in sorted(written, reverse=True)]
+        times = await self._times(found)
+        return [{"session_id": found[id_][0].session, "mtime": mtime} for id_, mtime in times.items()]
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
         """Return the SDK's summary of each session of a project.
@@ -148,9 +141,8 @@ class TimelineSessionStore:
             StoreError: the store cannot be read.
         """
         found = await self._live(project_key)
-        written = {id_: await self._written_at(id_) for id_, (key, _) in found.items() if not key.subpath}
-        newest_first = sorted(written, key=lambda id_: written[id_], reverse=True)
-        return [await self._summary(id_, *found[id_]) for id_ in newest_first]
+        times = await self._times(found)
+        return [await self._summary(id_, *found[id_], mtime) for id_, mtime in times.items()]
 
     async def delete(self, key: Mapping[str, Any]) -> None:
         """Take a session with its subagents, or one subagent, out of what loads and lists; the log keeps it.
@@ -231,7 +223,19 @@ class TimelineSessionStore:
         keys = {conversation: (key_in(data), data) for conversation, data in newest.items()}
         return {id_: (key, data) for id_, (key, data) in keys.items() if key is not None and key.project == project}
 
-    async def _summary(self, conversation: str, key: Key, data: dict[str, Any]) -> dict[str, Any]:
+    async def _times(self, found: Mapping[str, tuple[Key, Any]]) -> dict[str, int]:
+        """Return when each session was last written to, in milliseconds, the newest first, no two of them alike.
+
+        The SDK sorts by the time alone, sessions with a summary and those without one together: of two that were
+        written within a millisecond the later one gets the next.
+        """
+        written = [(await self._written_at(id_), id_) for id_, (key, _) in found.items() if not key.subpath]
+        times, last = dict[str, int](), 0
+        for at, id_ in sorted(written):
+            times[id_] = last = max(at.mtime, last + 1)
+        return dict(reversed(times.items()))
+
+    async def _summary(self, conversation: str, key: Key, data: dict[str, Any], mtime: int) -> dict[str, Any]:
         with needs("claude-agent-sdk"):
             from claude_agent_sdk import fold_session_summary  # noqa: PLC0415 - nothing else needs the SDK
         info = await self._store.info(conversation)
@@ -242,7 +246,7 @@ class TimelineSessionStore:
             )
             if (row := row_of(event.payload))
         ]
-        known, mtime = data.get("summary"), (await self._written_at(conversation)).mtime
+        known = data.get("summary")
         before = None if known is None else {"session_id": key.session, "mtime": mtime, "data": known}
         folded: Any = fold_session_summary(before, {"project_key": key.project, "session_id": key.session}, rows)
         if rows:
