@@ -39,7 +39,6 @@ _SOURCES: Final = frozenset({"bases", "erased", "settings", "stored_values"})
 """Tables that are made anew without rows, so that the store works; other records say what was in them, or is lost."""
 _DAMAGE: Final = (sqlite3.DatabaseError, TypeError, ValueError, AttributeError, LookupError)
 """A byte in the header of a row makes its values of other types than its columns: SQLite does not look."""
-_INDEX_MESSAGES: Final = ("missing from index", "wrong # of entries in index", "non-unique entry in index", "index ")
 
 
 def mend(connection: sqlite3.Connection, where: str) -> list[Finding]:
