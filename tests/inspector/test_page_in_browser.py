@@ -243,6 +243,16 @@ def test_no_view_is_wider_than_the_window(browser: Browser, server: Served, widt
             assert seen.nodes() <= 1_500, address
 
 
+def test_the_tab_of_the_open_view_is_in_sight_on_a_phone(browser: Browser, server: Served) -> None:
+    """All of it: the strip of tabs is wider than the window, and an address leads to any of its views."""
+    with looking(browser, server.base, width=390) as seen:
+        for view in ("/export", "/cache", ""):
+            seen.go(f"/c/{FORGETFUL}{view}")
+            tab = seen.page.locator(f"#tab-{view.removeprefix('/') or 'log'}")
+            expect(tab).to_have_attribute("aria-selected", "true")
+            expect(tab).to_be_in_viewport(ratio=0.99)
+
+
 def test_the_live_view_begins_before_the_newest_compaction(browser: Browser, server: Served) -> None:
     """So that there is something to see of a log that is quiet."""
     with looking(browser, server.base) as seen:

@@ -4,7 +4,7 @@ import { ago, brief, duration, money, percent, short, spaced, whole } from "../p
 import { VIEWS, writeAddress } from "../pure/address.js";
 import { lastUpTo } from "../pure/stacking.js";
 import { Failed, Loading, useLoaded } from "../parts/loading.js";
-import { html, useEffect, useState, useValue } from "../parts/page.js";
+import { html, useEffect, useRef, useState, useValue } from "../parts/page.js";
 import { Gauge } from "../parts/pieces.js";
 import { pathOf, returns, source } from "../parts/source.js";
 import { address, chosen, linkTo, open, slide } from "../parts/state.js";
@@ -248,6 +248,12 @@ function Health({ warnings }) {
 
 /** @param {{ view: string, row: any }} props */
 function Tabs({ view, row }) {
+  const strip = useRef(/** @type {HTMLElement | null} */ (null));
+  // On a phone the strip is wider than the window: the open view's tab comes into its middle, and the page stays.
+  useEffect(() => {
+    const tab = document.getElementById(`tab-${view}`);
+    if (strip.current && tab) strip.current.scrollLeft = tab.offsetLeft - strip.current.offsetLeft - (strip.current.clientWidth - tab.offsetWidth) / 2;
+  }, [view]);
   const chosenTab = (/** @type {KeyboardEvent} */ event) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
@@ -259,7 +265,7 @@ function Tabs({ view, row }) {
     document.getElementById(`tab-${next}`)?.focus();
   };
   return html`<div class="tabs-row">
-    <div class="tabs" role="tablist" aria-label="Views" onKeyDown=${chosenTab}>
+    <div class="tabs" ref=${strip} role="tablist" aria-label="Views" onKeyDown=${chosenTab}>
       ${views().map((name) => html`<a key=${name} id=${`tab-${name}`} role="tab" href=${linkTo(name)} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}>${SHOWN[name][0]}${name === "compactions" && row.compactions ? html` <b class="count">${row.compactions}</b>` : ""}</a>`)}
     </div>
     <${Find} />

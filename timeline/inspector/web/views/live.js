@@ -38,7 +38,7 @@ export function Live({ id, row, found }) {
       <tl-compaction-error src=${stream}></tl-compaction-error>
     </section>
     <section class="card" aria-labelledby="live-title">
-      <h2 id="live-title">Context management, newest last</h2>
+      <h2 id="live-title">Events, newest last</h2>
       <${Events} stream=${stream} since=${since} />
     </section>
     <section>
