@@ -91,14 +91,15 @@ function Areas({ points, first, last, width, across, failed, loading, turns, end
   }, [points, first, last, end, width]);
   const { most, up, areas, kept, limit } = drawn;
   const newest = kept[kept.length - 1];
+  const lower = newest?.trigger && newest.trigger < limit ? newest.trigger : null;
   return html`<svg width=${width} height=${HEIGHT} class="areas" aria-hidden="true">
     ${(points.length ? ticks(most / 1.17) : []).slice(1).filter((value) => value < limit * 0.9 || !limit).filter((value) => !newest?.target || Math.abs(up(value) - 7 - up(newest.target)) > 9).map((value) => html`<g key=${value} class="tick"><line x1="0" x2=${width} y1=${up(value)} y2=${up(value)} /><text x="4" y=${up(value) - 3}>${short(value).replace(".0k", "k")}</text></g>`)}
     ${areas.map((area) => html`<path key=${area.name} class=${`share-${area.name}`} d=${area.path} />`)}
     ${turns.length > 1 && html`<path class="turns" d=${turns.map((/** @type {number} */ version) => `M${Math.round(across(version))} ${HEIGHT}v-5`).join("")} />`}
     ${limit > 0 && [0.8, 0.95].map((share) => html`<g key=${share} class=${`edge edge-${100 * share}`}><line x1=${width - 12} x2=${width} y1=${up(share * limit)} y2=${up(share * limit)} /></g>`)}
     ${newest?.target && newest.target < limit && html`<line class="target-line" x1="0" x2=${width} y1=${up(newest.target)} y2=${up(newest.target)} />`}
-    ${limit > 0 && html`<g class="limit"><line x1="0" x2=${width} y1=${up(limit)} y2=${up(limit)} /><text x="4" y=${up(limit) - 4}>limit ${short(limit)}</text></g>`}
-    ${newest?.trigger && newest.trigger < limit && html`<g class="trigger"><text x=${width - 4} y=${up(limit) - 4} text-anchor="end">- - compacts above ${short(newest.trigger)}</text><line x1="0" x2=${width} y1=${up(newest.trigger)} y2=${up(newest.trigger)} /></g>`}
+    ${limit > 0 && html`<g class="limit"><line x1="0" x2=${width} y1=${up(limit)} y2=${up(limit)} /><text x="4" y=${up(limit) - 4}>limit ${short(limit)}${lower && html`<tspan class="trigger" dx="10">- - compacts above ${short(lower)}</tspan>`}</text></g>`}
+    ${lower && html`<g class="trigger"><line x1="0" x2=${width} y1=${up(lower)} y2=${up(lower)} /></g>`}
     ${points.length === 0 && !(loading && reading) && html`<text class="note" x=${width / 2} y=${HEIGHT / 2} text-anchor="middle">${failed ? "The chart could not be read." : loading ? "The chart is loading." : "No context was recorded, so there is nothing to draw."}</text>`}
   </svg>`;
 }
@@ -156,7 +157,7 @@ function Where({ first, last, at, near, to, points }) {
     return () => removeEventListener("tl-play", flip);
   }, []);
   return html`<div class="where">
-    <p><b>${whole(at)}</b> of ${whole(last)}${near ? html`<span class="at-call">call ${whole(near.n)}${near.limit ? `, ${percent(near.total / near.limit)} full` : ""}</span><time datetime=${near.at} title=${near.at}>${clock(near.at)}</time>` : ""}</p>
+    <p><b>${whole(at)}</b> of ${whole(last)}${near ? html`<span class="at-call">call ${whole(near.n)}${near.limit ? ` sent at ${percent(near.total / near.limit)}` : ""}</span><time datetime=${near.at} title=${near.at}>${clock(near.at)}</time>` : ""}</p>
     <button class="quiet play" aria-label=${playing ? "Stop" : "Play"} onClick=${() => (at >= last && to(first), setPlaying(!playing))}>${playing ? "❚❚" : "▶"}</button>
     <button class="quiet newest" disabled=${at >= last} onClick=${() => to(last)}>Newest</button>
   </div>`;
