@@ -124,7 +124,8 @@ async def test_a_render_that_is_cancelled_on_its_way_leaves_nothing_half_done() 
     for wait in (0.0, 0.001, 0.005, 0.02):
         rendering = asyncio.ensure_future(timeline.render(now=COLD))
         await asyncio.sleep(wait)
-        rendering.cancel()
+        if not rendering.cancel():
+            break  # it was quicker
         with pytest.raises(asyncio.CancelledError):
             await rendering
     context = await timeline.render(now=COLD)

@@ -183,6 +183,7 @@ def test_a_call_under_the_pointer_is_read_out_with_what_happened(report: Report,
     opened.page.wait_for_url(re.compile(r"&call=1$"))
     opened.page.evaluate("new Promise(done => setTimeout(done))")  # the page is drawn anew after its address changed
     opened.page.locator("#charts summary").last.click()
+    opened.page.locator("#charts figure:last-child tbody tr").first.wait_for()
     listed = {int(row[0]): row[2] for row in opened.rows("#charts figure:last-child")}
     happened = [one for one in balanced.rows if one.collapsed or one.compactions or one.hidden or one.hidden_needs]
     assert listed.keys() == {one.number for one in happened}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from timeline.ports import Appended
 
 TASKS = 64
+MANY = 1_000
+"""Appends that never pause: while a compaction is planned in a thread, some hundred come before its turn."""
 
 WRITER = """
 import asyncio, json, sys
@@ -173,7 +175,7 @@ async def test_a_decision_has_its_turn_among_appends_that_never_pause(kind: str)
     store.appends = 0
 
     async def append_on() -> None:
-        while store.appends < TASKS:
+        while store.appends < MANY:
             await timeline.append(prompt(), now=AT)
 
     async with anyio.create_task_group() as group:
@@ -181,7 +183,7 @@ async def test_a_decision_has_its_turn_among_appends_that_never_pause(kind: str)
             group.start_soon(append_on)
         await anyio.lowlevel.checkpoint()
         await DECISIONS[kind](timeline, path)
-        assert store.appends < TASKS
+        assert store.appends < MANY
     assert (await timeline.verify()).ok
 
 
