@@ -168,7 +168,11 @@ def encode(  # noqa: PLR0917 - the parts of an append
         _check_text("values", text)
         if sha256_hex(text) != key:
             raise InvalidBlock("values", f"{key!r} is not the sha256 of its text")
-    others = [(n, event.payload) for n, event in enumerate(events) if not _appends(event)]
+    others = [
+        (n, event.payload)
+        for n, event in enumerate(events)
+        if (event.columns is None if type(event) is EncodedEvent else type(event.payload) is not BlockAppended)
+    ]
     title, parent, fork = _opening(others) if others else ("", None, None)
     return Batch(
         conversation,
@@ -190,16 +194,18 @@ def encode(  # noqa: PLR0917 - the parts of an append
 
 def is_long(events: Sequence[NewEvent]) -> bool:
     """Return whether encoding these events takes some milliseconds: one of them decides about very many blocks."""
-    return any(not _appends(event) and _decided(event.payload) >= _MANY for event in events)
-
-
-def _appends(event: NewEvent) -> bool:
-    """Return whether an event appends a block; the payload of one that was written before is not made for it."""
-    return (type(event) is EncodedEvent and event.columns is not None) or type(event.payload) is BlockAppended
+    return any(
+        _decided(event.payload) >= _MANY
+        for event in events
+        # The payload of one that was written before is not made for this.
+        if (event.columns is None if type(event) is EncodedEvent else type(event.payload) is not BlockAppended)
+    )
 
 
 def _proved(events: Sequence[NewEvent]) -> tuple[int, Sequence[str]] | None:
     """Return the version of the first event and all checksums, where they were compared for versions in a row."""
+    if not events or type(events[0]) is not EncodedEvent:
+        return None
     proved = [event.proved for event in events if type(event) is EncodedEvent and event.proved is not None]
     first = proved[0][0] if proved else 0
     if not proved or len(proved) < len(events) or [v for v, _ in proved] != [*range(first, first + len(proved))]:

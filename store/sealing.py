@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.events.chain import SALT, commitment, link
@@ -38,11 +39,11 @@ def seal(batch: Batch, after: int, head: bytes) -> Sealed:
     proved = batch.proved[1] if batch.proved is not None and batch.proved[0] == after + 1 else ()
     checksums, salts, commitments, links = list[str](), list[bytes | None](), list[bytes](), list[bytes]()
     seals = batch.seals or _own_seals(batch.salts)
-    placed = zip(batch.drafts, seals, strict=True)
-    for number, ((id_, type_, schema_version, at, _, _, _, payload), (salt, kept)) in enumerate(placed):
+    placed = zip(batch.drafts, seals, proved or repeat(""), strict=False)
+    for (id_, type_, schema_version, at, _, _, _, payload), (salt, kept), compared in placed:
         version += 1
-        hashed = proved[number] if proved else checksum(conversation, version, id_, type_, schema_version, at, payload)
-        c = kept if salt is None or (proved and kept) else commitment(salt, hashed)
+        hashed = compared or checksum(conversation, version, id_, type_, schema_version, at, payload)
+        c = kept if salt is None or (compared and kept) else commitment(salt, hashed)
         head = link(head, conversation, version, id_, type_, schema_version, at, c)
         checksums.append(hashed)
         salts.append(salt)

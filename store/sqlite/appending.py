@@ -14,7 +14,6 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import TimelineError, VersionConflict
-from timeline.events.chain import stored
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
@@ -64,9 +63,9 @@ def _rows(batch: Batch, log: SQLiteLog, first: int) -> list[Any]:
     """
     key, columns = log.key, list[Any]()
     sealed = seal(batch, first - 1, log.head)
-    rows = zip(batch.drafts, *sealed, strict=True)
-    for version, (draft, hashed, salt, c, link) in enumerate(rows, first):
-        columns += (key, version, *draft, hashed, salt, stored(salt, c), link)
+    versions = range(first, first + len(batch.drafts))  # what `chain.stored` says is written out: a call a row counts
+    for version, draft, hashed, salt, c, link in zip(versions, batch.drafts, *sealed, strict=True):
+        columns += (key, version, *draft, hashed, salt, c if salt is None else None, link)
     log.head = sealed.links[-1]
     return columns
 
