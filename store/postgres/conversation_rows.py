@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the texts are put together from constants, never from input
-"""Compare the row of each conversation with its events; see `store.conversation_rows`."""
+"""Compare the row of each conversation with its events, see `store.conversation_rows`, and the ids of erased ones."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ _OWN_OPENINGS: Final = (
     f"SELECT version, payload FROM events WHERE conversation = $1 AND type = 'conversation.opened' AND {RARE_WHERE}"
     " ORDER BY version DESC"
 )
+_ERASED: Final = f"SELECT id_key, id FROM erased WHERE {OWN} ORDER BY id_key"
 _NEWEST_BASE: Final = "SELECT version, body FROM bases WHERE conversation = $1 ORDER BY version DESC LIMIT 1"
 
 
@@ -36,6 +37,13 @@ async def page(connection: Connection, after: int) -> Page:
     for row in rows:
         found += await _compared(connection, row)
     return Page(found, rows[-1][0] if len(rows) == _AT_ONCE else None)
+
+
+async def erased(connection: Connection, _: int) -> Page:
+    """Find the ids of erased conversations that are not what they are looked up by: one of the two was edited."""
+    rows = [(key, unescaped(id_)) for key, id_ in await connection.fetch(_ERASED)]
+    problem = "an erased conversation is {!r}, and is looked up as {!r}: its id can be given again. It is in a backup"
+    return Page([wrong("erased", problem.format(id_, key)) for key, id_ in rows if key != key_of(id_)])
 
 
 async def _compared(connection: Connection, row: asyncpg.Record) -> list[Wrong]:

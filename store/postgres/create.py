@@ -11,9 +11,13 @@ append has just found and locked. All text is compared byte by byte (``COLLATE "
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import TYPE_CHECKING, Final
 
 from . import unsampled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TENANT: Final = "coalesce(nullif(current_setting('timeline.tenant', true), ''), '0')::integer"
 """The tenant of the session; 0 where none is set."""
@@ -87,16 +91,19 @@ _EVENTS: Final = (
     f"CREATE INDEX events_rare_within ON events (conversation, type, version) WHERE {_RARE}",
     f"CREATE INDEX events_scavenged ON events (conversation, version) WHERE {_SCAVENGED}",
 )
-_COMPRESSION: Final = """DO $$ BEGIN
+_COMPRESSED: Final = {
+    "events": "payload",
+    "snapshots": "body",
+    "bases": "body",
+    "stored_values": "text",
+    "search_index": "found",
+}
+"""By table, the column that is compressed with lz4: twice the rows a second of the server's other compression."""
+_WITH_LZ4: Final = """DO $$ BEGIN
     IF EXISTS (SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)) THEN
-        ALTER TABLE events ALTER COLUMN payload SET COMPRESSION lz4;
-        ALTER TABLE snapshots ALTER COLUMN body SET COMPRESSION lz4;
-        ALTER TABLE bases ALTER COLUMN body SET COMPRESSION lz4;
-        ALTER TABLE stored_values ALTER COLUMN text SET COMPRESSION lz4;
-        ALTER TABLE search_index ALTER COLUMN found SET COMPRESSION lz4;
+{}
     END IF;
 END $$"""
-"""Twice the rows a second of the server's other compression; not every server is built with it."""
 _KEPT: Final = (
     f"""CREATE TABLE snapshots (
         {_TENANT},
@@ -235,6 +242,19 @@ function looks as the table's owner, who is bound by no policy of this one table
 own tenant alone. Its body is bound to the table as it is created: no search path leads it elsewhere."""
 UNFORCED: Final = frozenset({"search_index"})
 """Tables whose policy does not bind their owner."""
+DERIVED: Final = frozenset(
+    {
+        "snapshots",
+        "waypoints",
+        "compactions",
+        "digest_entries",
+        "facts",
+        "facts_progress",
+        "search_index",
+        "search_progress",
+    }
+)
+"""Tables whose rows the log gives."""
 WITH_TENANT: Final = (
     "conversations",
     "events",
@@ -262,14 +282,42 @@ def statements(partitions: int) -> list[str]:
         for statement in part
     ]
     made += (statement for part in (_KEPT, _DIGESTS, _FACTS, _SEARCH) for statement in part)
-    made.append(_COMPRESSION)
+    made.append(_compressing(_COMPRESSED))
     made += (
         f"CREATE TABLE events_{number} PARTITION OF events FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
         for number in range(partitions)
     )
     for table in WITH_TENANT:
-        made.append(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        if table not in UNFORCED:
-            made.append(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
-        made.append(f"CREATE POLICY own_tenant ON {table} USING (tenant = {TENANT})")
+        made += _own_tenant(table)
     return [*made, *_FIND, *unsampled.statements()]
+
+
+def anew(table: str) -> list[str]:
+    """Write the statements that make one of the derived tables again, empty; its owner grants rights on it anew."""
+    about = re.compile(rf"CREATE (?:TABLE|INDEX \w+ ON) {table}\b")
+    made = [each for part in (_KEPT, _DIGESTS, _FACTS, _SEARCH) for each in part if about.match(each)]
+    if table in _COMPRESSED:
+        made.append(_compressing([table]))
+    made += _own_tenant(table)
+    if table == "search_index":
+        made += find_anew()
+    return [*made, *unsampled.statements([table])]
+
+
+def find_anew() -> list[str]:
+    """Write the statements that make the function of searches again."""
+    return ["DROP FUNCTION IF EXISTS search_found", *_FIND]
+
+
+def _compressing(tables: Iterable[str]) -> str:
+    """Write the statement that compresses tables with lz4, if the server is built with it."""
+    alter = "        ALTER TABLE {} ALTER COLUMN {} SET COMPRESSION lz4;"
+    altering = "\n".join(alter.format(table, _COMPRESSED[table]) for table in tables)
+    return _WITH_LZ4.format(altering)
+
+
+def _own_tenant(table: str) -> list[str]:
+    """Write the statements that keep the rows of each tenant of a table to itself."""
+    forced = [] if table in UNFORCED else [f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"]
+    policy = f"CREATE POLICY own_tenant ON {table} USING (tenant = {TENANT})"
+    return [f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY", *forced, policy]

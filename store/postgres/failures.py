@@ -29,6 +29,10 @@ _RIGHTS: Final = (
 )
 _PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
 _DAMAGED: Final = (StoreCorrupt, "the database is damaged. Restore the database with the tools of its server")
+_LOST_TABLE: Final = (
+    "a table of the store is missing. `timeline repair --yes` makes it anew where the log gives its rows; otherwise"
+    " restore the database with the tools of its server"
+)
 _USE_POOLER: Final = "Behind pgbouncer, add ?pgbouncer=true to the URL"
 _POOLER: Final = (
     StoreError,
@@ -45,7 +49,7 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "28P01": _PASSWORD,
     "28000": _PASSWORD,
     "3D000": (StoreError, "there is no such database. Create it first"),
-    "42P01": (StoreCorrupt, "a table of the store is missing. Restore the database with the tools of its server"),
+    "42P01": (StoreCorrupt, _LOST_TABLE),
     "42703": (StoreCorrupt, "a column of the store is missing. Restore the database with the tools of its server"),
     "40001": _LOCKED,
     "40P01": _LOCKED,

@@ -30,6 +30,7 @@ _PARTS: Final[dict[str, Callable[[Connection, int], Awaitable[Page]]]] = {
     "schema": schema_checks.schema,
     "settings": schema_checks.settings,
     "conversations": conversation_rows.page,
+    "erased": conversation_rows.erased,
     "snapshots": stored_bodies.snapshots,
     "waypoints": stored_bodies.waypoints,
     "values": stored_bodies.values,
@@ -42,7 +43,7 @@ _PARTS: Final[dict[str, Callable[[Connection, int], Awaitable[Page]]]] = {
 
 
 async def examine(connection: Connection) -> list[Finding]:
-    """Return what differs, at the moment of the open transaction."""
+    """Return what differs, at the moment of the open transaction; where tables are missing, nothing but that."""
     found: list[Finding] = []
     for part in _PARTS.values():
         wrong: list[Wrong] = []
@@ -52,11 +53,13 @@ async def examine(connection: Connection) -> list[Finding]:
             page = await part(connection, page.reached)
             wrong += page.wrong
         found += _capped(each.finding for each in wrong)
+        if page.lacking:
+            break
     return found
 
 
 async def mend(database: Database) -> list[Finding]:
-    """Cure what differs, a page at a time; return what was found."""
+    """Cure what differs, a page at a time; return what was found. It ends at a missing table that has no cure."""
     found: list[Finding] = []
     for part in _PARTS.values():
         wrong: list[Wrong] = []
@@ -65,6 +68,8 @@ async def mend(database: Database) -> list[Finding]:
             page = await database.do(_mending(part, page.reached))
             wrong += page.wrong
         found += _capped(each.finding for each in wrong)
+        if page.lacking and not all(each.cure for each in page.wrong):
+            break
     return found
 
 

@@ -18,10 +18,14 @@ class Wrong(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What was found on a page, and where the next one begins; None behind the last page."""
+    """What was found on a page, and where the next one begins; None behind the last page.
+
+    With ``lacking``, tables are missing: nothing can be compared until they are there again.
+    """
 
     wrong: list[Wrong]
     reached: int | None = None
+    lacking: bool = False
 
 
 def wrong(what: str, problem: str, *cure: tuple[str, Sequence[Any]]) -> Wrong:

@@ -39,6 +39,7 @@ _INDEXES: Final = (
     "SELECT c.relname, pg_get_indexdef(i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
     " WHERE c.relnamespace = current_schema()::regnamespace AND NOT c.relispartition"
 )
+_HAS_FIND: Final = "SELECT to_regprocedure('search_found(tsquery)')"
 _STATEMENT: Final = re.compile(
     r"CREATE (?P<unique>UNIQUE )?INDEX (?P<name>\w+) ON (?:ONLY )?(?P<table>[\w.\"]+) (?:USING (?P<method>\w+) )?"
     r"\((?P<columns>[^)]*)\)(?: WHERE (?P<where>.*))?",
@@ -82,13 +83,18 @@ async def schema(connection: Connection, _: int) -> Page:
     """Compare tables, indexes and triggers with those that the migrations make."""
     partitions = await connection.fetchval("SELECT partitions FROM store_meta")
     statements = create.statements(partitions or 0)
-    found = [*await _tables(connection, statements)]
+    found = await _tables(connection, statements)
+    if found:
+        return Page(found, lacking=True)
     for table, name in await connection.fetch(_TRIGGERS):
         problem = f"the trigger {name} changes what is written; it is none of ours"
         found.append(wrong("schema", problem, (f'DROP TRIGGER "{name}" ON "{table}"', ())))
     if found:
         return Page(found)
     found += await _indexes(connection, statements)
+    if await connection.fetchval(_HAS_FIND) is None:
+        cure = [(statement, ()) for statement in create.find_anew()]
+        found.append(wrong("schema", "the function search_found, by which searches look, is missing", *cure))
     stored = [tuple(row) for row in await connection.fetch("SELECT number, name FROM migrations ORDER BY number")]
     if stored != [(number, name) for number, (name, _) in enumerate(MIGRATIONS, 1)]:
         found.append(wrong("schema", "the record of the migrations is not that of this schema"))
@@ -107,7 +113,9 @@ async def _tables(connection: Connection, statements: list[str]) -> list[Wrong]:
         lines = (line.split() for line in made["body"].split(",\n"))
         wanted = {words[0] for words in lines if words and words[0].islower()}
         if made["name"] not in there:
-            found.append(wrong("schema", f"the table {made['name']} is missing"))
+            again = create.anew(made["name"]) if made["name"] in create.DERIVED else []
+            cure = [(statement, ()) for statement in again]
+            found.append(wrong("schema", f"the table {made['name']} is missing", *cure))
         elif missing := sorted(wanted - there[made["name"]]):
             found.append(wrong("schema", f"the table {made['name']} lacks the column {missing[0]}"))
     return found

@@ -14,7 +14,9 @@ from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import TimelineError
+from timeline.ports import Finding
 from timeline.retention import scavenge
+from timeline.store.postgres import create
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -84,6 +86,17 @@ DERIVED: Final = {
     ),
 }
 """By what is edited; a repair makes these anew."""
+TABLES: Final = {f"table {table}": f"DROP TABLE {table} CASCADE" for table in sorted(create.DERIVED)}
+FUNCTION: Final = "DROP FUNCTION search_found"
+CATALOGUE: Final = """
+    SELECT c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), a.attcollation::bigint, a.attnotnull,
+        a.attstattarget::text, a.attcompression::text, c.relrowsecurity, c.relforcerowsecurity,
+        (SELECT count(*) FROM pg_policy AS p WHERE p.polrelid = c.oid),
+        pg_get_expr(d.adbin, d.adrelid), pg_get_indexdef(c.oid)
+    FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+    LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
+    WHERE c.relnamespace = current_schema()::regnamespace AND a.attnum > 0 ORDER BY 1, 2"""
+"""What the server knows of the tables and indexes of a schema: columns, policies, compression, statistics."""
 
 
 def _work(id_: str, file: str) -> list[ToolCall | ToolResult]:
@@ -106,11 +119,15 @@ async def _conversation(store: EventStore, id_: str) -> Timeline:
     return timeline
 
 
-async def make(store: EventStore) -> None:
-    """Write rows into every table: compactions, a fork, what was scavenged, facts."""
+async def _whole(store: EventStore) -> None:
     timeline = await _conversation(store, "c")
     fork = await timeline.fork(conversation="fork")
     await fork.append(*turn(40), *_work("g", "src/fork.py"))
+
+
+async def make(store: EventStore) -> None:
+    """Write rows into every table: compactions, a fork, what was scavenged, facts."""
+    await _whole(store)
     old = await _conversation(store, "old")
     await old.set_retention("window")
     await scavenge(store, ["old"])
@@ -188,3 +205,47 @@ async def test_an_edit_of_what_is_derived_is_found_and_mended(postgres_url: str)
             assert (await repair(store, dry_run=False)).left == (), what
             assert await problems(store) == [], what
         assert [event async for event in store.read_all()] == events
+
+
+async def test_a_table_that_was_dropped_is_made_anew_as_it_was(postgres_url: str) -> None:
+    """With its indexes, policies and rows, where the log gives the rows; questions have the same answers again."""
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await _whole(store)  # nothing gives the facts of what was scavenged
+        catalogue, answers = await connection.fetch(CATALOGUE), await _answers(store)
+        for what, statement in {**TABLES, "function": FUNCTION}.items():
+            await connection.execute(statement)
+            assert await problems(store), what
+            assert (await repair(store, dry_run=False)).left == (), what
+            assert await problems(store) == [], what
+            assert await connection.fetch(CATALOGUE) == catalogue, what
+            assert await _answers(store) == answers, what
+
+
+@pytest.mark.parametrize("table", sorted({*create.WITH_TENANT} - create.DERIVED - {"events", "settings"}))
+async def test_a_table_of_the_record_that_was_dropped_is_named(postgres_url: str, table: str) -> None:
+    """Nothing gives its rows: an examination names it, and a repair leaves the rest as it is."""
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await make(store)
+        await connection.execute(f"DROP TABLE {table}")
+        lost = [Finding("schema", f"the table {table} is missing", derivable=False)]
+        assert await store.examine() == lost
+        assert await store.mend() == lost
+
+
+@pytest.mark.parametrize("column", ["id", "id_key"])
+async def test_an_edited_id_of_an_erased_conversation_is_found(postgres_url: str, column: str) -> None:
+    """It would be given again: what is looked up by is no longer what was erased."""
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await _conversation(store, "c")
+        await store.erase("c", reason="asked for")
+        assert await problems(store) == []
+        await edit(connection, f"UPDATE erased SET {column} = 'd'")
+        (found,) = await store.examine()
+        assert (found.what, found.derivable) == ("erased", False)
+
+
+async def _answers(store: EventStore) -> list[object]:
+    facts = [fact async for fact in store.facts()]
+    hits = [hit async for hit in store.search("make")]
+    digests = [digest async for digest in store.digests()]
+    return [facts, hits, digests, [info async for info in store.conversations()]]
