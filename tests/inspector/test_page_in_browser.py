@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 CALL_84 = 424
 """The version of call 84: the slider stands there in most of what follows."""
+BETWEEN = 340
+"""A version behind the first compaction and before the second."""
 FILE_READ = 323
 """The version of the result that holds the constraint."""
 
@@ -181,6 +183,24 @@ def test_what_is_dragged_on_the_chart_is_the_version_that_every_view_shows(brows
         expect(seen.page.locator(".log-row.current")).to_have_attribute("data-version", str(where))
         expect(seen.page.locator(".strip")).to_contain_text(f"Context at {where}")
         seen.page.wait_for_url(re.compile(f"at={where}"))
+
+
+def test_the_figures_of_an_earlier_version_know_nothing_of_what_came_later(browser: Browser, server: Served) -> None:
+    """Compactions are counted up to the version looked at, and a version before every call has none."""
+    with looking(browser, server.base) as seen:
+        strip, tab = seen.page.locator(".strip"), seen.page.locator("#tab-compactions")
+        seen.go(f"/c/{FORGETFUL}?at={BETWEEN}")
+        expect(strip).to_contain_text("#1: ")
+        expect(strip).not_to_contain_text("#3: ")
+        expect(tab).to_have_text("Compactions 1")
+        tab.click()
+        expect(seen.page.locator(".compaction h2")).to_have_text("Compaction 1")
+        seen.go(f"/c/{FORGETFUL}?at=1")
+        expect(strip).to_contain_text("nothing was summarised")
+        expect(strip).to_contain_text("none was made yet")
+        expect(tab).to_have_text("Compactions")
+        seen.go(f"/c/{FORGETFUL}")
+        expect(tab).to_have_text("Compactions 3")
 
 
 def test_an_address_leads_to_what_was_seen(browser: Browser, server: Served) -> None:
@@ -384,9 +404,10 @@ def test_a_log_that_grows_and_is_compacted_is_followed_without_a_jump(browser: B
 
         change(own, grow)
         expect(seen.page.locator(".where")).not_to_contain_text("of 504", timeout=20_000)
-        expect(seen.page.locator("#tab-compactions .count")).to_have_text("4")
+        expect(seen.page.locator("#tab-compactions .count")).to_have_text("2")  # as it was at the version looked at
         assert row.bounding_box() == before
         seen.page.get_by_role("button", name="Newest").click()
+        expect(seen.page.locator("#tab-compactions .count")).to_have_text("4")
         expect(seen.page.locator(".log")).to_contain_text("Summary of the earlier conversation")
 
 

@@ -1,6 +1,7 @@
 // View 6: every compaction as a card: why it ran, what it covered, its summary in full, and how the next one went on from it.
 
 import { clock, counted, day, duration, money, percent, short, spaced, whole } from "../pure/format.js";
+import { compactedAt } from "../pure/compacted.js";
 import { Empty, Shown, useLoaded } from "../parts/loading.js";
 import { Decisions } from "../parts/deciding.js";
 import { html, useEffect, useRef, useState } from "../parts/page.js";
@@ -18,14 +19,14 @@ export function Compactions({ id, row, given, at }) {
     if (!cards.length && !(data.failures ?? []).length) {
       return html`<${Empty} title="Nothing was compacted yet"><p>The context never came above the trigger of its policy, or the policy hides old blocks instead.</p><//><${CompactNow} id=${id} />`;
     }
-    const newest = cards[cards.length - 1];
+    const newest = compactedAt(cards, at).newest ?? cards[at < row.version ? 0 : cards.length - 1];
     const chosen = cards.find((/** @type {any} */ card) => String(card.version) === given.compaction) ?? newest;
     const beside = cards.find((/** @type {any} */ card) => String(card.version) === given.beside);
     return html`<div class="compactions">
       <${Chain} cards=${cards} failures=${data.failures ?? []} chosen=${chosen} at=${at} />
       ${chosen && html`<div class=${beside ? "cards-beside two" : "cards-beside"}>
-        ${beside && html`<${Card} key=${beside.version} id=${id} card=${beside} cards=${cards} second=${true} />`}
-        <${Card} key=${chosen.version} id=${id} card=${chosen} cards=${cards} second=${false} beside=${beside} />
+        ${beside && html`<${Card} key=${beside.version} id=${id} card=${beside} cards=${cards} at=${at} second=${true} />`}
+        <${Card} key=${chosen.version} id=${id} card=${chosen} cards=${cards} at=${at} second=${false} beside=${beside} />
       </div>`}
       <${CompactNow} id=${id} />
     </div>`;
@@ -54,8 +55,8 @@ function Chain({ cards, failures, chosen, at }) {
   </nav>`;
 }
 
-/** @param {{ id: string, card: any, cards: any[], second: boolean, beside?: any }} props */
-function Card({ id, card, cards, second, beside = null }) {
+/** @param {{ id: string, card: any, cards: any[], at: number, second: boolean, beside?: any }} props */
+function Card({ id, card, cards, at, second, beside = null }) {
   const found = useLoaded(pathOf(id, `compactions/${card.version}`), {}, `${id} ${card.version}`);
   const place = cards.indexOf(card);
   const earlier = cards[place - 1];
@@ -63,7 +64,7 @@ function Card({ id, card, cards, second, beside = null }) {
   return html`<article class=${card.reverted_by ? "compaction undone" : "compaction"} aria-labelledby=${`compaction-${card.version}`}>
     <header>
       <h2 id=${`compaction-${card.version}`}>Compaction ${card.number}</h2>
-      <p class="faint">${day(card.at)} ${clock(card.at)}, <a href=${linkTo("log", { at: card.version })}>version ${whole(card.version)}</a>${card.reverted_by ? html`, <strong>undone at <a href=${linkTo("log", { at: card.reverted_by })}>${whole(card.reverted_by)}</a></strong>` : ""}</p>
+      <p class="faint">${day(card.at)} ${clock(card.at)}, <a href=${linkTo("log", { at: card.version })}>version ${whole(card.version)}</a>${card.reverted_by ? html`, <strong>undone at <a href=${linkTo("log", { at: card.reverted_by })}>${whole(card.reverted_by)}</a></strong>` : ""}${card.version > at ? `, after version ${whole(at)}` : ""}</p>
       ${second && html`<button class="quiet close" aria-label="Put this one away" onClick=${() => slide({ beside: null })}>✕</button>`}
     </header>
     <${Saved} card=${card} />

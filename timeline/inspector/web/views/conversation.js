@@ -2,6 +2,7 @@
 
 import { ago, brief, duration, money, percent, short, spaced, whole } from "../pure/format.js";
 import { VIEWS, writeAddress } from "../pure/address.js";
+import { compactedAt } from "../pure/compacted.js";
 import { lastUpTo } from "../pure/stacking.js";
 import { Failed, Loading, useLoaded } from "../parts/loading.js";
 import { html, useEffect, useRef, useState, useValue } from "../parts/page.js";
@@ -153,13 +154,14 @@ function Open({ id, found, chart }) {
   const behind = chart.loading && at > chart.read;
   useKeys(row, points, chart.marks);
   useCallOfAddress(given.call, points);
+  const compacted = useCompacted(id, found, picked === null || at === row.version ? null : at);
   const [, View] = SHOWN[view] ?? SHOWN.log;
   const block = given.block;
   return html`<div class=${block || given.query ? "talk-page with-panel" : "talk-page"}>
     <${Crumbs} title=${row.title || id} row=${row} />
-    <${Strip} id=${id} found=${found} at=${at} points=${points} picked=${picked} behind=${behind} />
+    <${Strip} id=${id} found=${found} at=${at} points=${points} picked=${picked} behind=${behind} compacted=${compacted} />
     ${!source.now.moment && html`<${Scrubber} row=${row} at=${at} picked=${picked} points=${points} chart=${chart} />`}
-    <${Tabs} view=${view} row=${row} />
+    <${Tabs} view=${view} compactions=${compacted?.count ?? 0} />
     <div class="below">
       <section class="view" role="tabpanel" id="view" aria-labelledby=${`tab-${view}`}><${View} key=${view} id=${id} row=${row} found=${found} at=${at} picked=${picked} points=${points} given=${given} /></section>
       ${block
@@ -177,8 +179,20 @@ function useCallOfAddress(call, points) {
   }, [call, points]);
 }
 
-/** @param {{ id: string, found: any, at: number, points: any[], picked: number | null, behind: boolean }} props */
-function Strip({ id, found, at, points, picked, behind }) {
+/**
+ * The compactions that there were at a version: how many, and the newest; null until they are known.
+ * @param {string} id @param {any} found @param {number | null} at null for the newest version
+ */
+function useCompacted(id, found, at) {
+  const row = found.conversation;
+  const listed = useLoaded(at !== null && row.compactions ? pathOf(id, "compactions") : null, { _seen: row.version }, id);
+  if (at === null) return { count: row.compactions, newest: found.newest_compaction };
+  if (!row.compactions) return { count: 0, newest: null };
+  return listed.data && compactedAt(listed.data.compactions, at);
+}
+
+/** @param {{ id: string, found: any, at: number, points: any[], picked: number | null, behind: boolean, compacted: any }} props */
+function Strip({ id, found, at, points, picked, behind, compacted }) {
   const state = useLoaded(behind ? null : pathOf(id, "state"), { at }, id, picked === null ? 0 : 80);
   const row = found.conversation;
   const near = behind ? null : points[lastUpTo(points, at, (point) => point.version)];
@@ -187,7 +201,7 @@ function Strip({ id, found, at, points, picked, behind }) {
   const limit = exact?.limit ?? near?.limit ?? row.limit ?? 0;
   const fixed = near?.fixed ?? exact?.fixed ?? 0;
   const fill = exact ? { fixed, ...exact.by_role } : (near?.fill ?? {});
-  const total = exact ? fixed + exact.tokens : (near?.total ?? row.tokens ?? 0);
+  const total = exact ? fixed + exact.tokens : (near?.total ?? (picked === null ? (row.tokens ?? 0) : 0));
   const now = exact?.limit ? exact : near;
   return html`<div class="strip">
     <div class="card">
@@ -195,27 +209,34 @@ function Strip({ id, found, at, points, picked, behind }) {
       ${behind && total === 0 ? html`<p class="figure"><b>…</b> <span>the log is being read</span></p>` : html`<p class="figure"><b>${limit ? percent(total / limit) : short(total)}</b> <span>${limit ? `${short(total)} of ${short(limit)} tokens` : "tokens; no limit is known"}</span></p>`}
       <${Gauge} fill=${fill} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />
     </div>
-    <${Compacted} row=${row} newest=${found.newest_compaction} />
-    ${!source.now.moment && html`<${Called} id=${id} found=${found} point=${picked === null ? null : near} /><${Health} warnings=${found.warnings} />`}
+    <${Compacted} found=${compacted} picked=${picked} />
+    ${!source.now.moment && html`<${Called} id=${id} found=${found} picked=${picked} point=${picked === null ? null : near} behind=${behind} /><${Health} warnings=${found.warnings} picked=${picked} />`}
   </div>`;
 }
 
-/** @param {{ row: any, newest: any }} props */
-function Compacted({ row, newest }) {
+/** @param {{ found: { count: number, newest: any } | null, picked: number | null }} props */
+function Compacted({ found, picked }) {
+  if (!found) return html`<div class="card"><h2>Compactions by then</h2><p class="figure"><b>…</b> <span>they are being read</span></p></div>`;
+  const { count, newest } = found;
+  const then = picked === null ? "" : " by then";
+  if (!count) {
+    return html`<div class="card"><h2>Compactions${then}</h2><p class="figure"><b>0</b> <span>nothing was summarised</span></p><p class="line faint">The model saw every block, or its replacement.</p></div>`;
+  }
   return html`<div class="card">
-    <h2>Compactions</h2>
-    ${newest
-      ? html`<p class="figure"><b>${whole(row.compactions)}</b> <span>newest ${ago(newest.at, Date.now())}</span></p>
-          <p class="line"><a href=${linkTo("compactions", { compaction: newest.version })}>#${newest.number}: ${short(newest.before_tokens)} → ${short(newest.after_tokens)}</a>${newest.saved !== null ? `, ${percent(newest.saved)} less` : ""}</p>`
-      : html`<p class="figure"><b>0</b> <span>nothing was summarised</span></p><p class="line faint">The model saw every block, or its replacement.</p>`}
+    <h2>Compactions${then}</h2>
+    <p class="figure"><b>${whole(count)}</b> <span>${newest ? `newest ${ago(newest.at, Date.now())}` : "undone"}</span></p>
+    ${newest && html`<p class="line"><a href=${linkTo("compactions", { compaction: newest.version })}>#${newest.number}: ${short(newest.before_tokens)} → ${short(newest.after_tokens)}</a>${newest.saved !== null ? `, ${percent(newest.saved)} less` : ""}</p>`}
   </div>`;
 }
 
-/** @param {{ id: string, found: any, point: any }} props */
-function Called({ id, found, point }) {
+/** @param {{ id: string, found: any, picked: number | null, point: any, behind: boolean }} props */
+function Called({ id, found, picked, point, behind }) {
   const one = useLoaded(point ? pathOf(id, "calls") : null, point ? { after: point.n - 1, limit: 1 } : {}, id, 80);
-  const call = point ? one.data?.calls[0] : found.newest_call;
+  const call = point ? one.data?.calls[0] : picked === null ? found.newest_call : null;
   const cost = point ? one.data?.costs[0] : found.newest_call_cost;
+  if (!call && !point && picked !== null && found.newest_call) {
+    return html`<div class="card"><h2>Last call by then</h2><p class="figure"><b>${behind ? "…" : "–"}</b> <span>${behind ? "the log is being read" : "none was made yet"}</span></p></div>`;
+  }
   if (!call) {
     return html`<div class="card"><h2>Last call</h2>
       ${point ? html`<p class="figure"><b>#${whole(point.n)}</b></p>` : html`<p class="figure"><b>–</b> <span>no call is recorded</span></p><p class="line faint">timeline.record(reply, request=…) records one.</p>`}
@@ -230,15 +251,16 @@ function Called({ id, found, point }) {
   </div>`;
 }
 
-/** @param {{ warnings: any[] }} props */
-function Health({ warnings }) {
+/** What is wrong with the conversation as it is now, whichever version is looked at. @param {{ warnings: any[], picked: number | null }} props */
+function Health({ warnings, picked }) {
+  const title = picked === null ? "Health" : "Health now";
   const wrong = warnings.filter((one) => one.level === "warning");
   const [first] = [...wrong, ...warnings];
   if (!first) {
-    return html`<div class="card"><h2>Health</h2><p class="figure"><b class="well"><i aria-hidden="true">✓</i> fine</b></p><p class="line faint">Nothing failed, nothing was lost.</p></div>`;
+    return html`<div class="card"><h2>${title}</h2><p class="figure"><b class="well"><i aria-hidden="true">✓</i> fine</b></p><p class="line faint">Nothing failed, nothing was lost.</p></div>`;
   }
   return html`<div class=${wrong.length ? "card wrong" : "card"}>
-    <h2>Health</h2>
+    <h2>${title}</h2>
     <p class="figure"><b><i aria-hidden="true">${wrong.length ? "▲" : "ℹ"}</i> ${wrong.length ? `${whole(wrong.length)} to look at` : `${whole(warnings.length)} to know`}</b></p>
     <details class="line"><summary>${first.text}</summary>
       <ul>${warnings.map((one, place) => html`<li key=${place}>${one.text} ${one.version ? html`<a href=${linkTo("log", { at: one.version })}>version ${whole(one.version)}</a>` : ""}</li>`)}</ul>
@@ -246,8 +268,8 @@ function Health({ warnings }) {
   </div>`;
 }
 
-/** @param {{ view: string, row: any }} props */
-function Tabs({ view, row }) {
+/** @param {{ view: string, compactions: number }} props */
+function Tabs({ view, compactions }) {
   const strip = useRef(/** @type {HTMLElement | null} */ (null));
   // On a phone the strip is wider than the window: the open view's tab comes into its middle, and the page stays.
   useEffect(() => {
@@ -266,7 +288,7 @@ function Tabs({ view, row }) {
   };
   return html`<div class="tabs-row">
     <div class="tabs" ref=${strip} role="tablist" aria-label="Views" onKeyDown=${chosenTab}>
-      ${views().map((name) => html`<a key=${name} id=${`tab-${name}`} role="tab" href=${linkTo(name)} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}>${SHOWN[name][0]}${name === "compactions" && row.compactions ? html` <b class="count">${row.compactions}</b>` : ""}</a>`)}
+      ${views().map((name) => html`<a key=${name} id=${`tab-${name}`} role="tab" href=${linkTo(name)} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}>${SHOWN[name][0]}${name === "compactions" && compactions ? html` <b class="count">${compactions}</b>` : ""}</a>`)}
     </div>
     <${Find} />
   </div>`;
