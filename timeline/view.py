@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 from timeline.blocks import Block, RangeSummary
 from timeline.checks import moment
 from timeline.engine.renderer import Renderer
+from timeline.errors import BlockNotFound
 from timeline.events import BlockRedacted, CompactionCompleted
 from timeline.facts.full_record import MOST, RECORD_KEY, full_record
+from timeline.facts.name_list import asked_list
 from timeline.fold.window import tombstone
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import record_within
+from timeline.log.name_lists import read_list
 from timeline.projection.notebook import notebook_html
 
 if TYPE_CHECKING:
@@ -112,7 +115,8 @@ class TimelineView:
         """Return a block in full, also if it is hidden or covered; the tombstone of a redacted one.
 
         A summary has the digest of the blocks that it newly covered in ``meta["compaction_digest"]``, and in
-        ``meta["full_record"]`` a line for each thing that was done in everything that it covers.
+        ``meta["full_record"]`` a line for each thing that was done in everything that it covers. Behind its path,
+        ``.paths`` reads a list of all paths before the summary, and ``.names`` one of all other exact names.
 
         Args:
             path: the block's path or its address: ``@152``, or ``cards@152`` of this conversation, of one that it was
@@ -139,7 +143,13 @@ class TimelineView:
 
     async def _addressed(self, name: str) -> tuple[Address, Block]:
         """Return the block of a path or address in full, and its address as this conversation prints it."""
-        found = await self._find(name)
+        try:
+            found = await self._find(name)
+        except BlockNotFound:
+            listed = await self._list(name)
+            if listed is None:
+                raise
+            return listed
         address, event, block = found.address_in(self.id), found.event, found.block
         async for erased in self._store.read(found.conversation, after=event.version, types=["block.redacted"]):
             if isinstance(erased.payload, BlockRedacted) and erased.payload.version == event.version:
@@ -150,6 +160,21 @@ class TimelineView:
             told = {"compaction_digest": event.payload.digest.dump(), RECORD_KEY: full_record(record)}
             return address, block.model_copy(update={"meta": {**block.meta, **told}})
         return address, block
+
+    async def _list(self, name: str) -> tuple[Address, Block] | None:
+        """Return the list of names at a summary's address; None where the address is none of a list."""
+        asked = asked_list(name)
+        if asked is None:
+            return None
+        try:
+            found = await self._find(asked[0])
+        except BlockNotFound:
+            return None
+        done = found.event.payload
+        address, summary = await self._addressed(asked[0])
+        if not isinstance(done, CompactionCompleted) or "redacted" in summary.meta:
+            return None
+        return address, await read_list(self._store, found.conversation, summary, done.covers, asked[1])
 
     async def _find(self, name: str) -> FoundBlock:
         """Find a block in view by its path or address."""

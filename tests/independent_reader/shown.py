@@ -22,6 +22,8 @@ _ENTRY: Final = re.compile(r"- (?P<said>.*?)(?: \((?P<address>@\d+)(?:, first (?
 _TITLE: Final = re.compile(r"(?P<title>.*?)(?: \((?:in (?P<folder>.+)|(?P<too>there too))\))?:")
 _LEFT: Final = re.compile(r"Not shown: (?P<counts>.*)\. Full record: (?P<path>\S+)")
 
+_LISTS: Final = re.compile(r"Lists of all paths: (?P<path>\S+)\.paths, of names, ids and numbers: (?P=path)\.names")
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -49,11 +51,13 @@ class Record:
     Attributes:
         left: how many of each kind have no room, as its last line counts them.
         full: the path to the full record; empty where all is shown.
+        lists: the path that the lists of names are behind; empty where the policy has none.
     """
 
     entries: list[Entry] = field(default_factory=list)
     left: dict[Kind, int] = field(default_factory=dict)
     full: str = ""
+    lists: str = ""
 
 
 def record_in(text: str) -> str:
@@ -70,6 +74,8 @@ def parsed(text: str) -> Record:
         elif left := _LEFT.fullmatch(line):
             record.full = left["path"]
             record.left = dict(_counts(left["counts"]))
+        elif lists := _LISTS.fullmatch(line):
+            record.lists = lists["path"]
         elif title := _TITLE.fullmatch(line):
             section, folder = title["title"], folder if title["too"] else title["folder"] or ""
         else:

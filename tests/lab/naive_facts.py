@@ -136,8 +136,32 @@ def _reached(fact: str, context: Any, known: Mapping[str, Any]) -> tuple[bool, b
     names = {name for line in lines if line.strip("- `") not in known for name in _PRINTED.findall(line)}
     read = [known[name] for name in names if name in known]
     without = any(fact in _first_answer(text) for block in read for text in _texts(block))
+    lists = {name for name in names if name.endswith((".paths", ".names"))}
+    without = without or any(fact in _listed(name, context, known) for name in sorted(lists))
     summary = any(block.type == "conv.range.summary" for block in read)
     return without, without or (summary and any(fact in text for text in _said(known)))
+
+
+def _listed(name: str, context: Any, known: Mapping[str, Any]) -> str:
+    """Return the beginning of a list of names: what tools did not say, then its folders, then the rest; by use."""
+    path, _, kind = name.rpartition(".")
+    covers = next(done.covers for done in context.window.summaries if done.block.path == path)
+    times: Counter[str] = Counter()
+    last: dict[str, int] = {}
+    meant: set[str] = set()
+    for version, block in sorted(
+        ((int(at[1:]), block) for at, block in known.items() if at[0] == "@"), key=lambda one: one[0]
+    ):
+        if version not in covers or block.type in {"conv.range.summary", "assistant.reasoning"}:
+            continue
+        for fact in {fact for text in _texts(block) for fact in _facts(text)}:
+            if ("/" in fact and "://" not in fact) == (kind == "paths"):
+                times[fact] += 1
+                last[fact] = version
+                meant |= {fact} if block.type != "react.tool.result" else set()
+    folders = {fact.rpartition("/")[0] for fact in meant}
+    ranks = {fact: (fact in meant, fact.rpartition("/")[0] in folders, times[fact], last[fact]) for fact in times}
+    return " ".join(sorted(times, key=lambda fact: ranks[fact], reverse=True))[:_CHARACTERS]
 
 
 @cache

@@ -136,6 +136,7 @@ async def test_uncut_everything_is_in_sight_and_nothing_is_fetched(fields: dict[
         ("- @152\n- @160", set()),
         ("[120 tokens, hidden] tc:turn_1.call_3.call", set()),
         ("Full record: su:turn_1.conv.range.summary", {"su:turn_1.conv.range.summary"}),
+        ("Lists of all paths: su:t.r.paths, of names, ids and numbers: su:t.r.names", {"su:t.r.paths", "su:t.r.names"}),
         ("mail a@152 or x/@152", set()),
     ],
 )

@@ -14,10 +14,10 @@ from timeline.policy.presets import PRESETS
 from timeline.policy.steps import KeepLast, Summarize
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
-    "balanced": (1, "4ca6da7182b4"),
+    "balanced": (1, "f9be92e4d920"),
     "cut_point": (1, "7bfa05da9d06"),
-    "economical": (1, "a339cba58f5b"),
-    "gentle": (1, "c750f36f332c"),
+    "economical": (1, "8bcf4b7f4ba4"),
+    "gentle": (1, "71d29ef8bead"),
     "keep_last": (1, "f2cd7da8b053"),
     "keep_ratio": (1, "9c54defcf879"),
     "none": (1, "f484bda7978e"),

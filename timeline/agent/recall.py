@@ -17,6 +17,7 @@ from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
 from timeline.events.addresses import parse_address
 from timeline.facts.full_record import RECORD_KEY
+from timeline.facts.name_list import LIST_KEY
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
 from timeline.wire.ai_sdk_parts import file_of
@@ -360,12 +361,12 @@ def content_of(block: Block, note: PartText) -> str:
     parts = [block.text]
     if isinstance(block, ToolCall):
         parts.insert(0, block.arguments if isinstance(block.arguments, str) else compact_json(block.arguments))
-    if isinstance(block, RangeSummary):
+    if isinstance(block, RangeSummary) and LIST_KEY not in block.meta:
         if record := block.meta.get(RECORD_KEY):
             parts.append(f"Full record of everything that it covers:\n{record}")
         covered = {key: block.meta[key] for key in ("covered_turn_ids", "compaction_digest") if key in block.meta}
         parts.append(f"{_EXACT}\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
-    elif block.data is not None and not isinstance(block, Reasoning):
+    elif block.data is not None and not isinstance(block, Reasoning | RangeSummary):
         data: Any = content_parts(block.data) if block.text else block.data
         parts.append(compact_json(_readable(data, note)) if data else "")
     if cut := block.meta.get(CUT_CALLS):
@@ -376,8 +377,11 @@ def content_of(block: Block, note: PartText) -> str:
 def _named_text(block: Block, content: str) -> str:
     """Return the part of a content in which names are looked for, every character in its place.
 
-    That is not the exact record of a summary: what it names is in the full record before it, and the rest are ids.
+    That is not the exact record of a summary: what it names is in the full record before it, and the rest are ids. Nor
+    is it a list of names, whose beginning is what is needed most.
     """
+    if LIST_KEY in block.meta:
+        return ""
     if isinstance(block, ToolCall):
         return unescaped(content)
     return content.partition(f"\n\n{_EXACT}")[0] if isinstance(block, RangeSummary) else content

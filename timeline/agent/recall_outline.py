@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline.facts.program_names import FILE_SUFFIX
+from timeline.facts.exact_names import exact_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,14 +24,10 @@ SCANNED: Final = 500_000
 """Most characters of a text in which names are looked for: the time is linear in them."""
 MOST_PIECES: Final = 64
 """Most pieces of a text in which names are looked for."""
-_LEAST: Final = 3
-"""Characters of a name."""
 _LINE_TOKENS: Final = 6
 """Most tokens of a line's end, its offset and its colon."""
 _FRAME_TOKENS: Final = 40
 """Most tokens of the two lines around an outline."""
-_END: Final = ".,:;!?*-/"
-"""Marks that belong to a sentence, not to the path before them."""
 _NUMBERED: Final = r"^(?:(?:[^\s:]{1,200}[:-])?+[ \t]{0,20}\d{1,9}[ \t]{0,4}(?:[→:|-]|(?<=\t)))?+[+-]?[ \t]*+"
 """The start of a line, and what tools that show files or hits put in front of it: a file, a number, a sign."""
 _WORDS_BEFORE: Final = (
@@ -53,22 +49,6 @@ _KEY: Final = re.compile(
     r"|\[{1,2}(?P<section>[A-Za-z_][\w.-]{2,59}+)\]|(?P<heading>\#{2,6}[ ][^\n]{2,59}+))",
     re.MULTILINE,
 )
-_UUID: Final = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
-_WORD: Final = re.compile(r"\\?[\w./~@+:%#?=&$-]{3,}+")
-"""Whatever may be a name, or several: a name never reaches over the end of one. Most words of a text come often.
-Behind a backslash none begins: the ``n`` of ``\\nThen`` is no part of a name."""
-_IS_COMPOUND: Final = re.compile(r"[a-z0-9][A-Z]|[/._]|[0-9][a-f]|[a-f][0-9]")
-"""Without any of these there is no name in a word."""
-_NAMED: Final = re.compile(
-    r"(?P<block>(?<![\w.:/-])(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+)"
-    r"|(?P<url>https?://[\w./~@+:%#?=&$-]{1,300}+)"
-    r"|(?P<path>(?<![\w./~@+-])(?:(?:~|\.{1,2})?/)?[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,30})"
-    rf"|(?P<file>(?<![\w./@+-])[\w+-]{{1,60}}+{FILE_SUFFIX.pattern}(?![\w/-]|\.\w))"
-    rf"|(?P<id>(?<![\w-])(?:{_UUID}|(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{{7,64}})(?![\w-]))"
-    r"|(?P<name>(?<![\w$])(?=\w*(?:[a-z0-9][A-Z]|[A-Za-z0-9]_+[A-Za-z0-9]))[A-Za-z_$][\w$]{3,79}(?![\w$]))"
-)
-_FOLDERS: Final = 2
-"""Slashes of a path that neither begins like one nor ends like a file: ``and/or`` is none."""
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED: Final = {"n": " \n", "r": "  ", "t": "  ", '"': ' "'}
 
@@ -141,20 +121,8 @@ def _names(text: str) -> Iterator[_Name]:
     for found in _KEY.finditer(text):
         kind = found.lastgroup or "key"
         yield _Name(found[kind].rstrip(), found.start(kind), is_defined=True)
-    first: dict[str, int] = {}
-    for found in _WORD.finditer(text):
-        first.setdefault(found[0], found.start())
-    for word, begin in first.items():
-        if word[0] == "\\" or _IS_COMPOUND.search(word) is None:
-            continue
-        for found in _NAMED.finditer(word):
-            name = found[0].rstrip(_END)
-            if len(name) >= _LEAST and found.lastgroup != "block" and (found.lastgroup != "path" or _is_path(name)):
-                yield _Name(name, begin + found.start(), is_defined=False)
-
-
-def _is_path(text: str) -> bool:
-    return text[0] in "/~." or text.count("/") >= _FOLDERS or FILE_SUFFIX.search(text) is not None
+    for name in exact_names(text):
+        yield _Name(name.text, name.begin, is_defined=False)
 
 
 def _shown(name: _Name) -> str:

@@ -12,6 +12,7 @@ from timeline.cli.database import db_option, reading
 from timeline.cli.output import write, write_rows
 from timeline.events import ConversationOpened, PolicyChanged, PolicyOrigin
 from timeline.events.addresses import Address
+from timeline.facts.name_list import LIST_KEY, asked_list
 from timeline.log.blocks_by_name import find_readable
 from timeline.store.addresses import without_password
 from timeline.timeline import Timeline
@@ -96,7 +97,8 @@ async def read(conversation: str, path: str, db: str, *, as_json: bool) -> None:
     async with reading(db) as store:
         timeline = await Timeline.open(store, conversation, create=False)
         block = await timeline.read(path)
-        found = await find_readable(store, conversation, path)
+        asked = asked_list(path) if LIST_KEY in block.meta else None
+        found = await find_readable(store, conversation, path if asked is None else asked[0])
     if as_json:
         output.write_json({**block.dump(), "address": str(Address(found.event.version, found.conversation))})
     else:

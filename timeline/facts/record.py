@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 from timeline.facts.extracting import BY_USER
+from timeline.facts.name_list import list_address
 from timeline.facts.requests import Manner
 from timeline.queries import FactEntry, FactRecord
 
@@ -179,6 +180,8 @@ _COUNTED: Final[Mapping[FactKind, tuple[str, str]]] = {
     "url": ("URL", "URLs"),
     "request": ("request of the user", "requests of the user"),
 }
+LISTS: Final = "Lists of all paths: "
+"""Begins the line that leads to the lists of all names."""
 _MOST_NAMES: Final = 8
 """Names on one line."""
 
@@ -218,6 +221,7 @@ def shown_record(
     counter: TokenCounter,
     address: str,
     said: str = "",
+    lists: bool = False,
 ) -> str:
     """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
 
@@ -234,17 +238,19 @@ def shown_record(
         counter: counts the lines.
         address: path of the summary block.
         said: what the context says word for word, by `one_line`: a request in it is not said twice.
+        lists: whether the last line leads to the lists of all names, see `timeline.facts.name_list`.
     """
     record = _without_said(record, said)
     sections = [s for s in _sections(record, open_calls, pins, most_tokens) if s.lines]
-    _take_lines(sections, most_tokens - counter.count(_rest(record, (), address)), counter)
+    _take_lines(sections, most_tokens - counter.count(_rest(record, (), address, lists=lists)), counter)
     while any(section.taken for section in sections):
-        text = _text(sections, record, address)
+        text = _text(sections, record, address, lists=lists)
         if counter.count(text) <= most_tokens:
             return text
         # Counts of parts do not add up exactly.
         next(section for section in reversed(sections) if section.taken).taken -= 1
-    return ""
+    rest = _rest(record, (), address, lists=True) if lists else ""
+    return rest if counter.count(rest) <= most_tokens else ""
 
 
 def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
@@ -465,16 +471,16 @@ def _head(section: _Section, sections: Sequence[_Section]) -> str:
     return f"{section.title} (in {section.folder}):\n" if section.folder and not named else f"{section.title}:\n"
 
 
-def _text(sections: Sequence[_Section], record: FactRecord, address: str) -> str:
+def _text(sections: Sequence[_Section], record: FactRecord, address: str, *, lists: bool) -> str:
     lines: list[str] = []
     for section, head in _heads(sections):
         lines += [head, *(f"- {line.text}" for line in section.chosen)]
-    rest = _rest(record, sections, address)
+    rest = _rest(record, sections, address, lists=lists)
     return "\n".join([*lines, rest] if rest else lines)
 
 
-def _rest(record: FactRecord, sections: Sequence[_Section], address: str) -> str:
-    """Return the line that counts what is not shown; empty where everything is."""
+def _rest(record: FactRecord, sections: Sequence[_Section], address: str, *, lists: bool) -> str:
+    """Return the line that counts what is not shown, and the one that leads to the lists; empty without either."""
     lines = [line for section in sections for line in section.chosen if line.shows is not None]
     shown = [entry for line in lines for entry in (line.shows, *line.also) if entry is not None]
     failures = record.open_count + record.error_count - sum(entry.failed for entry in shown)
@@ -486,4 +492,9 @@ def _rest(record: FactRecord, sections: Sequence[_Section], address: str) -> str
     for kind, names in _COUNTED.items():
         if (count := record.counts.get(kind, 0) - by_kind[kind]) > 0:
             left.append(f"{count} {names[count != 1]}")
-    return f"Not shown: {', '.join(left)}. Full record: {address}" if left else ""
+    rest = [f"Not shown: {', '.join(left)}. Full record: {address}"] if left else []
+    return "\n".join([*rest, _lists_line(address)] if lists else rest)
+
+
+def _lists_line(address: str) -> str:
+    return f"{LISTS}{list_address(address, 'paths')}, of names, ids and numbers: {list_address(address, 'names')}"

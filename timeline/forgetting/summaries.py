@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.events import NOBODY, SummaryParts
-from timeline.facts.record import one_line, record_of, shown_record
+from timeline.facts.record import LISTS, one_line, record_of, shown_record
 from timeline.fold.counts import in_unit, parts_of_unit
 from timeline.fold.window import TOMBSTONE
 from timeline.planning.covered_digest import build_digest
@@ -112,6 +112,7 @@ def _record(
         counter=counter,
         address=old.block.path,
         said=one_line((parts.history, parts.turn_prefix)),
+        lists=LISTS in shown,
     )
 
 

@@ -24,7 +24,7 @@ from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_requests import joined, summary_due, superseded
-from timeline.policy.steps import BLOCK_FORM
+from timeline.policy.steps import BLOCK_FORM, Summarize
 from timeline.usage import total_usage
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def compaction_event(
     words = _kept_words(window, plan)
     kept = one_line(words.values())
     said = one_line((kept, parts.history, parts.turn_prefix))
-    shown = _shown(window, plan, settled(record, _since(window, plan, now)), path, counter, said) if form.record else ""
+    record_now = settled(record, _since(window, plan, now))
+    shown = _shown(window, plan, record_now, path, counter, said, lists=_lists(policy)) if form.record else ""
     text = _compose(parts, shown, form)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
     block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
@@ -257,7 +258,7 @@ def _half_shown(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:
 
 
 def _shown(  # noqa: PLR0917 - the parts of a summary
-    window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter, said: str
+    window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter, said: str, *, lists: bool
 ) -> str:
     carried = set(plan.carried)
     return shown_record(
@@ -268,7 +269,12 @@ def _shown(  # noqa: PLR0917 - the parts of a summary
         counter=counter,
         address=path,
         said=said,
+        lists=lists,
     )
+
+
+def _lists(policy: Policy) -> bool:
+    return any(isinstance(step, Summarize) and step.names == "listed" for step in policy.steps)
 
 
 def _since(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:

@@ -162,6 +162,7 @@ _ADDED_TO_STEPS: Final = (
     ("invented", "accept"),
     ("source", "shown"),
     ("asked", "alone"),
+    ("names", "unlisted"),
 )
 """Fields that later releases added to steps, and their defaults."""
 _STORED_COLD: Final = "fold_when_cold"

@@ -113,6 +113,7 @@ def _folding(
     build: Callable[..., Policy], keep_recent: float, fields: dict[str, Any], changes: dict[str, Any], model: Model
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}
-    steps = [{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original", "asked": "in_cache"}]
+    written = {"invented": "repair", "source": "original", "asked": "in_cache", "names": "listed"}
+    steps = [{"kind": "summarize", "cut": cut, **written}]
     common = {"steps": steps, "cache_points": _POINTS, "digest_tokens": _RECORD, "counts": "calibrated"}
     return make(build, {**common, **fields}, changes, model, COUNTED)

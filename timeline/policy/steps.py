@@ -130,6 +130,7 @@ class Summarize(Frozen):
             automatic decision hid them, all together cut to 500 tokens more than were shown.
         asked: of a model by a request of its own, ``alone``; or ``in_cache``, as the next turn of the context that was
             sent last, where the provider has that in its cache and the summarizer asks the same model.
+        names: the record behind the summary leads to lists of all exact names before it, ``listed``; or it does not.
     """
 
     kind: Literal["summarize"] = "summarize"
@@ -141,6 +142,7 @@ class Summarize(Frozen):
     invented: Literal["accept", "repair"] = "accept"
     source: Literal["shown", "original"] = "shown"
     asked: Literal["alone", "in_cache"] = "alone"
+    names: Literal["unlisted", "listed"] = "unlisted"
 
 
 KEPT_WORDS: Final = (

@@ -13,6 +13,7 @@ from timeline.errors import BlockNotFound
 from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, CompactionCompleted
 from timeline.events.addresses import Address
 from timeline.facts.full_record import RECORD_KEY, full_record
+from timeline.facts.name_list import asked_list, list_block, names_of
 from timeline.lab.facts.needs import entry_strings
 from timeline.lab.facts.printed import printed
 from timeline.lab.facts.searching import RANKS, queries, searchable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Payload
+    from timeline.facts.name_list import Listed, NamesOf
     from timeline.lab.facts.needs import Need, Needs
     from timeline.lab.facts.searching import Ranked
     from timeline.lab.replay_log import ReplayLog
@@ -69,6 +71,7 @@ class FactSight:
         self._compactions: dict[str, CompactionCompleted] = {}
         self._gone: set[int] = set()
         self._answers: dict[str, tuple[frozenset[str], int]] = {}
+        self._named: dict[str, NamesOf] = {}
         self._ranking = _ranking()
         self._unranked: dict[str, Block] = {}
         self._hits: dict[str, tuple[int, list[str]]] = {}
@@ -167,7 +170,8 @@ class FactSight:
 
     async def _answer(self, path: str) -> tuple[frozenset[str], int]:
         """Return the facts in the recall tool's first answer for a path, and the answer's tokens."""
-        known = self._blocks.get(path)
+        asked = asked_list(path)
+        known = self._blocks.get(path) or self._blocks.get(asked[0] if asked is not None else "")
         if known is None or known[0] in self._gone:
             return frozenset(), 0
         if path not in self._answers:
@@ -176,6 +180,9 @@ class FactSight:
         return self._answers[path]
 
     async def _read(self, name: str) -> tuple[Address, Block]:
+        asked = asked_list(name)
+        if name not in self._blocks and asked is not None and asked[0] in self._compactions:
+            return self._listed(*asked)
         if name not in self._blocks:
             raise BlockNotFound(self._log.fold.conversation, name)
         version, block = self._blocks[name]
@@ -184,6 +191,19 @@ class FactSight:
             told = {"compaction_digest": done.digest.dump(), RECORD_KEY: full_record(self._log.everything(done.covers))}
             block = block.model_copy(update={"meta": {**block.meta, **told}})
         return Address(version), block
+
+    def _listed(self, summary: str, listed: Listed) -> tuple[Address, Block]:
+        """Return a list of the names that a summary covers, as a log gives it."""
+        version, block = self._blocks[summary]
+        covers = self._compactions[summary].covers
+        before = {v: path for path, (v, _) in self._blocks.items() if v in covers and v not in self._gone}
+        names = ((v, self._names_of(before[v])) for v in sorted(before, reverse=True))
+        return Address(version), list_block(block, names, listed)
+
+    def _names_of(self, path: str) -> NamesOf:
+        if path not in self._named:
+            self._named[path] = names_of(self._blocks[path][1])
+        return self._named[path]
 
     async def _count(self, blocks: Sequence[Block]) -> list[int]:
         return self._counter.count_many([block.countable() for block in blocks])

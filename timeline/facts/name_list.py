@@ -1,0 +1,128 @@
+"""List every exact name before a summary, at an address of its own: all paths, and all other names.
+
+A summary and its record name little of what they stand for: most names that a later answer needs were in the results of
+searches and listings, which no record has. So two addresses behind the summary lead to lists of them, which are made
+when they are read, from the blocks that are there then. What calls and people named comes first, then what is beside
+it, and what was seen most; each name stands at the newest block that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
+from timeline.events.addresses import SIGN
+from timeline.facts.exact_names import exact_names
+from timeline.frozen import strings_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from timeline.blocks import Block
+
+Listed: TypeAlias = Literal["paths", "names"]
+"""What a list has: paths and files; or URLs, ids, numbers, and names with humps or underscores."""
+LIST_KEY: Final = "lists_names_of"
+"""Key of the summary's path in the ``meta`` of a list that is read."""
+SCANNED: Final = 4_000_000
+"""Most characters in which names are looked for, the newest first: the time is linear in them."""
+_LISTS: Final[tuple[Listed, ...]] = get_args(Listed)
+_NUMBER: Final = re.compile(r"(?<![\w.,/-])[0-9]{4,18}(?![\w/-]|\.[0-9])")
+_TOGETHER: Final = 64
+"""Names of about one rank, which stand together by their blocks."""
+
+
+class NamesOf(NamedTuple):
+    """The names of a block; ``meant`` if a call, a person or the model wrote them, and no tool."""
+
+    paths: frozenset[str]
+    names: frozenset[str]
+    meant: bool
+    characters: int
+
+
+def names_of(block: Block) -> NamesOf:
+    """Return the names of a block; none of a thought or a summary, which has a list of its own."""
+    if isinstance(block, Reasoning | RangeSummary):
+        return NamesOf(frozenset(), frozenset(), meant=False, characters=0)
+    texts = [block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())]
+    paths: set[str] = set()
+    names: set[str] = set()
+    for text in texts:
+        names.update(_NUMBER.findall(text))
+        for name in exact_names(text):
+            (paths if name.kind in {"path", "file"} else names).add(name.text)
+    meant = not isinstance(block, ToolResult)
+    return NamesOf(frozenset(paths), frozenset(names), meant, sum(map(len, texts)))
+
+
+def list_address(summary: str, listed: Listed) -> str:
+    """Return the address of a list."""
+    return f"{summary}.{listed}"
+
+
+def asked_list(name: str) -> tuple[str, Listed] | None:
+    """Return the summary, by its path or address, and what is asked of it; None where a text asks for no list."""
+    summary, _, last = name.rpartition(".")
+    return next(((summary, listed) for listed in _LISTS if listed == last and summary), None)
+
+
+def list_block(summary: Block, blocks: Iterable[tuple[int, NamesOf]], listed: Listed) -> Block:
+    """Return a list as the block that its address reads.
+
+    Args:
+        summary: the summary's block.
+        blocks: the blocks that it covers, by their version, the newest first.
+        listed: what is asked for.
+    """
+    path = list_address(summary.path, listed)
+    text = "\n".join(_lines(blocks, listed))
+    return summary.model_copy(update={"path": path, "text": text, "meta": {LIST_KEY: summary.path}})
+
+
+class _Seen:
+    """Where a name was seen, and how often."""
+
+    __slots__ = ("last", "meant", "times")
+
+    def __init__(self, last: int) -> None:
+        self.last, self.times, self.meant = last, 0, False
+
+
+def _lines(blocks: Iterable[tuple[int, NamesOf]], listed: Listed) -> Iterator[str]:
+    seen: dict[str, _Seen] = {}
+    left = SCANNED
+    for version, found in blocks:
+        if left <= 0:
+            break
+        left -= found.characters
+        for name in found.paths if listed == "paths" else found.names:
+            known = seen.setdefault(name, _Seen(version))
+            known.times += 1
+            known.meant = known.meant or found.meant
+    what = "paths and files" if listed == "paths" else "names, URLs, ids and numbers"
+    yield f"{len(seen):,} {what}, most used first, each behind the newest block that has it:"
+    ranked = _ranked(seen)
+    for start in range(0, len(ranked), _TOGETHER):
+        together = sorted(ranked[start : start + _TOGETHER], key=lambda name: (-seen[name].last, name))
+        for version, some in groupby(together, key=lambda name: seen[name].last):
+            yield f"{SIGN}{version}: {' '.join(some)}"
+
+
+def _ranked(seen: dict[str, _Seen]) -> Sequence[str]:
+    """Return names by rank: what was meant, then what is in a folder with it, then the rest; each by use."""
+    worked_in = Counter(_folder(name) for name, known in seen.items() if known.meant)
+
+    def rank(name: str) -> tuple[bool, bool, int, int, str]:
+        known = seen[name]
+        return (not known.meant, not worked_in[_folder(name)], -known.times, -known.last, name)
+
+    return sorted(seen, key=rank)
+
+
+def _folder(name: str) -> str:
+    """Return the folder of a path, and nothing for any other name."""
+    return name.rpartition("/")[0]
