@@ -223,6 +223,11 @@ class Covers(Frozen):
                 return True
         return version in self.summaries
 
+    def includes(self, other: Covers) -> bool:
+        """Return whether all versions of another one are here."""
+        ranges = (any(a <= first and last <= b for a, b in self.ranges) for first, last in other.ranges)
+        return all(ranges) and all(version in self for version in other.summaries)
+
     def without(self, versions: Iterable[int]) -> Covers:
         """Return these versions without others."""
         left = list(self.ranges)

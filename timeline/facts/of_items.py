@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Final, Protocol
 from timeline.blocks import ToolCall, ToolResult, parse_instant
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.requests import users_words
+from timeline.facts.running import Placed, RunningRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, Covers
     from timeline.facts.model import Fact
+    from timeline.facts.running import Place
+    from timeline.queries import FactRecord
 
 _MADE_KNOWN: Final = itemgetter(0)
 """Orders facts by the version of the event that made them known."""
@@ -103,12 +106,15 @@ class WindowFacts:
     def __init__(self) -> None:
         self._calls = Calls()
         self._covered: list[tuple[int, Fact]] = []
+        self._compacted = _Compacted()
 
     def cover(self, compaction: CompactionCompleted, items: Sequence[Item]) -> None:
         """Keep the facts of the items that a compaction is about to take out of the window."""
         carried = set(compaction.carried)
         leaving = [i for i in items if i.version in compaction.covers and i.version not in carried]
-        self._covered += facts_of(leaving, self._calls)
+        facts = facts_of(leaving, self._calls)
+        self._covered += facts
+        self._compacted.leave(facts)
 
     def within(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
         """Return the facts of the blocks of these versions, in the order of the log."""
@@ -116,8 +122,70 @@ class WindowFacts:
         known = sorted((*self._covered, *live), key=_MADE_KNOWN)
         return [fact for _, fact in known if fact.version in covers]
 
+    def record(self, covers: Covers, items: Sequence[Item]) -> FactRecord:
+        """Return the record of the blocks of these versions: what `record_of` makes of the facts within them.
+
+        Where the versions are those of the last time and more, as from one compaction to the next, only what is new is
+        merged. Any others, as behind an undo, are merged from the start.
+        """
+        live = [*_placed(facts_of(items, self._calls))]
+        if not self._compacted.leads_to(covers, live):
+            self._compacted = _Compacted()
+            self._compacted.leave(self._covered)
+        return self._compacted.record(covers, live)
+
     def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
         """Return what users ask for in the blocks of these versions, in the order of the log."""
         live = facts_of(item for item in items if users_words(item.block))
         known = sorted((*self._covered, *live), key=_MADE_KNOWN)
         return [fact for _, fact in known if fact.kind == "request" and fact.version in covers]
+
+
+class _Compacted:
+    """The record of a log's newest compaction, to go on from.
+
+    A compaction asks for its record before it takes its blocks out of the window, so what was merged while it was live
+    comes here once more when it leaves. What neither left nor stayed as it was merged is not to be gone on from.
+    """
+
+    def __init__(self) -> None:
+        self._covers: Covers | None = None
+        self._running = RunningRecord()
+        self._waiting: list[Placed] = []
+        self._live: dict[Place, Fact] = {}
+
+    def leave(self, facts: Iterable[tuple[int, Fact]]) -> None:
+        """Take the facts of blocks that leave the window."""
+        for placed in _placed(facts):
+            if self._live.get(placed.place) == placed.fact:
+                del self._live[placed.place]
+            else:
+                self._waiting.append(placed)
+
+    def leads_to(self, covers: Covers, live: Iterable[Placed]) -> bool:
+        """Return whether the record of these versions, with these facts of what is live, goes on from here."""
+        if self._covers is None:
+            return True
+        unchanged = sum(self._live.get(place) == fact for place, fact in live)
+        return unchanged == len(self._live) and covers.includes(self._covers)
+
+    def record(self, covers: Covers, live: Iterable[Placed]) -> FactRecord:
+        """Merge what is new in these versions, also of what is live; return the record."""
+        new = [placed for placed in live if placed.place not in self._live]
+        within = [placed for placed in new if placed.fact.version in covers]
+        self._live.update(within)
+        waiting, self._waiting, self._covers = self._waiting, [], covers
+        for placed in waiting:
+            (within if placed.fact.version in covers else self._waiting).append(placed)
+        for placed in within:
+            self._running.take(placed)
+        return self._running.record()
+
+
+def _placed(facts: Iterable[tuple[int, Fact]]) -> Iterator[Placed]:
+    """Yield facts with their places; those that one event made known come one after another."""
+    last = number = 0
+    for version, fact in facts:
+        number = number + 1 if version == last else 0
+        last = version
+        yield Placed((version, number), fact)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 MOST_ENTRIES: Final = 200
 """The most entries of each kind in the record that a summary is written from."""
-_WORK: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted", "command", "search"})
-_BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted"})
-_NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
-_MANNERS: Final[Mapping[str, int]] = {manner: place for place, manner in enumerate(get_args(Manner))}
+WORK: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted", "command", "search"})
+BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted"})
+NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
+MANNERS: Final[Mapping[str, int]] = {manner: place for place, manner in enumerate(get_args(Manner))}
 """How a request asks: what holds for all that comes is shown first."""
 _FEW: Final = 12
 """Characters of a request that counts as said only between spaces."""
@@ -53,8 +53,7 @@ class _Sum:
     def add(self, fact: Fact) -> None:
         """Take one more; of a name, later calls and prompts are its repeats."""
         self.times += 1
-        meant = bool(fact.tool) or fact.detail == BY_USER
-        self.repeats += fact.kind in _NAMES and meant and fact.version > self.first
+        self.repeats += is_meant(fact) and fact.version > self.first
         self.first = min(self.first, fact.version)
         self.newest = fact if fact.version >= self.newest.version else self.newest
         if self.versions:
@@ -78,6 +77,11 @@ class _Sum:
             self.repeats,
             tuple(sorted(self.versions)),
         )
+
+
+def is_meant(fact: Fact) -> bool:
+    """Return whether it names something in a call or in a prompt: behind the first time, that is a repeat."""
+    return fact.kind in NAMES and (bool(fact.tool) or fact.detail == BY_USER)
 
 
 def merged(facts: Iterable[Fact]) -> list[FactEntry]:
@@ -104,8 +108,8 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
             by_kind.setdefault(entry.kind, []).append(entry)
             succeeded[entry.kind, entry.subject] = entry.last
     failed.sort(key=_newest)
-    still_open = [entry for entry in failed if entry.kind in _WORK and not _is_closed(entry, succeeded)]
-    workers = {entry.tool for entry in failed if entry.kind in _WORK}
+    still_open = [entry for entry in failed if entry.kind in WORK and not _is_closed(entry, succeeded)]
+    workers = {entry.tool for entry in failed if entry.kind in WORK}
     errors = [entry for entry in failed if entry.kind == "error" and entry.subject not in workers]
     return FactRecord(
         open_failures=tuple(still_open[:most]),
@@ -152,10 +156,10 @@ def _ranked(kind: FactKind, entries: Sequence[FactEntry]) -> tuple[FactEntry, ..
     """Rank entries of one kind. Files alternate between the one used last and the one used most."""
     newest = sorted(entries, key=_newest)
     if kind == "request":
-        return tuple(sorted(newest, key=lambda entry: _MANNERS.get(entry.detail, len(_MANNERS))))
-    if kind in _NAMES:
+        return tuple(sorted(newest, key=lambda entry: MANNERS.get(entry.detail, len(MANNERS))))
+    if kind in NAMES:
         return tuple(sorted(newest, key=lambda entry: -entry.repeats))
-    if kind not in _BY_USE:
+    if kind not in BY_USE:
         return tuple(newest)
     most_used = sorted(newest, key=lambda entry: -entry.times)
     both = chain.from_iterable(zip(newest, most_used, strict=True))
@@ -325,7 +329,7 @@ def _sections(
     record: FactRecord, open_calls: Iterable[str], pins: Iterable[str], most_tokens: int
 ) -> Iterator[_Section]:
     most = most_tokens // 4  # a line has some tokens
-    folder = _folder([entry.subject for kind in _BY_USE for entry in record.done.get(kind, ())[:most]])
+    folder = _folder([entry.subject for kind in BY_USE for entry in record.done.get(kind, ())[:most]])
     failures = [_Line(_failure(entry), entry) for entry in record.open_failures[:most]]
     yield _Section("Failed, and not done since", failures, share=2)
     yield _Section("Failed calls of other tools", [_Line(_failure(entry), entry) for entry in record.errors[:most]])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.lab.results import CallRow
     from timeline.planning.account import Account
+    from timeline.usage import KeptLong
 
 _UNREAD: Final = (
     "counter",  # a replay has its own
@@ -56,15 +57,20 @@ _MOST_MARKS: Final = 16
 """From so many marks on every other one is dropped, and the next ones are twice as far apart."""
 
 
-def undecided(policy: Policy) -> Policy:
+def undecided(policy: Policy, kept_long: KeptLong) -> Policy:
     """Return a policy that decides nothing, and sends and marks what another one does until its first decision.
 
     Under a threshold the system prompt costs a message's tokens, so that trigger stays, with them.
+
+    Args:
+        policy: the other one.
+        kept_long: what is kept for the long time in its replay: all of it, where the recorded client asked for that.
     """
     threshold = policy.trigger if isinstance(policy.trigger, OverThreshold) else None
     plain = {name: Policy.model_fields[name].default for name in _UNREAD}
     own: dict[str, Any] = {"name": "undecided", "max_tokens": UNLIMITED, "steps": ()}
     own |= {"trigger": threshold or Never(), "message_tokens": policy.message_tokens if threshold else 0}
+    own["cache_points"] = policy.cache_points.model_copy(update={"kept_long": kept_long})
     return policy.model_copy(update=plain | own)
 
 
@@ -86,7 +92,7 @@ class Beginnings:
         """
         if run.measured.past is not None or run.facts is not None:
             return
-        policy = undecided(run.compactor.policy)
+        policy = undecided(run.compactor.policy, run.kept_long)
         key = policy.hash(), run.fixed
         if key not in self._leaders:
             ahead = Run(run.measured, policy, run.price_of, None, fixed=run.fixed)

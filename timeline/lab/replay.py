@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import Summarizer
     from timeline.projection.context import RenderedContext
+    from timeline.usage import KeptLong
 
 UNLIMITED: Final = 10**9
 """The limit of a policy that never makes room: all is sent, and the calls above the policy's own limit are counted."""
@@ -199,7 +200,7 @@ class Run:
         self.fixed = fixed_part(measured.fixed, policy.max_tokens) if fixed is None else fixed
         self.rows: list[CallRow] = []
         self.price_of = price_of
-        self.kept_long = "everything" if measured.long else policy.cache_points.kept_long
+        self.kept_long: KeptLong = "everything" if measured.long else policy.cache_points.kept_long
         self.counter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
         self.lifetime = kept_by(price_of(measured.calls[0].model if measured.calls else ""), long=measured.long)
         replayed = as_replayed(reserving(policy, reserve), self.lifetime)

@@ -61,7 +61,7 @@ class FoldedLog:
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record of the blocks in the window, and of those that this log has covered."""
-        return record_of(self._facts.within(covers, self._fold.window.items))
+        return self._facts.record(covers, self._fold.window.items)
 
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the prompts in the window, and of those that this log has covered, ask for."""
