@@ -344,9 +344,26 @@ def test_what_an_html_file_is_shared_without_is_listed(
     run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
 ) -> None:
     """Each place with the kind and the first characters, for a person to look over."""
-    done = run("export", simulated["id"], "--html", "--redact", "-o", tmp_path / "shared.html")
+    done = run("export", simulated["id"], "--html", "--redact", "--yes", "-o", tmp_path / "shared.html")
     assert done.code == 0
     assert "Look over them, and at the file, before you share it" in done.err
+
+
+def test_what_would_be_taken_out_is_listed_before_a_file_is_written(run: Callable[..., Done], tmp_path: Path) -> None:
+    """The list comes first, with the beginning of each finding alone; the file comes with --yes."""
+    secret, chat, shared = "ghp_" + "aB3dE6gH9j" * 3 + "kL2mN5", tmp_path / "chat.json", tmp_path / "shared.html"
+    chat.write_text(json.dumps([{"role": "user", "content": f"use {secret} in /home/ada/app"}]), encoding="utf-8")
+    [imported] = run("import", chat, "--json").json
+    done = run("export", imported["id"], "--html", "--redact", "-o", shared)
+    assert done.code == 0
+    assert not shared.exists()
+    for said in ("github", "ghp_…", "home folder", "Nothing was written", "--yes"):
+        assert said in done.out
+    assert secret not in done.out + done.err
+    assert run("export", imported["id"], "--html", "--redact", "--yes", "-o", shared).code == 0
+    assert secret not in shared.read_text(encoding="utf-8")
+    run("export", imported["id"], "--redact").fails(2, "--redact goes with --html")
+    run("export", imported["id"], "--html", "--yes").fails(2, "--yes with --redact")
 
 
 @pytest.mark.parametrize(

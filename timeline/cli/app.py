@@ -640,8 +640,11 @@ def export(
     ] = ExportContexts.last,
     redact: Annotated[
         bool,
-        typer.Option("--redact", help="Take credentials and home folders out, and list them (with --html)."),
+        typer.Option(
+            "--redact", help="List credentials and home folders; with --yes, write the file without them (with --html)."
+        ),
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Write the file without what --redact lists.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
@@ -650,17 +653,20 @@ def export(
 
     jsonl is the log itself, which `import` reads back event for event. markdown is a transcript with the state of each
     block. --wire writes all messages, uncompacted, in a provider's format. --html writes one page with the log inside,
-    named by id and version unless -o names it. Redacted content is in none of them.
+    named by id and version unless -o names it. Redacted content is in none of them. --html --redact without --yes is a
+    dry run: it lists what would be taken out.
     """
+    if (redact and not html) or (yes and not redact):
+        raise typer.BadParameter("--redact goes with --html, and --yes with --redact.")
     if html:
         if wire or window or limit is not None or as_json or format_ is not ExportFormat.jsonl:
-            raise typer.BadParameter("--html goes with --mode, --contexts, --redact, -o and --force alone.")
+            raise typer.BadParameter("--html goes with --mode, --contexts, --redact, --yes, -o and --force alone.")
         from timeline.cli.export import Target
         from timeline.cli.one_file import export_html
         from timeline.inspector.onefile.collecting import Wish
 
         wish = Wish(mode.value, contexts.value, redact)
-        return _run(export_html(id_, db, wish, Target(output, force)))
+        return _run(export_html(id_, db, wish, Target(output, force), yes=yes))
     from timeline.cli import export as command
 
     if (id_ is None) is not every:

@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.export import sink
-from timeline.cli.output import note, progress
+from timeline.cli.output import note, progress, say
 from timeline.inspector.onefile.page import one_file
+from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
     from timeline.cli.export import Target
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
 _MOST_LISTED = 200
 
 
-async def export_html(conversation: str | None, db: str, wish: Wish, target: Target) -> int:
+async def export_html(conversation: str | None, db: str, wish: Wish, target: Target, *, yes: bool) -> int:
     """Write the file, named by id and version unless another name is given; say what was taken out and left out.
+
+    Where something is to be taken out, this is a dry run without ``yes``: the whole list is printed, and no file is
+    written.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -33,6 +38,11 @@ async def export_html(conversation: str | None, db: str, wish: Wish, target: Tar
         raise UsageProblem("--all writes logs (--format jsonl). An HTML file has one conversation: name it.")
     async with reading(db) as store:
         version = (await store.info(conversation)).version
+        if wish.redact and not yes:
+            with progress("looking", version) as advance:
+                _, carried = await one_file(store, conversation, wish, advance)
+            _propose(carried)
+            return Exit.OK
         if target.file is None:
             target = replace(target, file=Path(_name(conversation, version)))
         with sink(target) as write:
@@ -48,6 +58,15 @@ async def export_html(conversation: str | None, db: str, wish: Wish, target: Tar
 def _name(conversation: str, version: int) -> str:
     """Return a file name: the id without what file systems refuse, and the version."""
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', conversation).strip('.-')[:100] or 'conversation'}-v{version}.html"
+
+
+def _propose(carried: Carried) -> None:
+    """List every place at which something would be taken out: the output of a dry run."""
+    taken = [] if carried.cleaner is None else carried.cleaner.taken
+    if taken:
+        output.table(("place", "kind", "begins", "times"), taken)
+    found = counted(len(taken), "finding", "findings")
+    say(f"Nothing was written. {found} would be taken out; with --yes the file is written without them.")
 
 
 def _report(carried: Carried) -> None:

@@ -8,7 +8,7 @@ import { pathOf, source } from "../parts/source.js";
 /** Each form: its title, what it is, the options of its command, and what the server is asked for. @type {[string, string, string, Record<string, string> | null][]} */
 const FORMS = [
   ["One HTML file", "This page with the log inside: it opens from disk and asks nobody. It has every text that the log has.", "--html", { form: "html" }],
-  ["The same, to be shared", "Credentials and paths of home folders are taken out; a list to look over is printed first, so it is written by the command.", "--html --redact", null],
+  ["The same, to be shared", "Credentials and paths of home folders are taken out. The command prints a list to look over first, and writes the file with --yes.", "--html --redact", null],
   ["The log", "JSONL, every event; imports again, event for event.", "--format jsonl", { form: "jsonl" }],
   ["Markdown", "To be read: prompts, answers, calls and results.", "--format markdown", null],
   ["Messages", "All of them, uncompacted, in a provider's format.", "--wire anthropic", null],
