@@ -31,6 +31,7 @@ _RECORD: Final = (
     " at timestamptz NOT NULL DEFAULT now())"
 )
 _OURS: Final = frozenset({"conversations", "events", *create.WITH_TENANT, "store_meta", "migrations"})
+_RESTORE: Final = "Restore the database with the tools of its server."
 _HAS_SCHEMA: Final = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)"
 _TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = $1"
 
@@ -45,6 +46,8 @@ async def schema_version(connection: Connection, address: Address) -> int:
     """
     names = {name for (name,) in await connection.fetch(_TABLES, address.schema)}
     if "migrations" not in names:
+        if names >= _OURS - {"migrations"}:
+            raise StoreCorrupt(f"{address.where}: the table migrations is missing. {_RESTORE}")
         if taken := sorted(_OURS & names):
             raise NotAStore(
                 f"{address.where}: the schema {address.schema!r} is no timeline store, and holds a table "
@@ -53,10 +56,7 @@ async def schema_version(connection: Connection, address: Address) -> int:
         return 0
     version = await connection.fetchval(f"SELECT max(number) FROM {address.quoted_schema}.migrations")  # noqa: S608 - checked name
     if version is None:
-        raise StoreCorrupt(
-            f"{address.where}: the store has lost the record of its migrations. Restore the database with the tools of"
-            " its server."
-        )
+        raise StoreCorrupt(f"{address.where}: the store has lost the record of its migrations. {_RESTORE}")
     if version > len(MIGRATIONS):
         raise StoreTooNew(
             f"{address.where}: a later version of timeline-engine wrote this store (schema {version}, this version "

@@ -82,3 +82,17 @@ def test_a_conversation_without_renders_has_nothing_to_compare(run: Callable[...
 def test_an_unknown_wire_is_refused(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """The formats that there are are named."""
     run("diff", simulated["id"], "--wire", "klingon").fails(Exit.USAGE, "anthropic, openai_chat")
+
+
+def test_two_conversations_are_compared_by_what_each_was_sent(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """B is of the fork, and the head says whose each side is."""
+    id_ = simulated["id"]
+    run("fork", id_, "--as", "other way")
+    run("render", "other way", "--record")
+    shown = run("diff", id_, "last~1", "last", "--other", "other way")
+    assert f"of {id_}" in shown.out
+    assert "of other way" in shown.out
+    sides = run("diff", id_, "last~1", "last", "--other", "other way", "--json").json
+    assert [sides[side]["conversation"] for side in ("before", "after")] == [id_, "other way"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.inspector.asking import ask, segment
 from tests.scenes import call, prompt, result
 from timeline import Timeline
+from timeline.audit.differences import Side, diff_sides
 from timeline.blocks import UserPrompt
 from timeline.events import appended_block
 from timeline.frozen import compact_json
@@ -198,6 +199,18 @@ async def test_a_difference_is_that_of_the_library(app: Any, store: EventStore, 
     names = {"a": rows[0]["address"], "b": rows[1]["address"]}
     answer = (await ask(app, one(sent, "/diff"), names)).json
     assert (answer["kind"], answer["difference"]["before"]["address"]) == ("summaries", rows[0]["address"])
+
+
+async def test_a_difference_may_be_that_of_two_conversations(app: Any, store: EventStore, sent: Sent) -> None:
+    """A call of one against the newest context of its fork."""
+    fork = await (await Timeline.open(store, sent.id)).fork(conversation="other way")
+    await fork.append(UserPrompt(text="Try it without a database."))
+    await fork.render()
+    asked = {"a": "call:9", "b": "last", "other": "other way"}
+    answer = (await ask(app, one(sent, "/diff"), asked)).json
+    found, _ = await diff_sides(store, Side(sent.id, "call:9"), Side("other way", "last"))
+    assert answer["difference"] == json.loads(json.dumps(found.dump()))
+    assert answer["difference"]["after"]["conversation"] == "other way"
 
 
 async def test_a_log_is_run_again_under_another_policy_and_nothing_is_written(

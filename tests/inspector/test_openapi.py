@@ -36,6 +36,7 @@ KNOWN: dict[str, list[object]] = {
     "block": ["@2", "@5", "@60", "ar:turn_1.user.prompt"],
     "a": ["last~1", "#2", "call:3", "@30"],
     "b": ["last", "#4", "call:9", "@31"],
+    "other": ["fork", NAME, "c"],
     "wire": ["anthropic", "openai-chat", "gemini", ""],
     "types": ["user.prompt", "user.prompt,assistant.completion"],
     "since": ["2026-01-31T12:00:00Z", "2026-01-31"],

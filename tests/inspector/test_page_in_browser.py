@@ -225,6 +225,32 @@ def test_the_request_is_shown_piece_by_piece_and_as_it_was_sent(browser: Browser
         assert CONSTRAINT not in body.inner_text()
 
 
+def test_two_forks_are_compared_by_what_each_was_sent(browser: Browser, own: Path) -> None:
+    """From the family to what only one of them has, where the prefix parts, and back to the calls of one."""
+
+    async def fork(store: EventStore) -> None:
+        parent = await Timeline.open(store, FORGETFUL)
+        other = await parent.fork(conversation="without-rename", at=CALL_84)
+        await other.append(UserPrompt(text="Leave every name as it is."))
+        await other.render()
+
+    change(own, fork)
+    with served(own) as server, looking(browser, server.base) as seen:
+        page = seen.page
+        seen.go(f"/c/{FORGETFUL}/family?at={CALL_84}")
+        page.get_by_role("link", name="compare with").click()
+        expect(page.locator(".choice")).to_contain_text("From call 84 here")
+        only = page.locator(".diff-part", has_text="Only in without-rename")
+        expect(only).to_contain_text("user.prompt")
+        expect(page.locator(".lead")).to_contain_text("prefix")
+        assert violations(page) == []
+        only.get_by_role("link").first.click()
+        expect(page.locator("h1")).to_contain_text("without-rename")
+        page.go_back()
+        page.get_by_role("button", name="Compare calls of this conversation").click()
+        expect(page.locator(".choice select")).to_be_visible()
+
+
 VIEWS = ("", "/context", "/compactions", "/diff", "/family", "/cache", "/what-if", "/lab", "/live", "/export")
 
 

@@ -312,7 +312,7 @@ def test_the_dump_is_json_of_a_stable_shape() -> None:
         "reuse",
         "summary",
     ]
-    assert set(dump["before"]) == {"version", "fingerprint", "tokens"}
+    assert set(dump["before"]) == {"conversation", "version", "fingerprint", "tokens"}
     row = {"version", "path", "type", "turn_id"}
     assert set(dump["left"][0]) == set(dump["entered"][0]) == row | {"state", "tokens", "covered_by"}
     sizes = {"before_tokens", "after_tokens"}

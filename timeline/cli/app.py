@@ -275,6 +275,9 @@ def diff(
     ] = "last~1",
     after: Annotated[str, typer.Argument(metavar="B", help="The recorded context to compare it with.")] = "last",
     *,
+    other: Annotated[
+        str | None, typer.Option("--other", metavar="ID", help="The conversation of B, such as a fork.")
+    ] = None,
     wire: ComparedBytes = "anthropic",
     every: Annotated[bool, typer.Option("--all", help="List all blocks, not only the first of each kind.")] = False,
     only_list: Annotated[bool, typer.Option("--list", help="Only list the recorded contexts.")] = False,
@@ -284,16 +287,19 @@ def diff(
     """Compare two recorded contexts, the last two or A and B; or two summaries.
 
     Lists the blocks that entered, left and changed, shows how the summary changed, and where and why the prefix changed
-    that the provider had cached. `timeline diff ID @59 @156` compares the texts of two summaries alone.
+    that the provider had cached. `timeline diff ID @59 @156` compares the texts of two summaries alone, and
+    `timeline diff ID last last --other FORK` what two conversations were sent.
     """
+    from timeline.audit.differences import Side
     from timeline.cli import diff as command
 
     if only_list:
         _run(command.list_contexts(id_, db, as_json=as_json))
-    elif "@" in before + after:
+    elif "@" in before + after and other is None:
         _run(command.diff_of_summaries(id_, before, after, db, as_json=as_json))
     else:
-        _run(command.diff_contexts(id_, before, after, db, wire, every=every, as_json=as_json))
+        sides = Side(id_, before), Side(other or id_, after)
+        _run(command.diff_contexts(*sides, db, wire, every=every, as_json=as_json))
 
 
 @app.command()

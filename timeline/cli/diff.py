@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from timeline.audit.calls import find_contexts
-from timeline.audit.replay import rebuild_contexts, recorded_contexts
+from timeline.audit.differences import diff_sides
+from timeline.audit.replay import recorded_contexts
 from timeline.audit.summaries import diff_summaries
 from timeline.blocks import instant_text
 from timeline.cli import output
@@ -16,12 +16,12 @@ from timeline.cli.options import known_wire
 from timeline.cli.output import pad, paint, say, state_colour, write
 from timeline.display.brief import brief
 from timeline.events.addresses import Address
-from timeline.projection.diff import diff
 from timeline.projection.explain import counted, spaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from timeline.audit.differences import Side
     from timeline.audit.replay import RecordedContext
     from timeline.cli.shapes import RecordedRow
     from timeline.projection.diff import BlockRow, ChangedRow, ContextDiff, Prefix
@@ -39,10 +39,8 @@ _MOST_ROWS: Final = 12
 """The most blocks of each list without `--all`."""
 
 
-async def diff_contexts(
-    conversation: str, before: str, after: str, db: str, wire: str, *, every: bool, as_json: bool
-) -> None:
-    """Compare two recorded contexts.
+async def diff_contexts(before: Side, after: Side, db: str, wire: str, *, every: bool, as_json: bool) -> None:
+    """Compare two recorded contexts, of one conversation or of two.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -54,8 +52,7 @@ async def diff_contexts(
     named = known_wire(wire)
     async with reading(db) as store:
         with output.progress("replaying"):
-            chosen = await find_contexts(store, conversation, (before, after))
-            found = diff(*await rebuild_contexts(store, conversation, chosen), wires=[named])
+            found, chosen = await diff_sides(store, before, after, wires=[named])
     if as_json:
         output.write_json(found.dump())
         return
@@ -134,7 +131,8 @@ def _recorded(context: RecordedContext) -> RecordedRow:
 def _print_head(found: ContextDiff, chosen: Sequence[RecordedContext]) -> None:
     write(paint(found.conversation, bold=True))
     for side, ref, context in zip(("before", "after"), (found.before, found.after), chosen, strict=True):
-        what = f"#{context.number}, version {context.version}, {instant_text(context.at)[:19]}"
+        of = "" if found.before.conversation == found.after.conversation else f"  of {ref.conversation}"
+        what = f"#{context.number}, version {context.version}, {instant_text(context.at)[:19]}{of}"
         write(f"{side:<7} {ref.tokens:>7,} tokens  {what}")
     other = ", ".join(spaced(name) for name in found.differs)
     same = [name for name in ("system prompt", "tools") if name.split()[0] not in found.differs]

@@ -112,10 +112,14 @@ class AskedChart(AskedConversation):
 
 
 class AskedDifference(AskedConversation):
-    """Two recorded contexts (``#3``, ``call:84``, a version, ``last~1``), or the addresses of two summaries."""
+    """Two recorded contexts (``#3``, ``call:84``, a version, ``last~1``), or the addresses of two summaries.
+
+    ``other`` is the conversation of the second context, such as a fork; the same one unless given.
+    """
 
     a: Name = "last~1"
     b: Name = "last"
+    other: Name | None = None
     wire: Annotated[str, Field(max_length=40)] = "anthropic"
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.audit.calls import find_contexts
-from timeline.audit.replay import rebuild_contexts
+from timeline.audit.differences import Side, diff_sides
 from timeline.audit.summaries import diff_summaries
 from timeline.errors import InvalidFilter
 from timeline.inspector.shapes import Difference
-from timeline.projection.diff import diff
 from timeline.wire import SENT
 
 if TYPE_CHECKING:
@@ -24,6 +22,8 @@ _LISTS: Final = ("entered", "left", "changed")
 async def show_difference(reader: Reader, asked: AskedDifference) -> Difference:
     """Compare two recorded contexts: which blocks entered, left or changed, and what broke the cache; or two summaries.
 
+    The second context may be of another conversation: two forks are compared by what each was sent.
+
     Raises:
         ConversationNotFound: there is no such conversation.
         ContextNotFound: it has no recorded context of that name.
@@ -33,15 +33,15 @@ async def show_difference(reader: Reader, asked: AskedDifference) -> Difference:
         ContextUnavailable: a context cannot be rebuilt.
         InvalidFilter: there is no such wire format.
     """
-    if "@" in asked.a + asked.b:
+    if "@" in asked.a + asked.b and asked.other is None:
         summaries = await diff_summaries(reader.store, asked.id, asked.a, asked.b)
         return Difference(conversation=asked.id, kind="summaries", difference=summaries.dump(), left_out={})
     wire = asked.wire.replace("-", "_")
     if wire not in SENT:
         raise InvalidFilter("wire", f"no request has the form {asked.wire!r}; there are {', '.join(SENT)}")
-    chosen = await find_contexts(reader.store, asked.id, (asked.a, asked.b))
-    dumped = diff(*await rebuild_contexts(reader.store, asked.id, chosen), wires=[wire]).dump()
-    return Difference(conversation=asked.id, kind="contexts", **_cut(dumped))
+    sides = Side(asked.id, asked.a), Side(asked.other or asked.id, asked.b)
+    found, _ = await diff_sides(reader.store, *sides, wires=[wire])
+    return Difference(conversation=asked.id, kind="contexts", **_cut(found.dump()))
 
 
 def _cut(dumped: dict[str, Any]) -> dict[str, Any]:

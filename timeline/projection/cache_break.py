@@ -41,9 +41,9 @@ class Cause:
 
     Attributes:
         kind: ``same``, ``appended``, ``tools``, ``system``, ``compaction``, ``undo``, ``hide``, ``reveal``,
-            ``redaction``, ``late_result``, ``last_word``, ``shortened`` or ``unknown``.
+            ``redaction``, ``late_result``, ``last_word``, ``shortened``, ``forked`` or ``unknown``.
         text: the cause in words.
-        version: of the deciding event, where there is one.
+        version: of the deciding event, where there is one; of a fork, the last version that both logs share.
     """
 
     kind: str

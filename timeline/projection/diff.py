@@ -1,4 +1,6 @@
-"""Compare two contexts of a conversation: the blocks that entered, left and changed, and the cause of a cache break.
+"""Compare two contexts: the blocks that entered, left and changed, and the cause of a cache break.
+
+They are of one conversation, or of two that one was forked from the other, or both from a third.
 
 The prefix is compared in the order of a provider's cache: tools, system prompt, then messages. The ephemeral tail and
 the cache markers are left out: neither is part of the cached prefix.
@@ -11,6 +13,7 @@ without markers read at least as much; where the beginning changed, they read as
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -74,14 +77,17 @@ _EXCERPT: Final = 48
 _SYSTEM_KEYS: Final = ("system", "instructions", "system_instruction")
 _MESSAGE_KEYS: Final = ("messages", "input", "contents")
 """The keys of the wires' requests for the system prompt, and for the messages."""
+_OF_BOTH: Final = frozenset({"appended", "tools", "system", "last_word"})
+"""Causes that the requests show by themselves."""
 _LEAD: Final = 16
 """Characters of an excerpt in front of that byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRef:
-    """One side of a comparison: the version that it was projected from, its fingerprint, and the tokens it sends."""
+    """One side of a comparison: its log, the version that it was projected from, its fingerprint, and its tokens."""
 
+    conversation: str
     version: int
     fingerprint: str
     tokens: int
@@ -161,10 +167,10 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class ContextDiff:
-    """The differences between two contexts of a conversation.
+    """The differences between two contexts.
 
     Attributes:
-        conversation: id of their log.
+        conversation: id of the log of the context after, and mostly of both.
         before, after: the two contexts.
         differs: the names among ``system``, ``tools``, ``ephemeral`` and ``cache_points`` whose values differ.
         entered, left: blocks that only the context after, or only the one before, has; in order.
@@ -190,29 +196,38 @@ class ContextDiff:
         return asdict(self)
 
 
-def diff(before: RenderedContext, after: RenderedContext, *, wires: Sequence[str] = ("anthropic",)) -> ContextDiff:
-    """Compare two contexts of a conversation.
+def diff(
+    before: RenderedContext,
+    after: RenderedContext,
+    *,
+    wires: Sequence[str] = ("anthropic",),
+    shared: int | None = None,
+) -> ContextDiff:
+    """Compare two contexts of a conversation, or of two.
 
     Args:
         before: the earlier one.
         after: the later one.
         wires: wire formats whose prefixes are compared besides the neutral one.
+        shared: of contexts of two conversations, the last version that both logs have in common. Behind it a version,
+            and a path, means another block in each.
 
     Raises:
         InvalidPolicy: there is no such wire format, or its bytes are not sent to any provider.
     """
-    entered, left, changed = _blocks(before, after)
-    neutral = _prefix("neutral", before, after, _neutral_pieces)
+    parted = None if shared is None else Cause("forked", f"the conversations part behind version {shared}", shared)
+    entered, left, changed = _blocks(before, after, sys.maxsize if shared is None else shared)
+    neutral = _prefix("neutral", before, after, _neutral_pieces, parted)
     names = ("system", "tools", "ephemeral", "cache_points")
     return ContextDiff(
         conversation=after.conversation,
-        before=ContextRef(before.version, before.fingerprint, before.account.sent),
-        after=ContextRef(after.version, after.fingerprint, after.account.sent),
+        before=ContextRef(before.conversation, before.version, before.fingerprint, before.account.sent),
+        after=ContextRef(after.conversation, after.version, after.fingerprint, after.account.sent),
         differs=tuple(n for n in names if getattr(before.neutral, n) != getattr(after.neutral, n)),
         entered=entered,
         left=left,
         changed=changed,
-        prefixes=(neutral, *(_prefix(wire, before, after, _wire_pieces(wire)) for wire in wires)),
+        prefixes=(neutral, *(_prefix(wire, before, after, _wire_pieces(wire), parted) for wire in wires)),
         reuse=reuse(before, after),
         summary=_summary(before.window, after.window),
     )
@@ -261,11 +276,17 @@ class PrefixBreaks:
 
 
 def _blocks(
-    before: RenderedContext, after: RenderedContext
+    before: RenderedContext, after: RenderedContext, shared: int
 ) -> tuple[tuple[BlockRow, ...], tuple[BlockRow, ...], tuple[ChangedRow, ...]]:
+    """Tell the blocks apart by their paths, up to the last version that both logs share."""
     old, new = ({block.path: block for block in context.blocks} for context in (before, after))
-    entered = tuple(_row(block) for path, block in new.items() if path not in old)
-    left = tuple(_row(b, _covered_by(b.version, after)) for path, b in old.items() if path not in new)
+    both = {path for path in old.keys() & new.keys() if new[path].version <= shared}
+    entered = tuple(_row(block) for path, block in new.items() if path not in both)
+    left = tuple(
+        _row(block, _covered_by(block.version, after) if block.version <= shared else None)
+        for path, block in old.items()
+        if path not in both
+    )
     old_bytes, new_bytes = _bytes(before), _bytes(after)
     changed = tuple(
         ChangedRow(
@@ -281,7 +302,7 @@ def _blocks(
             reason=block.reason,
         )
         for path, block in new.items()
-        if path in old and (old[path].state != block.state or old_bytes.get(path) != new_bytes.get(path))
+        if path in both and (old[path].state != block.state or old_bytes.get(path) != new_bytes.get(path))
     )
     return entered, left, changed
 
@@ -340,7 +361,11 @@ def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
 
 
 def _prefix(
-    form: str, before: RenderedContext, after: RenderedContext, pieces_of: Callable[[NeutralContext], list[Piece]]
+    form: str,
+    before: RenderedContext,
+    after: RenderedContext,
+    pieces_of: Callable[[NeutralContext], list[Piece]],
+    parted: Cause | None,
 ) -> Prefix:
     old, new = pieces_of(before.neutral), pieces_of(after.neutral)
     same = _common([piece.text for piece in old], [piece.text for piece in new])
@@ -365,8 +390,14 @@ def _prefix(
             before=_excerpt(was.text, byte),
             after=_excerpt(now.text, byte),
         ),
-        cause=cause_of(before, after, was, now),
+        cause=_cause(before, after, (was, now), parted),
     )
+
+
+def _cause(before: RenderedContext, after: RenderedContext, pieces: tuple[Piece, Piece], parted: Cause | None) -> Cause:
+    """Return why the pieces differ: behind a fork, no decision of one log explains the messages of the other."""
+    found = cause_of(before, after, *pieces)
+    return found if parted is None or found.kind in _OF_BOTH else parted
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:

@@ -13,7 +13,7 @@ from tests.scenes import Scribe, after, call, result, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
 from timeline.blocks import ToolCall, ToolResult
-from timeline.errors import TimelineError
+from timeline.errors import StoreCorrupt, TimelineError
 from timeline.ports import Finding
 from timeline.retention import scavenge
 from timeline.store.postgres import create
@@ -136,6 +136,13 @@ async def make(store: EventStore) -> None:
     assert [hit async for hit in store.search("make")]
 
 
+async def _answers(store: EventStore) -> list[object]:
+    facts = [fact async for fact in store.facts()]
+    hits = [hit async for hit in store.search("make")]
+    digests = [digest async for digest in store.digests()]
+    return [facts, hits, digests, [info async for info in store.conversations()]]
+
+
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Any]:
     """Open a connection to the schema of a store, past the store."""
@@ -244,8 +251,9 @@ async def test_an_edited_id_of_an_erased_conversation_is_found(postgres_url: str
         assert (found.what, found.derivable) == ("erased", False)
 
 
-async def _answers(store: EventStore) -> list[object]:
-    facts = [fact async for fact in store.facts()]
-    hits = [hit async for hit in store.search("make")]
-    digests = [digest async for digest in store.digests()]
-    return [facts, hits, digests, [info async for info in store.conversations()]]
+async def test_a_store_without_the_record_of_its_migrations_is_no_other_applications(postgres_url: str) -> None:
+    """It would be given up for an empty one in another schema."""
+    async with open_store(postgres_url), connected(postgres_url) as connection:
+        await connection.execute("DROP TABLE migrations")
+    with pytest.raises(StoreCorrupt, match="the table migrations is missing"):
+        await open_store(postgres_url)

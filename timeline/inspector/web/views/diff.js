@@ -1,5 +1,6 @@
-// View 9: what is different between the contexts of two calls: what came, what went, what changed, and what it cost.
+// View 9: what is different between the contexts of two calls, or of two conversations: what came, went and changed, and what it cost.
 
+import { writeAddress } from "../pure/address.js";
 import { clock, counted, percent, short, spaced, whole } from "../pure/format.js";
 import { lastUpTo } from "../pure/stacking.js";
 import { Empty, Shown, useLoaded } from "../parts/loading.js";
@@ -14,6 +15,7 @@ const FIRST = 40;
 /** @param {{ id: string, at: number, points: any[], given: Record<string, string> }} props */
 export function Diff({ id, at, points, given }) {
   const here = lastUpTo(points, at, (point) => point.version);
+  if (given.other) return html`<${Across} id=${id} after=${points[here]} other=${given.other} />`;
   if (here < 1) return html`<${Empty} title="There are no two calls to compare yet"><p>Move the slider behind the second call.</p><//>`;
   const after = points[here];
   const before = points.find((point) => String(point.n) === given.from && point.n < after.n) ?? points[here - 1];
@@ -22,7 +24,17 @@ export function Diff({ id, at, points, given }) {
       <label>From call <select value=${String(before.n)} onChange=${(/** @type {any} */ event) => slide({ from: event.target.value })}>${nearby(points, here, before.n).map((point) => html`<option key=${point.n} value=${String(point.n)}>${point.n}, ${clock(point.at)}, ${short(point.total)} tokens</option>`)}</select></label>
       <span>to call <b>${after.n}</b>, ${clock(after.at)}, ${short(after.total)} tokens</span>
     </div>
-    <${Found} id=${id} before=${before.n} after=${after.n} />
+    <${Found} id=${id} asked=${{ a: `call:${before.n}`, b: `call:${after.n}` }} other="" />
+  </div>`;
+}
+
+/** What the newest context of another conversation has, and this one's has not. @param {{ id: string, after: any, other: string }} props */
+function Across({ id, after, other }) {
+  if (!after) return html`<${Empty} title="Nothing was sent yet at this version"><p>Move the slider behind a call: its context is held against the newest one of ${other}.</p><//>`;
+  return html`<div class="diff">
+    <div class="choice"><span>From call <b>${after.n}</b> here, ${clock(after.at)}, ${short(after.total)} tokens, to the newest context of <a href=${writeAddress({ conversation: other, view: "context", given: {} })}>${other}</a></span>
+      <button class="link" onClick=${() => slide({ other: "" })}>Compare calls of this conversation</button></div>
+    <${Found} id=${id} asked=${{ a: `call:${after.n}`, b: "last", other }} other=${other} />
   </div>`;
 }
 
@@ -33,9 +45,9 @@ function nearby(points, here, chosen) {
   return [...close, ...far.reverse()];
 }
 
-/** @param {{ id: string, before: number, after: number }} props */
-function Found({ id, before, after }) {
-  const found = useLoaded(pathOf(id, "diff"), { a: `call:${before}`, b: `call:${after}` }, id, 80);
+/** @param {{ id: string, asked: Record<string, string>, other: string }} props */
+function Found({ id, asked, other }) {
+  const found = useLoaded(pathOf(id, "diff"), asked, id, 80);
   return html`<${Shown} answer=${found} of="The difference" lines=${8}>${(/** @type {any} */ data) => {
     const diff = data.difference;
     const wire = diff.prefixes?.[1] ?? diff.prefixes?.[0];
@@ -44,8 +56,8 @@ function Found({ id, before, after }) {
         ${diff.reuse && html` With a warm cache ${short(diff.reuse.cached)} tokens are read from it and ${short(diff.reuse.processed)} processed${diff.reuse.cached + diff.reuse.processed ? `, ${percent(diff.reuse.cached / (diff.reuse.cached + diff.reuse.processed))} of it cheap` : ""}.`}
         ${diff.differs?.length > 0 && html` Different besides: ${diff.differs.map(spaced).join(", ")}.`}</p>
       ${wire?.first_difference && html`<${First} first=${wire.first_difference} />`}
-      <${List} title="Came" sign="+" rows=${diff.entered} />
-      <${List} title="Went" sign="−" rows=${diff.left} />
+      <${List} title=${other ? `Only in ${other}` : "Came"} sign="+" rows=${diff.entered} of=${other} />
+      <${List} title=${other ? "Only here" : "Went"} sign="−" rows=${diff.left} />
       <${List} title="Changed" sign="~" rows=${diff.changed} />
       ${Object.entries(data.left_out ?? {}).map(([name, count]) => html`<p key=${name} class="faint">${whole(Number(count))} more in “${spaced(name)}”; timeline diff prints them.</p>`)}
       ${diff.summary && html`<${Lines} summary=${diff.summary} />`}
@@ -58,13 +70,13 @@ function First({ first }) {
   return html`<dl class="first">${["before", "after"].map((side) => html`<div key=${side}><dt>${side}</dt><dd><span class="faint">${first[`${side}_place`]}, byte ${whole(first.byte)}${first[`${side}_path`] && html`, <span class="mono">${first[`${side}_path`]}</span>`}</span><br /><code>${first[side]}</code></dd></div>`)}</dl>`;
 }
 
-/** @param {{ title: string, sign: string, rows: any[] }} props */
-function List({ title, sign, rows }) {
+/** Blocks; those of another conversation lead to it. @param {{ title: string, sign: string, rows: any[], of?: string }} props */
+function List({ title, sign, rows, of = "" }) {
   if (!rows?.length) return null;
   const tokens = rows.reduce((sum, row) => sum + (row.tokens ?? row.after_tokens ?? 0), 0);
   return html`<section class="diff-part"><h3><i aria-hidden="true">${sign}</i> ${title}: ${counted(rows.length, "block")}, ${short(tokens)} tokens</h3>
     <ol class="blocks">${rows.slice(0, FIRST).map((row) => html`<li key=${row.version ?? row.path} class="sent-block">
-      <button class="link mono" onClick=${() => open({ block: row.version ? `@${row.version}` : row.path })}>${row.version ? `@${row.version}` : row.path}</button>
+      ${of ? html`<a class="mono" href=${writeAddress({ conversation: of, view: "log", given: { at: String(row.version) } })}>@${row.version}</a>` : html`<button class="link mono" onClick=${() => open({ block: row.version ? `@${row.version}` : row.path })}>${row.version ? `@${row.version}` : row.path}</button>`}
       ${row.type && html`<${Kind} type=${row.type} />`}<span class="sent-why"><span class="mono path">${row.path}</span> <span>${row.before ? `was ${stateOf(row.before).label}; ` : ""}${row.reason ?? (row.covered_by ? `covered by ${row.covered_by}` : "")}</span></span>
       <span class="row-tokens">${whole(row.tokens ?? row.after_tokens)}</span><${State} state=${row.state ?? row.after} /></li>`)}</ol>
     ${rows.length > FIRST && html`<p class="faint">and ${whole(rows.length - FIRST)} more; timeline diff prints them all.</p>`}
