@@ -107,6 +107,7 @@ def test_one_conversation_or_all_of_them_are_named(run: Callable[..., Done], sim
     run("export", "--all", "--format", "markdown").fails(Exit.USAGE, "--format jsonl")
     run("export", simulated["id"], "--window").fails(Exit.USAGE, "--window")
     run("export", simulated["id"], "--limit", 5).fails(Exit.USAGE, "--limit")
+    run("export", simulated["id"], "--format", "atif", "--window").fails(Exit.USAGE, "--window")
     run("export", simulated["id"], "--wire", "morse").fails(Exit.USAGE, "morse", "anthropic")
 
 
@@ -127,6 +128,7 @@ def _redact(db: Path, conversation: str, path: str) -> None:
         [],
         ["--format", "markdown"],
         ["--format", "markdown", "--window"],
+        ["--format", "atif"],
         ["--wire", "anthropic"],
         ["--wire", "openai-chat"],
         ["--wire", "openai-responses"],

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.inspector.asking import ask, segment
 from tests.scenes import after, prompt, small_policy
-from timeline import Timeline
+from timeline import Timeline, __version__
 from timeline.inspector.stretches import stretches_of
 from timeline.portable import import_copy, read_copies
+from timeline.portable.atif import trajectory
 from timeline.store import open_store
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ async def test_a_saved_log_is_the_log_and_a_saved_page_has_it(
     async with open_store("memory://") as other:
         assert (await import_copy(other, copy)).id == sent.id
         assert (await other.info(sent.id)).version == (await store.info(sent.id)).version
+    saved = await ask(app, path, {"form": "atif"})
+    assert saved.headers["content-disposition"].endswith('.atif.json"')
+    assert saved.json == await trajectory(store, sent.id, library=__version__)
     page = await ask(app, path, {"mode": "chat", "contexts": "none"})
     assert page.body.startswith(b"<!doctype html>")
     assert page.headers["x-content-type-options"] == "nosniff"
@@ -41,7 +45,7 @@ async def test_a_file_that_cannot_be_made_is_refused_in_words(app: Any, sent: Se
     path = f"/v1/conversations/{segment(sent.id)}/file"
     assert (await ask(app, path, {"form": "docx"})).status == 400
     assert (await ask(app, path, {"id": "other"})).status == 400
-    for form in ("html", "jsonl"):
+    for form in ("html", "jsonl", "atif"):
         assert (await ask(app, "/v1/conversations/nobody/file", {"form": form})).status == 404
 
 

@@ -53,6 +53,7 @@ class ExportFormat(StrEnum):
 
     jsonl = "jsonl"
     markdown = "markdown"
+    atif = "atif"
 
 
 class ExportMode(StrEnum):
@@ -614,9 +615,9 @@ def export(
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Write the logs of all conversations, as one file.")] = False,
-    format_: Annotated[ExportFormat, typer.Option("--format", help="The log itself, or a transcript.")] = (
-        ExportFormat.jsonl
-    ),
+    format_: Annotated[
+        ExportFormat, typer.Option("--format", help="The log itself, a transcript, or a trajectory.")
+    ] = (ExportFormat.jsonl),
     wire: Annotated[
         str,
         typer.Option(
@@ -658,9 +659,9 @@ def export(
     """Write conversations to a file or to standard output.
 
     jsonl is the log itself, which `import` reads back event for event. markdown is a transcript with the state of each
-    block. --wire writes all messages, uncompacted, in a provider's format. --html writes one page with the log inside,
-    named by id and version unless -o names it. Redacted content is in none of them. --html --redact without --yes is a
-    dry run: it lists what would be taken out.
+    block. atif is a trajectory for tools that evaluate or train agents. --wire writes all messages, uncompacted, in a
+    provider's format. --html writes one page with the log inside, named by id and version unless -o names it. Redacted
+    content is in none of them. --html --redact without --yes is a dry run: it lists what would be taken out.
     """
     if (redact and not html) or (yes and not redact):
         raise typer.BadParameter("--redact goes with --html, and --yes with --redact.")

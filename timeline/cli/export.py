@@ -20,6 +20,7 @@ from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
 from timeline.log.history import restored, reverted_versions
 from timeline.portable import Exported, export_log
+from timeline.portable.atif import trajectory
 from timeline.projection.project import Projector
 from timeline.store.private_files import make_private, take_over_mode
 from timeline.wire import encoder
@@ -40,7 +41,7 @@ class Shape:
     """What to write.
 
     Attributes:
-        format: ``jsonl``, the log itself, or ``markdown``, a transcript.
+        format: ``jsonl``, the log itself, ``markdown``, a transcript, or ``atif``, a trajectory.
         wire: write a provider's messages instead, in this wire format; empty for none.
         window: write only what the model would see now, of a transcript or of messages.
         limit: characters of each block in a transcript; None for all.
@@ -77,6 +78,8 @@ async def export(conversation: str | None, db: str, shape: Shape, target: Target
         with sink(target) as write, progress("exporting", total) as advance:
             if shape.wire:
                 write(output.to_json(await _messages(store, ids[0], shape), indent=2))
+            elif shape.format == "atif":
+                write(output.to_json(await trajectory(store, ids[0], library=__version__), indent=2))
             elif shape.format == "markdown":
                 async for part in transcript(store, ids[0], limit=shape.limit, only_window=shape.window):
                     write(part)
@@ -89,6 +92,8 @@ def _check(conversation: str | None, shape: Shape) -> None:
     is_log = shape.format == "jsonl" and not shape.wire
     if conversation is None and not is_log:
         raise UsageProblem("--all writes logs (--format jsonl). For any other format name one conversation.")
+    if (shape.window or shape.limit is not None) and shape.format == "atif" and not shape.wire:
+        raise UsageProblem("A trajectory is always whole. Leave --window and --limit out.")
     if shape.window and is_log:
         raise UsageProblem("A log is always whole, so --window needs --wire or --format markdown. Add one of them.")
     if shape.limit is not None and (is_log or shape.wire):

@@ -156,7 +156,7 @@ class AskedLab(AskedConversation):
 class AskedFile(AskedConversation):
     """A conversation as a file: a page, with everything or prompts and answers, and contexts of calls; or the log."""
 
-    form: Literal["html", "jsonl"] = "html"
+    form: Literal["html", "jsonl", "atif"] = "html"
     mode: Literal["full", "chat"] = "full"
     contexts: Literal["all", "last", "none"] = "last"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import timeline
 from timeline.errors import needs
 from timeline.inspector.onefile.collecting import Wish
 from timeline.inspector.onefile.page import one_file
 from timeline.portable import export_log
+from timeline.portable.atif import trajectory
 
 with needs("inspector"):
     from starlette.responses import Response, StreamingResponse
@@ -20,22 +22,27 @@ if TYPE_CHECKING:
     from timeline.inspector.asked import AskedFile
     from timeline.inspector.reader import Reader
 
+_ENDINGS: Final = {"html": "html", "jsonl": "jsonl", "atif": "atif.json"}
+
 
 async def download(reader: Reader, asked: AskedFile) -> Response:
-    """Return a conversation as a file: ``html`` opens from disk, ``jsonl`` imports again event for event.
+    """Return a conversation as a file: ``html`` opens from disk, ``jsonl`` imports again, ``atif`` is a trajectory.
 
-    Redacted content is in neither.
+    Redacted content is in none of them.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        InvalidArgument: the page would be larger than a browser opens well.
+        InvalidArgument: the page would be larger than a browser opens well, or a trajectory would have no step.
     """
     version = (await reader.store.info(asked.id)).version
-    name = f"{_plain(asked.id)}-v{version}.{asked.form}"
+    name = f"{_plain(asked.id)}-v{version}.{_ENDINGS[asked.form]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     if asked.form == "html":
         text, _ = await one_file(reader.store, asked.id, Wish(asked.mode, asked.contexts))
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+    if asked.form == "atif":
+        made = await trajectory(reader.store, asked.id, library=timeline.__version__)
+        return Response(json.dumps(made, ensure_ascii=False), media_type="application/json", headers=headers)
     return StreamingResponse(_lines(reader, asked.id), media_type="application/jsonl", headers=headers)
 
 

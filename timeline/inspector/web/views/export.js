@@ -11,6 +11,7 @@ const FORMS = [
   ["The same, to be shared", "Credentials and paths of home folders are taken out. The command prints a list to look over first, and writes the file with --yes.", "--html --redact", null],
   ["The log", "JSONL, every event; imports again, event for event.", "--format jsonl", { form: "jsonl" }],
   ["Markdown", "To be read: prompts, answers, calls and results.", "--format markdown", null],
+  ["Trajectory", "ATIF, for tools that evaluate or train agents: each step with its calls, results and tokens.", "--format atif", { form: "atif" }],
   ["Messages", "All of them, uncompacted, in a provider's format.", "--wire anthropic", null],
 ];
 
