@@ -95,7 +95,8 @@ def test_how_far_a_long_log_was_read_is_said_while_its_chart_is_drawn(browser: B
         seen.go(f"/c/{UNREAD}")
         reading = seen.page.get_by_role("progressbar", name="Reading the log")
         reading.wait_for()
-        assert 0 < int(reading.get_attribute("aria-valuenow") or 0) < 100
+        # A busy machine may have read nothing yet in the first slice.
+        assert 0 <= int(reading.get_attribute("aria-valuenow") or -1) < 100
         expect(reading).to_have_count(0, timeout=30_000)
         expect(seen.page.locator(".gauge .share").first).to_be_visible()
 
