@@ -39,7 +39,7 @@ CHECKS = (
     ("ruff", "check"),
     ("ruff", "format", "--check"),
     ("mypy",),
-    ("pytest", "--numprocesses=2", "--dist=worksteal"),
+    ("pytest", "--numprocesses=2", "--dist=worksteal", "--durations=40", "--durations-min=3"),
 )
 
 

@@ -72,6 +72,34 @@ def test_the_first_screen_answers_at_a_glance(browser: Browser, server: Served) 
             expect(strip).to_contain_text(said)
 
 
+SLID_THEN_LED_AWAY = """way => {
+  const pressed = (init) => {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...init }));
+  };
+  const lead = () => (way === "key" ? pressed({ key: "2" }) : document.querySelector("#tab-context").click());
+  setTimeout(lead, 150);
+  pressed({ key: "ArrowLeft", shiftKey: true });
+  for (const until = performance.now() + 400; performance.now() < until; );
+}"""
+"""Moves the slider, and opens another view just before the busy page writes that version into its address."""
+
+
+@pytest.mark.parametrize("way", ["key", "link"])
+def test_a_view_opens_however_busy_the_page_was_since_the_slider_moved(
+    browser: Browser, server: Served, way: str
+) -> None:
+    """The address that follows the slider is written later, and never over one that was gone to meanwhile."""
+    with looking(browser, server.base) as seen:
+        seen.go(f"/c/{FORGETFUL}?at={CALL_84}")
+        page = seen.page
+        expect(page.locator(".where")).to_contain_text("call 84")
+        page.locator(".plot path").first.wait_for()
+        page.evaluate(SLID_THEN_LED_AWAY, way)
+        expect(page.locator(".proof")).to_contain_text("Byte for byte what was sent.")
+        expect(page.locator(".where")).to_contain_text("call 83")
+        expect(page).to_have_url(re.compile(r"/context\?at="))
+
+
 def test_the_debugging_story_is_told_with_the_keyboard_alone(browser: Browser, server: Served) -> None:
     """Open it, go to call 84, see its request, search the constraint, read why it is gone, compare, fork."""
     with looking(browser, server.base) as seen:

@@ -38,7 +38,11 @@ export function open(changes) {
 export function slide(changes) {
   address.value = changed(address.peek(), changes);
   clearTimeout(written);
-  written = setTimeout(() => history.replaceState(null, "", writeAddress(address.peek())), 150);
+  const { hash } = location;
+  written = setTimeout(() => {
+    // A link that was followed meanwhile has written its own, and the page hears of it only after this.
+    if (location.hash === hash) history.replaceState(null, "", writeAddress(address.peek()));
+  }, 150);
 }
 
 /** The address of a view of the open conversation, as a link. @param {string} view @param {Record<string, string | number | null | undefined>} changes */

@@ -8,7 +8,7 @@ import { Failed, Loading, useLoaded } from "../parts/loading.js";
 import { html, useEffect, useRef, useState, useValue } from "../parts/page.js";
 import { Gauge } from "../parts/pieces.js";
 import { pathOf, returns, source } from "../parts/source.js";
-import { address, chosen, linkTo, open, slide } from "../parts/state.js";
+import { address, chosen, go, linkTo, open, slide } from "../parts/state.js";
 import { BlockPanel } from "./block.js";
 import { CacheLane } from "./cache.js";
 import { Compactions } from "./compactions.js";
@@ -283,7 +283,7 @@ function Tabs({ view, compactions }) {
     event.stopPropagation();
     const names = views();
     const next = names[(names.indexOf(view) + step + names.length) % names.length];
-    location.hash = linkTo(next);
+    go({ ...address.peek(), view: next });
     document.getElementById(`tab-${next}`)?.focus();
   };
   return html`<div class="tabs-row">
@@ -318,7 +318,7 @@ function useKeys(row, points, marks) {
       const at = Math.min(chosen.peek() ?? row.version, row.version);
       const tab = views()[(Number(event.key) + 9) % 10];
       const compactions = marks.filter((mark) => mark.type === "compaction.completed").map((mark) => mark.version);
-      if (tab && /^\d$/.test(event.key)) location.hash = linkTo(tab);
+      if (tab && /^\d$/.test(event.key)) go({ ...address.peek(), view: tab });
       else if (event.key === "Escape" && address.peek().given.block) open({ block: null });
       else if (event.key === "c") to(compactions.find((version) => version > at));
       else if (event.key === "C") to(compactions.filter((version) => version < at).pop());
