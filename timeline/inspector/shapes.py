@@ -655,3 +655,26 @@ class Decided(Frozen):
     tokens_before: int = 0
     tokens: int = 0
     base: int | None = None
+
+
+class Finding(Frozen):
+    """What would be taken out of a file: ``name`` is what it is kept by, ``excerpt`` what is around it at ``place``.
+
+    Of a credential the excerpt has the first characters alone; of a home folder the name.
+    """
+
+    name: str
+    kind: str
+    times: int
+    places: int
+    place: str
+    excerpt: str
+
+
+class Review(Frozen):
+    """The credentials and home folders that would be taken out of a file that is to be shared."""
+
+    conversation: str
+    version: int
+    form: str
+    findings: tuple[Finding, ...]
