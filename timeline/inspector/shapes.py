@@ -218,6 +218,8 @@ class BlockText(Frozen):
         next: offset of the piece behind it; None at the end.
         block: the block's other fields, without those that are too large: ``left_out`` names these with their size.
         partner: address of a call's result, or of the call that a result answers; None where a checksum was asked with.
+        lists: of a summary the addresses of two lists of everything before it: of all paths, and of all other names.
+        list_of: of such a list the summary, as it was asked for; None for a block.
     """
 
     conversation: str
@@ -234,6 +236,8 @@ class BlockText(Frozen):
     block: dict[str, Any]
     left_out: dict[str, int]
     partner: str | None = None
+    lists: tuple[str, ...] = ()
+    list_of: str | None = None
 
 
 class LossCause(Frozen):
