@@ -8,6 +8,7 @@ import sqlite3
 import stat
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -359,13 +360,48 @@ def test_what_would_be_taken_out_is_listed_before_a_file_is_written(run: Callabl
     done = run("export", imported["id"], "--html", "--redact", "-o", shared)
     assert done.code == 0
     assert not shared.exists()
-    for said in ("github", "ghp_…", "home folder", "Nothing was written", "--yes"):
+    for said in ("github", "use «ghp_… 40 characters» in ~", "home folder", "Nothing was written", "--yes", "--keep"):
         assert said in done.out
     assert secret not in done.out + done.err
     assert run("export", imported["id"], "--html", "--redact", "--yes", "-o", shared).code == 0
     assert secret not in shared.read_text(encoding="utf-8")
     run("export", imported["id"], "--redact").fails(2, "--redact goes with --html")
-    run("export", imported["id"], "--html", "--yes").fails(2, "--yes with --redact")
+    run("export", imported["id"], "--html", "--yes").fails(2, "--yes and --keep go with --redact")
+
+
+def test_a_false_alarm_is_kept_by_its_name(run: Callable[..., Done], tmp_path: Path) -> None:
+    """The name is the one that the dry run lists; another is refused, and no file is written."""
+    chat, shared = tmp_path / "chat.json", tmp_path / "shared.html"
+    chat.write_text(json.dumps([{"role": "user", "content": "look in /home/ada/app"}]), encoding="utf-8")
+    [imported] = run("import", chat, "--json").json
+    asked = ("export", imported["id"], "--html", "--redact")
+    [name] = re.findall(r"^([0-9a-f]{8})\thome folder", run(*asked).out, re.MULTILINE)
+    assert run(*asked, "--keep", name, "--yes", "-o", shared).code == 0
+    assert "0 findings" in run(*asked, "--keep", name).out
+    run(*asked, "--keep", "00000000", "--yes", "-o", tmp_path / "none.html").fails(2, "00000000")
+    assert not (tmp_path / "none.html").exists()
+
+
+def test_a_bug_bundle_is_listed_before_it_is_written(run: Callable[..., Done], tmp_path: Path) -> None:
+    """The list comes first; with --yes the zip, whose log imports again."""
+    secret, chat, packed = "ghp_" + "aB3dE6gH9j" * 3 + "kL2mN5", tmp_path / "chat.json", tmp_path / "bug.zip"
+    chat.write_text(json.dumps([{"role": "user", "content": f"use {secret} in /home/ada/app"}]), encoding="utf-8")
+    [imported] = run("import", chat, "--json").json
+    asked = ("export", imported["id"], "--format", "bundle", "-o", packed)
+    done = run(*asked)
+    assert done.code == 0
+    assert "Nothing was written" in done.out
+    assert not packed.exists()
+    assert run(*asked, "--yes").code == 0
+    assert stat.S_IMODE(packed.stat().st_mode) == 0o600
+    with ZipFile(packed) as files:
+        assert not [name for name in files.namelist() if secret.encode() in files.read(name)]
+        files.extract("log.jsonl", tmp_path)
+    other = tmp_path / "other.db"
+    assert run("import", tmp_path / "log.jsonl", "--db", other).code == 0
+    assert run("verify", "--db", other).code == 0
+    run(*asked, "--wire", "anthropic").fails(2, "--format bundle goes with")
+    run("export", "--all", "--format", "bundle").fails(2, "one conversation")
 
 
 @pytest.mark.parametrize(

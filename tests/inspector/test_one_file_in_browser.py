@@ -96,7 +96,7 @@ def test_what_was_left_out_is_said(written: tuple[Path, Carried], opened: Callab
 
 
 def test_nothing_that_was_to_be_taken_out_is_in_the_file(tmp_path: Path, opened: Callable[[Path], Page]) -> None:
-    """Neither a credential, nor its beginning at a cut end, nor a home folder; the list names each place."""
+    """Neither a credential, nor its beginning at a cut end, nor a home folder; the list counts its places."""
     _, open_text = write(tmp_path, Wish(contexts="all"))
     assert SECRET in str(open_text.texts)
     file, carried = write(tmp_path, Wish(contexts="all", redact=True))
@@ -107,8 +107,8 @@ def test_nothing_that_was_to_be_taken_out_is_in_the_file(tmp_path: Path, opened:
     assert carried.cleaner is not None
     taken = carried.cleaner.taken
     assert {one.kind for one in taken} == {"github", "home folder"}
-    assert all(SECRET not in one.beginning for one in taken)
-    assert sum(one.place.startswith("@") for one in taken) >= 24
+    assert all(SECRET not in one.excerpt for one in taken)
+    assert sum(one.places for one in taken) >= 24
     page = opened(file)
     page.click(".file-note summary")
     expect(page.locator(".file-note")).to_contain_text("of the kind 'github', taken out before it was shared")

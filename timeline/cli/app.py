@@ -54,6 +54,7 @@ class ExportFormat(StrEnum):
     jsonl = "jsonl"
     markdown = "markdown"
     atif = "atif"
+    bundle = "bundle"
 
 
 class ExportMode(StrEnum):
@@ -616,7 +617,7 @@ def export(
     *,
     every: Annotated[bool, typer.Option("--all", help="Write the logs of all conversations, as one file.")] = False,
     format_: Annotated[
-        ExportFormat, typer.Option("--format", help="The log itself, a transcript, or a trajectory.")
+        ExportFormat, typer.Option("--format", help="The log, a transcript, a trajectory, or a bug bundle (zip).")
     ] = (ExportFormat.jsonl),
     wire: Annotated[
         str,
@@ -651,7 +652,11 @@ def export(
             "--redact", help="List credentials and home folders; with --yes, write the file without them (with --html)."
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Write the file without what --redact lists.")] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="FINDING", help="Leave this finding of the list where it is; once for each."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Write the file without what the list has.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
@@ -660,20 +665,28 @@ def export(
 
     jsonl is the log itself, which `import` reads back event for event. markdown is a transcript with the state of each
     block. atif is a trajectory for tools that evaluate or train agents. --wire writes all messages, uncompacted, in a
-    provider's format. --html writes one page with the log inside, named by id and version unless -o names it. Redacted
-    content is in none of them. --html --redact without --yes is a dry run: it lists what would be taken out.
+    provider's format. --html writes one page with the log inside, named by id and version unless -o names it. bundle is
+    a zip to report a fault with: the log, the policy, versions, what verify says, the newest errors. Redacted content
+    is in none of them. --html --redact and --format bundle are dry runs without --yes: they list what would be taken
+    out, credentials and home folders.
     """
-    if (redact and not html) or (yes and not redact):
-        raise typer.BadParameter("--redact goes with --html, and --yes with --redact.")
-    if html:
-        if wire or window or limit is not None or as_json or format_ is not ExportFormat.jsonl:
-            raise typer.BadParameter("--html goes with --mode, --contexts, --redact, --yes, -o and --force alone.")
+    bundles = format_ is ExportFormat.bundle and not html
+    if (redact and not html) or ((yes or keep) and not (redact or bundles)):
+        raise typer.BadParameter("--redact goes with --html; --yes and --keep go with --redact or --format bundle.")
+    elsewhere = wire or window or limit is not None or as_json or (html and format_ is not ExportFormat.jsonl)
+    if (html or bundles) and elsewhere:
+        allowed = "--mode, --contexts, --redact, --keep, --yes, -o" if html else "--keep, --yes, -o"
+        named = "--html" if html else "--format bundle"
+        raise typer.BadParameter(f"{named} goes with {allowed} and --force alone.")
+    if html or bundles:
         from timeline.cli.export import Target
-        from timeline.cli.one_file import export_html
+        from timeline.cli.one_file import export_bundle, export_html
         from timeline.inspector.onefile.collecting import Wish
 
-        wish = Wish(mode.value, contexts.value, redact)
-        return _run(export_html(id_, db, wish, Target(output, force), yes=yes))
+        target = Target(output, force)
+        if bundles:
+            return _run(export_bundle(id_, db, keep or [], target, yes=yes))
+        return _run(export_html(id_, db, Wish(mode.value, contexts.value, redact, tuple(keep or ())), target, yes=yes))
     from timeline.cli import export as command
 
     if (id_ is None) is not every:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,6 @@ from timeline.wire.neutral import NeutralContext
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-    from typing import TextIO
 
     from timeline.audit.redacting import Eraser
     from timeline.events import Event
@@ -103,9 +103,23 @@ def _check(conversation: str | None, shape: Shape) -> None:
 @contextmanager
 def sink(target: Target) -> Iterator[Callable[[str], None]]:
     """Yield a function that writes lines to standard output, or to a file that appears only when it is complete."""
+    if target.file is None or str(target.file) == "-":
+        yield lambda text: output.send_escaped(text + "\n")
+        return
+    with sink_bytes(target) as write:
+        yield lambda text: _put(write, text)
+
+
+def _put(write: Callable[[bytes], object], text: str) -> None:
+    write(f"{text}\n".encode())
+
+
+@contextmanager
+def sink_bytes(target: Target) -> Iterator[Callable[[bytes], object]]:
+    """Yield a function that writes bytes as they are, where `sink` writes lines."""
     file = target.file
     if file is None or str(file) == "-":
-        yield lambda text: output.send_escaped(text + "\n")
+        yield sys.stdout.buffer.write
         return
     real = file.resolve()
     if real.is_file() and not target.force:
@@ -118,8 +132,8 @@ def sink(target: Target) -> Iterator[Callable[[str], None]]:
         if draft != real:
             make_private(draft)
             take_over_mode(draft, real)
-        with draft.open("w", encoding="utf-8") as written:
-            yield lambda text: _put(written, text)
+        with draft.open("wb") as written:
+            yield written.write
             if draft != real:
                 written.flush()
                 os.fsync(written.fileno())
@@ -129,10 +143,6 @@ def sink(target: Target) -> Iterator[Callable[[str], None]]:
     finally:
         if draft != real:
             draft.unlink(missing_ok=True)
-
-
-def _put(written: TextIO, text: str) -> None:
-    written.write(text + "\n")
 
 
 async def _log(

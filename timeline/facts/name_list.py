@@ -29,7 +29,8 @@ LIST_KEY: Final = "lists_names_of"
 """Key of the summary's path in the ``meta`` of a list that is read."""
 SCANNED: Final = 4_000_000
 """Most characters in which names are looked for, the newest first: the time is linear in them."""
-_LISTS: Final[tuple[Listed, ...]] = get_args(Listed)
+LISTS: Final[tuple[Listed, ...]] = get_args(Listed)
+"""Both lists."""
 _NUMBER: Final = re.compile(r"(?<![\w.,/-])[0-9]{4,18}(?![\w/-]|\.[0-9])")
 _TOGETHER: Final = 64
 """Names of about one rank, which stand together by their blocks."""
@@ -67,7 +68,7 @@ def list_address(summary: str, listed: Listed) -> str:
 def asked_list(name: str) -> tuple[str, Listed] | None:
     """Return the summary, by its path or address, and what is asked of it; None where a text asks for no list."""
     summary, _, last = name.rpartition(".")
-    return next(((summary, listed) for listed in _LISTS if listed == last and summary), None)
+    return next(((summary, listed) for listed in LISTS if listed == last and summary), None)
 
 
 def list_block(summary: Block, blocks: Iterable[tuple[int, NamesOf]], listed: Listed) -> Block:

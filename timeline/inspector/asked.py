@@ -154,9 +154,28 @@ class AskedLab(AskedConversation):
 
 
 class AskedFile(AskedConversation):
-    """A conversation as a file: a page, with everything or prompts and answers, and contexts of calls; or the log."""
+    """A conversation as a file: a page, with everything or prompts and answers, and contexts of calls; or the log.
 
-    form: Literal["html", "jsonl", "atif"] = "html"
+    From a bundle credentials and home folders are always taken out, from a page where ``redact`` is asked for, but for
+    the findings of ``keep`` (comma between their names).
+    """
+
+    form: Literal["html", "jsonl", "atif", "bundle"] = "html"
+    mode: Literal["full", "chat"] = "full"
+    contexts: Literal["all", "last", "none"] = "last"
+    redact: bool = False
+    keep: Words = ""
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The names of the findings that stay where they are."""
+        return tuple(name for name in self.keep.split(",") if name)
+
+
+class AskedReview(AskedConversation):
+    """What would be taken out of a file that is to be shared."""
+
+    form: Literal["html", "bundle"] = "bundle"
     mode: Literal["full", "chat"] = "full"
     contexts: Literal["all", "last", "none"] = "last"
 

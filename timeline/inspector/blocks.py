@@ -8,16 +8,20 @@ from pydantic_core import to_json
 
 from timeline.answers.about import about_event, text_of
 from timeline.blocks import ToolCall, ToolResult, instant_text
+from timeline.errors import BlockNotFound
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, ModelCalled, appended_block
 from timeline.events.addresses import Address
 from timeline.events.other_payloads import CompactionFailed
+from timeline.facts.name_list import LISTS, asked_list, list_address
 from timeline.fold.window import tombstone
+from timeline.frozen import sha256_hex
 from timeline.inspector.compactions import MOST_LISTED
 from timeline.inspector.decided import FoldedStates
 from timeline.inspector.pairs import partner_of, without_partner
 from timeline.inspector.shapes import BlockText, LogRow, LogRows
 from timeline.log.blocks_by_name import find_readable
 from timeline.log.history import check_version, reverted_versions
+from timeline.log.name_lists import read_list
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -132,7 +136,7 @@ def _row(
 
 
 async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
-    """Return a piece of a block's text, and its other fields.
+    """Return a piece of a block's text, and its other fields; at a summary's address with ``.paths``, a list of names.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -140,7 +144,13 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
         HistoryUnavailable: the block was scavenged.
     """
     store = reader.store
-    found = await find_readable(store, asked.id, asked.address)
+    try:
+        found = await find_readable(store, asked.id, asked.address)
+    except BlockNotFound:
+        listed = await _list_of_names(store, asked)
+        if listed is None:
+            raise
+        return listed
     event, block = found.event, found.block
     reasons = await redactions(store, found.conversation)
     if event.version in reasons:
@@ -149,6 +159,7 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
     piece = text[asked.offset : asked.offset + asked.limit]
     end = asked.offset + len(piece)
     fields, left_out = fields_of(block)
+    has_lists = isinstance(event.payload, CompactionCompleted) and event.version not in reasons
     # An answer that is kept for good has none: a result may come later.
     partner = None if asked.checksum else await partner_of(store, asked.id, block)
     return BlockText(
@@ -166,6 +177,43 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
         block=fields,
         left_out=left_out,
         partner=str(Address(partner)) if partner else None,
+        lists=tuple(list_address(asked.address, one) for one in LISTS) if has_lists else (),
+    )
+
+
+async def _list_of_names(store: EventStore, asked: AskedBlock) -> BlockText | None:
+    """Return a piece of the list that is behind a summary's address; None where the address is none of a list.
+
+    What is redacted later goes from the list, so that it has the checksum of its text, and not that of an event.
+    """
+    wanted = asked_list(asked.address)
+    if wanted is None:
+        return None
+    try:
+        found = await find_readable(store, asked.id, wanted[0])
+    except BlockNotFound:
+        return None
+    done = found.event.payload
+    if not isinstance(done, CompactionCompleted) or found.event.version in await redactions(store, found.conversation):
+        return None
+    block = await read_list(store, found.conversation, found.block, done.covers, wanted[1])
+    piece = block.text[asked.offset : asked.offset + asked.limit]
+    end = asked.offset + len(piece)
+    return BlockText(
+        conversation=found.conversation,
+        version=found.event.version,
+        at=instant_text(found.event.at),
+        checksum=sha256_hex(block.text),
+        address=list_address(wanted[0], wanted[1]),
+        path=block.path,
+        type=block.type,
+        text=piece,
+        offset=asked.offset,
+        length=len(block.text),
+        next=end if piece and end < len(block.text) else None,
+        block={},
+        left_out={},
+        list_of=wanted[0],
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Final
 
 import timeline
 from timeline.errors import needs
+from timeline.inspector.bundle import bundle
 from timeline.inspector.onefile.collecting import Wish
 from timeline.inspector.onefile.page import one_file
+from timeline.inspector.saved import plain_name
 from timeline.portable import export_log
 from timeline.portable.atif import trajectory
 
@@ -22,24 +23,28 @@ if TYPE_CHECKING:
     from timeline.inspector.asked import AskedFile
     from timeline.inspector.reader import Reader
 
-_ENDINGS: Final = {"html": "html", "jsonl": "jsonl", "atif": "atif.json"}
+_ENDINGS: Final = {"html": "html", "jsonl": "jsonl", "atif": "atif.json", "bundle": "bundle.zip"}
 
 
 async def download(reader: Reader, asked: AskedFile) -> Response:
     """Return a conversation as a file: ``html`` opens from disk, ``jsonl`` imports again, ``atif`` is a trajectory.
 
-    Redacted content is in none of them.
+    A ``bundle`` is what a fault is reported with. Redacted content is in none of them.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        InvalidArgument: the page would be larger than a browser opens well, or a trajectory would have no step.
+        InvalidArgument: the page would be larger than a browser opens well, a trajectory would have no step, or a
+            finding is to be kept that there is not.
     """
     version = (await reader.store.info(asked.id)).version
-    name = f"{_plain(asked.id)}-v{version}.{_ENDINGS[asked.form]}"
+    name = f"{plain_name(asked.id)}-v{version}.{_ENDINGS[asked.form]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     if asked.form == "html":
-        text, _ = await one_file(reader.store, asked.id, Wish(asked.mode, asked.contexts))
+        text, _ = await one_file(reader.store, asked.id, Wish(asked.mode, asked.contexts, asked.redact, asked.kept))
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+    if asked.form == "bundle":
+        packed = await bundle(reader.store, asked.id, asked.kept)
+        return Response(packed.data, media_type="application/zip", headers=headers)
     if asked.form == "atif":
         made = await trajectory(reader.store, asked.id, library=timeline.__version__)
         return Response(json.dumps(made, ensure_ascii=False), media_type="application/json", headers=headers)
@@ -50,8 +55,3 @@ async def _lines(reader: Reader, conversation: str) -> AsyncIterator[str]:
     """Yield the lines of a log as they are read: it may be larger than the memory."""
     async for line in export_log(reader.store, [conversation], library=timeline.__version__):
         yield f"{line}\n"
-
-
-def _plain(conversation: str) -> str:
-    """Return an id without what file systems refuse."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", conversation).strip("-.")[:100] or "conversation"

@@ -73,9 +73,9 @@ def _file() -> dict[str, Any]:
         {"name": name, "in": "path" if name == "id" else "query", "required": name == "id", "schema": schema}
         for name, schema in AskedFile.model_json_schema()["properties"].items()
     ]
-    kinds: dict[str, Any] = {"text/html": {}, "application/jsonl": {}}
+    kinds: dict[str, Any] = {"text/html": {}, "application/jsonl": {}, "application/json": {}, "application/zip": {}}
     responses = {**_responses("Problem"), "200": {"description": "The file.", "content": kinds}}
-    words = "Answer a conversation as a file: one HTML page, or its log."
+    words = "Answer a conversation as a file: one HTML page, its log, a trajectory, or a bug bundle."
     operation = {"operationId": "file", "summary": words, "parameters": given, "responses": responses}
     return {"/v1/conversations/{id}/file": {"get": operation}}
 

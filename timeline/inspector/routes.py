@@ -17,6 +17,7 @@ from timeline.inspector.differences import show_difference
 from timeline.inspector.family import show_family
 from timeline.inspector.questions import list_digests, list_facts, search_blocks
 from timeline.inspector.reasons import show_why
+from timeline.inspector.review import review_file
 from timeline.inspector.states import show_state
 from timeline.inspector.what_if import show_what_if
 
@@ -82,6 +83,7 @@ ROUTES: Final = (
     Route(f"{_ONE}/diff", asked.AskedDifference, shapes.Difference, show_difference),
     Route(f"{_ONE}/family", asked.AskedConversation, shapes.Family, show_family),
     Route(f"{_ONE}/what-if", asked.AskedWhatIf, shapes.WhatIf, show_what_if),
+    Route(f"{_ONE}/review", asked.AskedReview, shapes.Review, review_file),
     Route(f"{_ONE}/lab", asked.AskedLab, shapes.Lab, show_lab),
     Route("v1/search", asked.AskedSearch, shapes.FoundBlocks, search_blocks),
     Route("v1/facts", asked.AskedFacts, shapes.FoundFacts, list_facts),

@@ -218,6 +218,8 @@ class BlockText(Frozen):
         next: offset of the piece behind it; None at the end.
         block: the block's other fields, without those that are too large: ``left_out`` names these with their size.
         partner: address of a call's result, or of the call that a result answers; None where a checksum was asked with.
+        lists: of a summary the addresses of two lists of everything before it: of all paths, and of all other names.
+        list_of: of such a list the summary, as it was asked for; None for a block.
     """
 
     conversation: str
@@ -234,6 +236,8 @@ class BlockText(Frozen):
     block: dict[str, Any]
     left_out: dict[str, int]
     partner: str | None = None
+    lists: tuple[str, ...] = ()
+    list_of: str | None = None
 
 
 class LossCause(Frozen):
@@ -655,3 +659,26 @@ class Decided(Frozen):
     tokens_before: int = 0
     tokens: int = 0
     base: int | None = None
+
+
+class Finding(Frozen):
+    """What would be taken out of a file: ``name`` is what it is kept by, ``excerpt`` what is around it at ``place``.
+
+    Of a credential the excerpt has the first characters alone; of a home folder the name.
+    """
+
+    name: str
+    kind: str
+    times: int
+    places: int
+    place: str
+    excerpt: str
+
+
+class Review(Frozen):
+    """The credentials and home folders that would be taken out of a file that is to be shared."""
+
+    conversation: str
+    version: int
+    form: str
+    findings: tuple[Finding, ...]

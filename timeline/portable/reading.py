@@ -143,9 +143,22 @@ def read_copies(path: Path) -> list[LogCopy] | None:
         data = read_file(path)
     except OSError:
         return None  # `read_recording` tries the file next, and reports what is wrong with it
-    copies = _File(str(path)).read(data)
+    return read_exported(data, str(path))
+
+
+def read_exported(data: bytes, name: str) -> list[LogCopy]:
+    """Read an exported log that is in memory, as `read_copies` reads a file.
+
+    Args:
+        data: its bytes.
+        name: what errors call it.
+
+    Raises:
+        ImportFailed: a later version of this library wrote it, or nothing in it can be read.
+    """
+    copies = _File(name).read(data)
     if not any(copy.events for copy in copies):
-        raise ImportFailed(str(path), "no event in it can be read: all lines are damaged. Export it again.")
+        raise ImportFailed(name, "no event in it can be read: all lines are damaged. Export it again.")
     return copies
 
 

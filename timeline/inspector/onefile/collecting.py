@@ -14,10 +14,10 @@ from timeline.inspector import asked
 from timeline.inspector.blocks import MOST_TEXT, fields_of, list_rows, redactions
 from timeline.inspector.calls import list_calls, show_body, show_call, show_context
 from timeline.inspector.chart import show_chart
+from timeline.inspector.cleaning import Cleaner
 from timeline.inspector.compactions import all_compactions, list_compactions
 from timeline.inspector.conversations import list_conversations, show_conversation
 from timeline.inspector.family import show_family
-from timeline.inspector.onefile.cleaning import Cleaner
 from timeline.inspector.onefile.histories import Histories, histories
 from timeline.inspector.reader import Reader
 from timeline.inspector.states import show_state
@@ -42,12 +42,14 @@ class Wish:
         mode: every text, or those of prompts, answers and summaries alone.
         contexts: of which calls what was sent can be looked at.
         redact: take credentials and paths of home folders out.
+        keep: the names of findings that stay where they are.
         newest: carry only so many of the newest rows; all unless given.
     """
 
     mode: Mode = "full"
     contexts: Contexts = "last"
     redact: bool = False
+    keep: tuple[str, ...] = ()
     newest: int | None = None
 
 
@@ -93,11 +95,12 @@ async def collect(
 
     Raises:
         ConversationNotFound: there is no such conversation.
+        InvalidArgument: a finding is to be kept that there is not.
         StoreError: the store cannot be read.
     """
     reader = Reader(store)
     carried = Carried(
-        conversation, (await store.info(conversation)).version, cleaner=Cleaner() if wish.redact else None
+        conversation, (await store.info(conversation)).version, cleaner=Cleaner(wish.keep) if wish.redact else None
     )
     await _rows(reader, carried, wish, advance)
     await _answers(reader, carried)
@@ -240,6 +243,8 @@ def _clean(carried: Carried) -> None:
     cleaner = carried.cleaner
     if cleaner is None:
         return
+    for value in (carried.texts, carried.rows, carried.pool, list(carried.contexts.values()), carried.answers):
+        cleaner.learn(value)
     for row, text in zip(carried.rows, carried.texts, strict=True):
         if text is not None:
             text |= {name: cleaner.clean(text[name], f"@{row['version']}") for name in ("text", "block", "path")}
@@ -251,3 +256,4 @@ def _clean(carried: Carried) -> None:
     carried.answers = {
         path: cleaner.clean(answer, path or "the conversation") for path, answer in carried.answers.items()
     }
+    cleaner.check_kept()

@@ -35,7 +35,7 @@ async def one_file(
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        InvalidArgument: the file would be larger than a browser opens well.
+        InvalidArgument: the file would be larger than a browser opens well, or what is to be kept was not found.
         StoreError: the store cannot be read.
     """
     carried = await collect(store, conversation, wish, advance)
@@ -152,10 +152,8 @@ def _taken(carried: Carried) -> list[str]:
     """Say what was taken out, by kind."""
     if carried.cleaner is None:
         return []
-    kinds: dict[str, int] = {}
-    for one in carried.cleaner.taken:
-        kinds[one.kind] = kinds.get(one.kind, 0) + one.times
-    return [f"{times:,} of the kind {kind!r}, taken out before it was shared." for kind, times in sorted(kinds.items())]
+    kinds = carried.cleaner.kinds.items()
+    return [f"{times:,} of the kind {kind!r}, taken out before it was shared." for kind, times in kinds]
 
 
 def _hashed(text: str) -> str:

@@ -14,7 +14,8 @@ import { DecideBlock, ForkFrom } from "./fork.js";
 /** @param {{ id: string, block: string, at: number, version: number, points: any[], query: string }} props */
 export function BlockPanel({ id, block, at, version, points, query }) {
   const found = useLoaded(pathOf(id, `blocks/${encodeURIComponent(block)}`), {}, `${id} ${block}`);
-  const why = useLoaded(pathOf(id, "why"), { block, at }, `${id} ${block}`, 60);
+  const listed = /\.(paths|names)$/.test(block) && (found.data === null || Boolean(found.data.list_of)); // a list has no state
+  const why = useLoaded(listed ? null : pathOf(id, "why"), { block, at }, `${id} ${block}`, 60);
   const title = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => title.current?.focus({ preventScroll: true }), [block]);
   const near = points[lastUpTo(points, at, (point) => point.version)];
@@ -29,9 +30,9 @@ export function BlockPanel({ id, block, at, version, points, query }) {
       <button class="quiet close" aria-label="Close the block" onClick=${close}>✕</button>
     </div>
     <div class="panel-body">
-      <${Shown} answer=${why} of="The reason for its state" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>
+      ${!listed && html`<${Shown} answer=${why} of="The reason for its state" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>`}
       <${Shown} answer=${found} of="The block" lines=${6}>${(/** @type {any} */ data) => html`<${Content} id=${id} found=${data} query=${query} />`}<//>
-      <${DecideBlock} id=${id} address=${block} possible=${why.data?.decisions ?? []} at=${at} version=${version} />
+      ${!listed && html`<${DecideBlock} id=${id} address=${block} possible=${why.data?.decisions ?? []} at=${at} version=${version} />`}
       <${ForkFrom} id=${id} at=${at} />
     </div>
   </aside>`;
@@ -84,6 +85,14 @@ function wayBack(id, way) {
   return `timeline ${way.kind} ${name} ${way.address ?? ""}`;
 }
 
+/** A list of names, each line behind the block that has them. @param {{ text: string }} props */
+function Listed({ text }) {
+  return html`<div class="listed" tabindex="0" role="region" aria-label="List of names">${text.split("\n").map((line, place) => {
+    const [said, address, names] = /^(@[0-9]+): (.*)$/.exec(line) ?? [line, "", ""];
+    return address ? html`<p key=${place}><button class="link mono" onClick=${() => open({ block: address })}>${address}</button> <span class="mono">${names}</span></p>` : html`<p key=${place} class="faint">${said}</p>`;
+  })}</div>`;
+}
+
 /** @param {{ id: string, found: any, query: string }} props */
 function Content({ id, found, query }) {
   const [more, setMore] = useState({ of: "", text: "", next: /** @type {number | null} */ (null) });
@@ -93,7 +102,7 @@ function Content({ id, found, query }) {
     setMore({ of: found.address, text: mine.text + piece.text, next: piece.next });
   };
   const text = found.text + mine.text;
-  const prose = ["assistant.completion", "conv.range.summary", "user.prompt", "note", "stage.digest", "assistant.reasoning"].includes(found.type) && !query && text.length < 100_000;
+  const prose = !found.list_of && ["assistant.completion", "conv.range.summary", "user.prompt", "note", "stage.digest", "assistant.reasoning"].includes(found.type) && !query && text.length < 100_000;
   const [plain, setPlain] = useState(false);
   const data = Object.entries(found.block ?? {}).filter(([name, value]) => value !== null && value !== "" && !["type", "path", "text", "id"].includes(name) && !(typeof value === "object" && Object.keys(value).length === 0));
   return html`<section class="content" aria-label="Content">
@@ -104,7 +113,9 @@ function Content({ id, found, query }) {
     </dl>
     <div class="content-bar"><span class="faint">${found.length > text.length ? `${bytes(text.length)} of ${bytes(found.length)} characters` : `${whole(found.length)} characters`}</span>
       ${prose && html`<button class="quiet" aria-pressed=${plain} onClick=${() => setPlain(!plain)}>Plain text</button>`}<${Copy} text=${text} /></div>
-    ${text ? (prose && !plain ? html`<${Markdown} text=${text} />` : html`<pre tabindex="0" role="region" aria-label="Text of the block"><${Marked} text=${text} query=${query} /></pre>`) : html`<p class="faint">It has no text.</p>`}
+    ${found.lists?.length > 0 && html`<p>Before it: ${found.lists.map((/** @type {string} */ name) => html`<button key=${name} class="link" onClick=${() => open({ block: name })}>${name.endsWith(".paths") ? "all paths" : "all names"}</button> `)}</p>`}
+    ${found.list_of && html`<p>Everything before <button class="link mono" onClick=${() => open({ block: found.list_of })}>${found.list_of}</button>, read from the log as it is now.</p><${Listed} text=${text} />`}
+    ${found.list_of ? null : text ? (prose && !plain ? html`<${Markdown} text=${text} />` : html`<pre tabindex="0" role="region" aria-label="Text of the block"><${Marked} text=${text} query=${query} /></pre>`) : html`<p class="faint">It has no text.</p>`}
     ${mine.next !== null && html`<button class="further" onClick=${further}>Read on: ${bytes(found.length - text.length)} more</button>`}
     ${data.length > 0 && html`<details class="fields"><summary>Other fields</summary><pre tabindex="0" role="region" aria-label="Fields of the block">${JSON.stringify(Object.fromEntries(data), null, 2)}</pre></details>`}
     ${Object.entries(found.left_out ?? {}).map(([name, size]) => html`<p key=${name} class="faint">${name}: ${bytes(Number(size))}, not shown here; timeline read prints it.</p>`)}

@@ -1,0 +1,32 @@
+"""What would be taken out of a file that is to be shared, to be looked over before it is saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.inspector.bundle import bundle
+from timeline.inspector.cleaning import Cleaner
+from timeline.inspector.onefile.collecting import Wish, collect
+from timeline.inspector.shapes import Finding, Review
+
+if TYPE_CHECKING:
+    from timeline.inspector.asked import AskedReview
+    from timeline.inspector.reader import Reader
+
+
+async def review_file(reader: Reader, asked: AskedReview) -> Review:
+    """List the credentials and home folders that would be taken out of a file.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        InvalidArgument: the log is too long for a bundle.
+    """
+    store = reader.store
+    version = (await store.info(asked.id)).version
+    if asked.form == "bundle":
+        cleaner = (await bundle(store, asked.id)).cleaner
+    else:
+        carried = await collect(store, asked.id, Wish(asked.mode, asked.contexts, redact=True))
+        cleaner = carried.cleaner or Cleaner()
+    findings = tuple(Finding(**one._asdict()) for one in cleaner.taken)
+    return Review(conversation=asked.id, version=version, form=asked.form, findings=findings)
