@@ -166,6 +166,9 @@ INSERT_CONVERSATIONS: Final = (
     " ON CONFLICT (id_key, tenant) DO NOTHING RETURNING id_key, key"
 )
 """The keys rise in the order that is given: conversations are listed by it."""
+WRITTEN_BEFORE: Final = "UPDATE conversations SET version = version WHERE key = $1"
+"""Change nothing, so that the commit waits for the disk, and for a synchronous standby, to have all that was committed
+before: a transaction that only reads waits for neither."""
 HOLD_PARENT: Final = "SELECT first_version FROM conversations WHERE key = $1 FOR KEY SHARE"
 """Waits for a removal from the conversation, keeps the next one from beginning, and lets appends to it go on."""
 REPLACE_SNAPSHOT: Final = (

@@ -122,7 +122,7 @@ class PostgresStore(DatabaseStore):
         try:
             return await self._writer.append(batch)
         except Uncertain as doubt:
-            raise InDoubt(f"the connection broke: {doubt.error}", _KNOWN) from doubt
+            raise InDoubt(str(doubt), _KNOWN) from doubt
 
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with the log, at one moment; see `Proofs.examine`."""
