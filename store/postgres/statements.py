@@ -200,8 +200,8 @@ PATHS_IN_USE: Final = (
     " WHERE conversation = l.key AND path = ANY($3::text[]) OFFSET 0) AS e WHERE e.version <= l.last"
 )
 LINK_AT: Final = (
-    f"{LINEAGE_OF_KEY}SELECT e.link FROM lineage AS l JOIN events AS e ON e.conversation = l.key AND e.version = $2"
-    " AND e.version <= l.last"
+    f"{LINEAGE_OF_KEY}SELECT e.link FROM lineage AS l CROSS JOIN LATERAL (SELECT link, version FROM events"
+    " WHERE conversation = l.key AND version = $2 OFFSET 0) AS e WHERE e.version <= l.last"
 )
 NEWEST_SCAVENGED: Final = (
     f"{LINEAGE_OF_KEY}SELECT coalesce(max((SELECT max(e.version) FROM events AS e"
