@@ -17,6 +17,8 @@ MOST_PARTITIONS: Final = 1_024
 _MOST_TENANT: Final = 2**31 - 1
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _YES: Final = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_SERVERS: Final = ("any", "primary", "standby", "read-write", "read-only", "prefer-standby")
+"""Which of several servers the driver may choose."""
 _EXAMPLE: Final = "postgresql://user@host:5432/database"
 WRITE_IT: Final = f"Write {_EXAMPLE}, with / ? # [ ] @ : % in the password as %2F %3F %23 %5B %5D %40 %3A %25."
 
@@ -62,6 +64,9 @@ def parse(url: str) -> Address:
         raise StoreError(f"{scheme}: no PostgreSQL URL. Write {_EXAMPLE}.")
     place, _, query = rest.partition("?")
     where = without_password(f"postgresql://{rest}").partition("?")[0]
+    if place.partition("/")[0].count("@") > 1:
+        # The driver would look for a server whose name begins within the password.
+        raise StoreError(f"{where}: this is no URL that can be used. {WRITE_IT}")
     given = dict(parse_qsl(query, keep_blank_values=True))
     schema = given.pop("schema", SCHEMA)
     if not _NAME.fullmatch(schema):
@@ -71,6 +76,7 @@ def parse(url: str) -> Address:
     listen_url = given.pop("listen_url", None)
     if listen_url is not None and not listen_url.startswith(("postgresql://", "postgres://")):
         raise StoreError(f"{where}: listen_url is a URL of the server itself, such as {_EXAMPLE}, in %-encoding.")
+    _check_servers(where, given.get("target_session_attrs", "any"))
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
     return Address(
@@ -83,6 +89,11 @@ def parse(url: str) -> Address:
         _number(where, "partitions", partitions, MOST_PARTITIONS),
         listen_url,
     )
+
+
+def _check_servers(where: str, wanted: str) -> None:
+    if wanted not in _SERVERS:
+        raise StoreError(f"{where}: target_session_attrs is one of {', '.join(_SERVERS)}, not {wanted!r}.")
 
 
 def _yes(where: str, given: dict[str, str], name: str, default: str) -> bool:

@@ -180,15 +180,16 @@ async def append_within(connection: Connection, batch: Batch, least: int = 0) ->
         return await _nothing(connection, head)
     after = append_rules.starting_version(batch, Known(head.version, head.base))
     if after < head.version:
-        return append_rules.repetition(batch, await known(connection, batch, head, after), after)
+        repeated = append_rules.repetition(batch, await known(connection, batch, head, after), after)
+        return await _lasting(connection, head, repeated)
     opens_fork = batch.fork is not None and head.key == NOWHERE
     parent_first = 0
     if batch.fork is not None and opens_fork:
         head, parent_first = await fork_off(connection, batch.fork)
     await check_snapshot(connection, batch, head)
     found = await known(connection, batch, head, head.version)
-    if repeated := append_rules.collision(batch, found):
-        return repeated
+    if found_again := append_rules.collision(batch, found):
+        return await _lasting(connection, head, found_again)
     if head.key == NOWHERE:
         head.key = await _open(connection, batch, head)
         # Again behind the insert, which may have waited for an erasure of the same id.
@@ -203,6 +204,15 @@ async def append_within(connection: Connection, batch: Batch, least: int = 0) ->
     if not written:
         raise Lost
     return written[0]
+
+
+async def _lasting(connection: Connection, head: Head, repeated: Appended) -> Appended:
+    """Return the place of an append that is there already, of which the commit may not have been waited for.
+
+    A server that was stopped while it waited for its standby shows what the standby does not have.
+    """
+    await connection.execute(statements.WRITTEN_BEFORE, head.key)
+    return repeated
 
 
 async def _nothing(connection: Connection, head: Head) -> Appended:

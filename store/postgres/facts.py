@@ -72,8 +72,9 @@ _DROP_OTHER: Final = (
     " AND c.checksum = ''))"
 )
 _REDACTIONS: Final = (
-    f"{LINEAGE_OF_KEY}SELECT e.conversation, e.version, e.payload FROM lineage AS l JOIN events AS e"
-    f" ON e.conversation = l.key AND e.version <= l.last WHERE e.type = 'block.redacted' AND {_RARE_OF_E}"
+    f"{LINEAGE_OF_KEY}SELECT e.conversation, e.version, e.payload FROM lineage AS l CROSS JOIN LATERAL"
+    " (SELECT e.conversation, e.version, e.payload FROM events AS e WHERE e.conversation = l.key"
+    f" AND e.type = 'block.redacted' AND {_RARE_OF_E} OFFSET 0) AS e WHERE e.version <= l.last"
 )
 _CALLS_AT: Final = (
     f"{LINEAGE_OF_KEY}SELECT e.path, e.path_rest, e.version, e.payload FROM lineage AS l CROSS JOIN LATERAL"
@@ -81,9 +82,9 @@ _CALLS_AT: Final = (
     " OFFSET 0) AS e WHERE e.version <= l.last"
 )
 _CALLS: Final = (
-    f"{LINEAGE_OF_KEY}SELECT e.version, e.payload FROM lineage AS l JOIN events AS e ON e.conversation = l.key"
-    " AND e.version <= l.last WHERE e.type = 'block.appended'"
-    ' AND strpos(e.payload, \'"type":"react.tool.call"\') > 0'
+    f"{LINEAGE_OF_KEY}SELECT e.version, e.payload FROM lineage AS l CROSS JOIN LATERAL"
+    " (SELECT version, payload FROM events WHERE conversation = l.key AND type = 'block.appended'"
+    ' AND strpos(payload, \'"type":"react.tool.call"\') > 0 OFFSET 0) AS e WHERE e.version <= l.last'
 )
 """Reads all calls of a conversation: only for results that no path leads to a call."""
 _POSITION_AT: Final = (
@@ -92,8 +93,10 @@ _POSITION_AT: Final = (
 _ROWS_AT: Final = f"SELECT {_FACT} FROM facts AS f WHERE f.{OWN} AND f.position = ANY($1::bigint[])"
 _ID_OF: Final = "SELECT id FROM conversations WHERE key = $1"
 _COVERING: Final = (
-    f"{LINEAGE_OF_ID}SELECT e.type, e.version, e.payload FROM lineage AS l JOIN events AS e ON e.conversation = l.key"
-    f" AND e.version <= l.last WHERE e.type IN ('compaction.completed', 'compaction.reverted') AND {_RARE_OF_E}"
+    f"{LINEAGE_OF_ID}SELECT e.type, e.version, e.payload FROM lineage AS l CROSS JOIN LATERAL"
+    " (SELECT e.type, e.version, e.payload FROM events AS e WHERE e.conversation = l.key"
+    f" AND e.type IN ('compaction.completed', 'compaction.reverted') AND {_RARE_OF_E} OFFSET 0) AS e"
+    " WHERE e.version <= l.last"
 )
 _MEANT: Final = "(f.tool <> '' OR f.detail = $7)"
 _GROUPS: Final = f"""

@@ -11,8 +11,6 @@ from .address import MOST_PARTITIONS, Address, parse
 from .database import Database
 from .migrations import MIGRATIONS, migrate, schema_version, sql
 
-_PARTITIONS = "SELECT partitions FROM {}.store_meta"
-
 
 class Migrated(NamedTuple):
     """What became of a schema: its version before (0: there was no store) and now, and the names of the steps."""
@@ -34,18 +32,14 @@ async def bring_up_to_date(url: str, *, partitions: int | None = None) -> Migrat
     Raises:
         StoreTooOld: the role may not create what is missing.
         StoreTooNew: a later version of this library wrote the store.
-        NotAStore: the schema holds other tables; it was not changed.
+        NotAStore: the schema holds an application's tables of the same names; it was not changed.
         StoreError: the server cannot be reached or used, or the store has another number of partitions.
     """
     address = _address(url, partitions)
     async with Database(address).alone() as connection:
         steps = await migrate(connection, address)
-        there = int(await connection.fetchval(_PARTITIONS.format(address.quoted_schema)))
-    if partitions is not None and there != partitions:
-        raise StoreError(
-            f"{address.where}: the store has {there or 'no'} partitions, and their number cannot be changed. Make a "
-            "new store in another schema, and bring the conversations over by `timeline copy`."
-        )
+        there = int(await connection.fetchval(_partitions(address)))
+    _check_partitions(address, partitions, there)
     return Migrated(address.where, len(MIGRATIONS) - len(steps), len(MIGRATIONS), steps, there)
 
 
@@ -56,18 +50,32 @@ async def migration_sql(url: str, *, partitions: int | None = None) -> str:
 
     Raises:
         StoreTooNew: a later version of this library wrote the store.
-        NotAStore: the schema holds other tables.
-        StoreError: the URL cannot be used, or the server refused the role.
+        NotAStore: the schema holds an application's tables of the same names.
+        StoreError: the URL cannot be used, the server refused the role, or the store has another number of partitions.
     """
     address = _address(url, partitions)
     try:
         async with Database(address).alone() as connection:
             there = await schema_version(connection, address)
+            if there:
+                _check_partitions(address, partitions, await connection.fetchval(_partitions(address)))
     except StoreUnavailable:
         return f"-- {address.where} cannot be reached: all steps, for a new store\n{sql(address)}"
     if there == len(MIGRATIONS):
         return f"-- {address.where}: the schema is up to date ({there})\n"
     return f"-- {address.where}: from schema {there} to {len(MIGRATIONS)}\n{sql(address, there)}"
+
+
+def _partitions(address: Address) -> str:
+    return f"SELECT partitions FROM {address.quoted_schema}.store_meta"  # noqa: S608 - the schema is a checked name
+
+
+def _check_partitions(address: Address, wanted: int | None, there: int) -> None:
+    if wanted is not None and there != wanted:
+        raise StoreError(
+            f"{address.where}: the store has {there or 'no'} partitions, and their number cannot be changed. Make a "
+            "new store in another schema, and bring the conversations over by `timeline copy`."
+        )
 
 
 def _address(url: str, partitions: int | None) -> Address:

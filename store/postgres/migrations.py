@@ -34,6 +34,12 @@ _OURS: Final = frozenset({"conversations", "events", *create.WITH_TENANT, "store
 _RESTORE: Final = "Restore the database with the tools of its server."
 _HAS_SCHEMA: Final = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)"
 _TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = $1"
+_IS_OUR_RECORD: Final = (
+    "SELECT EXISTS (SELECT 1 FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
+    " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = $1 AND c.relname = 'migrations' AND a.attname = 'number' AND NOT a.attisdropped)"
+)
+"""Many applications have a table of that name. Asked of the catalogue, which a role without rights may read as well."""
 
 
 async def schema_version(connection: Connection, address: Address) -> int:
@@ -49,11 +55,10 @@ async def schema_version(connection: Connection, address: Address) -> int:
         if names >= _OURS - {"migrations"}:
             raise StoreCorrupt(f"{address.where}: the table migrations is missing. {_RESTORE}")
         if taken := sorted(_OURS & names):
-            raise NotAStore(
-                f"{address.where}: the schema {address.schema!r} is no timeline store, and holds a table "
-                f"{taken[0]!r}. It was not changed. Give the store a schema of its own: ?schema=NAME."
-            )
+            raise _another(address, taken[0])
         return 0
+    if not await connection.fetchval(_IS_OUR_RECORD, address.schema):
+        raise _another(address, "migrations")
     version = await connection.fetchval(f"SELECT max(number) FROM {address.quoted_schema}.migrations")  # noqa: S608 - checked name
     if version is None:
         raise StoreCorrupt(f"{address.where}: the store has lost the record of its migrations. {_RESTORE}")
@@ -63,6 +68,13 @@ async def schema_version(connection: Connection, address: Address) -> int:
             f"knows {len(MIGRATIONS)}). Upgrade timeline-engine; nothing was changed."
         )
     return int(version)
+
+
+def _another(address: Address, table: str) -> NotAStore:
+    return NotAStore(
+        f"{address.where}: the schema {address.schema!r} is no timeline store, and holds a table {table!r}. It was not"
+        " changed. Give the store a schema of its own: ?schema=NAME."
+    )
 
 
 async def check_version(connection: Connection, address: Address) -> None:
@@ -88,6 +100,7 @@ async def migrate(connection: Connection, address: Address) -> list[str]:
     try:
         for number in range(there + 1, len(MIGRATIONS) + 1):
             async with connection.transaction():
+                await connection.execute("SET LOCAL synchronous_commit TO on")  # whatever the store's durability
                 await connection.execute(_locking(address))
                 # Asked first: IF NOT EXISTS wants the right to create one even where it is there.
                 if not await connection.fetchval(_HAS_SCHEMA, address.schema):

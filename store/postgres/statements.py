@@ -166,6 +166,9 @@ INSERT_CONVERSATIONS: Final = (
     " ON CONFLICT (id_key, tenant) DO NOTHING RETURNING id_key, key"
 )
 """The keys rise in the order that is given: conversations are listed by it."""
+WRITTEN_BEFORE: Final = "UPDATE conversations SET version = version WHERE key = $1"
+"""Change nothing, so that the commit waits for the disk, and for a synchronous standby, to have all that was committed
+before: a transaction that only reads waits for neither."""
 HOLD_PARENT: Final = "SELECT first_version FROM conversations WHERE key = $1 FOR KEY SHARE"
 """Waits for a removal from the conversation, keeps the next one from beginning, and lets appends to it go on."""
 REPLACE_SNAPSHOT: Final = (
@@ -197,8 +200,8 @@ PATHS_IN_USE: Final = (
     " WHERE conversation = l.key AND path = ANY($3::text[]) OFFSET 0) AS e WHERE e.version <= l.last"
 )
 LINK_AT: Final = (
-    f"{LINEAGE_OF_KEY}SELECT e.link FROM lineage AS l JOIN events AS e ON e.conversation = l.key AND e.version = $2"
-    " AND e.version <= l.last"
+    f"{LINEAGE_OF_KEY}SELECT e.link FROM lineage AS l CROSS JOIN LATERAL (SELECT link, version FROM events"
+    " WHERE conversation = l.key AND version = $2 OFFSET 0) AS e WHERE e.version <= l.last"
 )
 NEWEST_SCAVENGED: Final = (
     f"{LINEAGE_OF_KEY}SELECT coalesce(max((SELECT max(e.version) FROM events AS e"

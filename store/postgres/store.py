@@ -88,7 +88,7 @@ class PostgresStore(DatabaseStore):
             StoreUnavailable: the server cannot be reached.
             StoreTooOld: the schema needs a migration that may not be made here.
             StoreTooNew: a later version of this library wrote it.
-            NotAStore: the schema holds other tables; it was not changed.
+            NotAStore: the schema holds an application's tables of the same names; it was not changed.
             StoreError: the URL cannot be used, or the server is too old or refused the role.
         """
         address = parse(url)
@@ -122,7 +122,7 @@ class PostgresStore(DatabaseStore):
         try:
             return await self._writer.append(batch)
         except Uncertain as doubt:
-            raise InDoubt(f"the connection broke: {doubt.error}", _KNOWN) from doubt
+            raise InDoubt(str(doubt), _KNOWN) from doubt
 
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with the log, at one moment; see `Proofs.examine`."""

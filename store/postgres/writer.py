@@ -84,11 +84,15 @@ class Figures:
 
 
 class Uncertain(Exception):
-    """The connection broke while an append was under way, and the server did not come back."""
+    """The connection broke while an append was under way, and the same append again has not settled what became of it.
+
+    The server did not come back, or refuses what it may have taken before: one that took over, say, and only reads.
+    """
 
     def __init__(self, error: BaseException) -> None:
-        self.error = error
-        super().__init__(str(error))
+        away = not isinstance(error, Lost) and is_away(error)
+        then = error if away else f"and the same append again failed, {str(error) or 'other writers were first'}"
+        super().__init__(f"the connection broke{': ' if away else ', '}{then}")
 
 
 class _Job(NamedTuple):
@@ -108,6 +112,8 @@ class Writer:
         self._more = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._stopping = False
+        self._reached = False
+        """Whether the group under way has had a connection: from then on the server may have written it."""
         self.figures = Figures()
 
     def append(self, batch: Batch) -> asyncio.Future[Appended]:
@@ -190,14 +196,14 @@ class Writer:
     async def _commit(self, batches: Sequence[Batch]) -> list[Appended | BaseException]:
         """Append batches together as far as that goes, the others one by one in their order."""
         done: dict[int, Appended] = {}
-        in_doubt = False
+        away = self._reached = False
         try:
             done |= await self._opened(batches)
         except (Lost, asyncpg.UniqueViolationError):
             log.debug("%s: conversations are opened one by one", self._database.where)
         except DRIVER_ERRORS as error:
-            in_doubt = is_away(error)
-        for _ in range(0 if in_doubt else _ROUNDS):
+            away = is_away(error)
+        for _ in range(0 if away else _ROUNDS):
             left = [number for number in range(len(batches)) if number not in done]
             if not left:
                 break
@@ -206,12 +212,13 @@ class Writer:
             except asyncpg.UniqueViolationError:
                 break
             except DRIVER_ERRORS as error:
-                in_doubt = is_away(error)
+                away = is_away(error)
                 break
             done |= {left[number]: appended for number, appended in written.items()}
             if len(written) == tried:
                 break
             self.figures.lost += tried - len(written)
+        in_doubt = away and self._reached
         return [
             done[number] if number in done else await self._alone(batch, in_doubt=in_doubt)
             for number, batch in enumerate(batches)
@@ -226,6 +233,7 @@ class Writer:
         if len(first) < _SEVERAL:
             return {}
         async with self._database.begun() as connection:
+            self._reached = True
             for conversation, head in (await heads_of(connection, first)).items():
                 self._remember(conversation, head)
             new = [number for conversation, number in first.items() if conversation not in self._heads]
@@ -264,9 +272,11 @@ class Writer:
     async def _connection(self) -> AsyncIterator[Connection]:
         if self._database.address.pgbouncer:
             async with self._database.begun() as connection:
+                self._reached = True
                 yield connection
         else:
             async with self._database.connection() as connection:
+                self._reached = True
                 yield connection
 
     async def _written(self, connection: Connection, group: Group) -> dict[int, Appended]:
@@ -331,7 +341,7 @@ class Writer:
                 in_doubt = in_doubt or (away and started)
                 attempt += not away
                 if attempt >= ATTEMPTS or (away and monotonic() > until) or not (away or _again(error)):
-                    return self._given_up(error, in_doubt=in_doubt and away)
+                    return self._given_up(error, in_doubt=in_doubt)
                 self.figures.lost += isinstance(error, Lost)
             await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2 ** min(attempt, 6)) + 0.1 * away))  # noqa: S311 - so that they do not meet again
 

@@ -34,7 +34,10 @@ def test_a_schema_is_made_once(run: Callable[..., Done], postgres_url: str) -> N
     again = run("migrate", "--db", postgres_url, "--json").json
     assert again == {**made, "before": made["schema"]}
     assert "the schema is up to date" in run("migrate", "--db", postgres_url).out
-    run("migrate", "--partitions", 3, "--db", postgres_url).fails(Exit.DATABASE, "2 partitions", "timeline copy")
+    for sql in ((), ("--sql",)):
+        run("migrate", "--partitions", 3, *sql, "--db", postgres_url).fails(
+            Exit.DATABASE, "2 partitions", "timeline copy"
+        )
 
 
 def test_an_administrator_can_run_what_sql_prints(run: Callable[..., Done], postgres_url: str) -> None:

@@ -63,6 +63,8 @@ async def test_memory_is_a_new_store_each_time() -> None:
         ("postgresql+asyncpg://127.0.0.1:1/x", "cannot be reached"),
         ("postgres://127.0.0.1:port/x", "Write postgresql://user@host:5432/database"),
         ("postgresql://127.0.0.1:1/x?sslmode=yes", "must be one of"),
+        ("postgresql://127.0.0.1:1/x?target_session_attrs=leader", "any, primary, standby"),
+        ("postgresql://ann:p@ss@127.0.0.1:1/x", "as %2F %3F"),
         ("mysql://localhost/x", "no store of the kind 'mysql'"),
         ("sqlite://", "write sqlite:///folder/agent.db"),
         ("sqlite://host/x.db", "write sqlite:///folder/agent.db"),
@@ -84,6 +86,7 @@ async def test_a_url_that_cannot_be_opened_says_what_can(url: str, cure: str) ->
     [
         "postgresql://ann:sesame@127.0.0.1:1/x",
         "postgresql://ann:sesame@127.0.0.1:port/x",
+        "postgresql://ann:x@sesame@127.0.0.1:1/x",
         "postgresql://ann@127.0.0.1:1/x?password=sesame&tenant=none",
         "postgresql://127.0.0.1:1/x?listen_url=postgresql://ann:sesame@127.0.0.1/x",
         "postgresql://ann:sesame?@127.0.0.1:1/x",

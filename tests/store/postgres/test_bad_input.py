@@ -10,7 +10,7 @@ import pytest
 
 from tests.postgres import Postgres, direct_url, with_query, without
 from tests.postgres_server import Pool, given_to_server, shared_server
-from timeline.errors import StoreError, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnavailable
+from timeline.errors import NotAStore, StoreError, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnavailable
 from timeline.ports import Appended
 from timeline.store.postgres import examining
 from timeline.store.postgres.store import PostgresStore
@@ -97,6 +97,19 @@ async def test_a_schema_of_a_later_version_is_refused(postgres_url: str) -> None
         await connection.execute("INSERT INTO migrations (number, name) VALUES (99, 'later')")
     with pytest.raises(StoreTooNew, match="Upgrade"):
         await PostgresStore.open(postgres_url)
+
+
+async def test_the_migrations_of_an_application_are_not_taken_for_a_damaged_store(postgres_url: str) -> None:
+    """Many applications have a table of that name; theirs is left as it is, and nothing is to be restored."""
+    schema = postgres_url.rpartition("schema=")[2]
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    await connection.execute(f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.migrations (id int, migration text)")
+    for readonly in (False, True):
+        with pytest.raises(NotAStore, match="a schema of its own"):
+            await PostgresStore.open(postgres_url, readonly=readonly)
+    tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
+    await connection.close()
+    assert [name for (name,) in tables] == ["migrations"]
 
 
 @pytest.mark.parametrize("postgres_url", [Postgres(pooled=True)], ids=["pgbouncer"], indirect=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 import pytest
 
-from tests.postgres import PLACES, direct_url, schema_of, without
+from tests.postgres import PLACES, Postgres, direct_url, schema_of, without
 from timeline import open_store
 from timeline.store.testing import events
 from timeline.store.testing.samples import versions
@@ -43,12 +43,27 @@ async def test_the_setting_is_in_force_in_every_write(postgres_url: str, durabil
     assert {each for (each,) in noted} == {setting}
 
 
-async def test_normal_may_lose_the_last_appends_in_a_crash_and_nothing_between(own_postgres: Server) -> None:
-    """A tail may have seen what a crash takes back; what is left is whole, and the store goes on behind it."""
-    connection = await asyncpg.connect(own_postgres.url())
+async def writes_late(server: Server) -> None:
+    """Let a server keep what is committed without a wait to itself for a long time."""
+    connection = await asyncpg.connect(server.url())
     await connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
     await connection.execute("SELECT pg_reload_conf()")
     await connection.close()
+
+
+@pytest.mark.parametrize("own_postgres", [Postgres("oldest"), Postgres("newest")], ids=str, indirect=True)
+async def test_a_new_store_is_on_the_disk_whatever_its_durability(own_postgres: Server) -> None:
+    """A crash may take back appends, and not the tables that they are in."""
+    await writes_late(own_postgres)
+    async with open_store(own_postgres.url(), durability="normal") as store:
+        await asyncio.to_thread(own_postgres.kill)
+        await asyncio.to_thread(own_postgres.start)
+        assert (await store.append("a", events(1))).version == 1
+
+
+async def test_normal_may_lose_the_last_appends_in_a_crash_and_nothing_between(own_postgres: Server) -> None:
+    """A tail may have seen what a crash takes back; what is left is whole, and the store goes on behind it."""
+    await writes_late(own_postgres)
     async with open_store(own_postgres.url(), durability="normal") as store:
         for _ in range(50):
             await store.append("a", events(1))
