@@ -10,7 +10,7 @@ horizon of that slice: the next one takes away what the slice has added, and unt
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ from ..digests import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group
 from ..facts import NUMBERS, FactFilter, FactRow
+from ..running_records import RunningRecords
 from ..search.scanning import redacted_version
 from . import statements
 from .catching_up import LAST_OF_ALL, Made, catch_up
@@ -220,9 +221,11 @@ class PostgresFacts(DatabaseFacts):
 
     Attributes:
         rows: runs a statement that reads, and returns all rows.
+        running: the records that compactions go on from.
     """
 
     rows: Callable[..., Awaitable[list[Row]]]
+    running: RunningRecords = field(default_factory=RunningRecords)
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the rows have reached, and that of the newest event."""
