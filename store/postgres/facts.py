@@ -97,27 +97,30 @@ _COVERING: Final = (
     f" AND e.version <= l.last WHERE e.type IN ('compaction.completed', 'compaction.reverted') AND {_RARE_OF_E}"
 )
 _MEANT: Final = "(f.tool <> '' OR f.detail = $7)"
+_NEWEST: Final = "ORDER BY version DESC, position DESC, number"
 _GROUPS: Final = f"""
-WITH f AS MATERIALIZED (
-    SELECT {_FACT}, {_MEANT} AS meant FROM unnest($1::bigint[], $2::bigint[]) AS p (key, last)
-    JOIN facts AS f ON f.conversation = p.key AND f.position <= p.last
-    WHERE NOT (f.version = ANY($3::bigint[])) AND (f.call IS NULL OR NOT (f.call = ANY($3::bigint[])))
-    AND ($4::bigint[] IS NULL OR f.version = ANY($6::bigint[]) OR EXISTS (
-        SELECT 1 FROM unnest($4::bigint[], $5::bigint[]) AS r (first, last) WHERE f.version BETWEEN r.first AND r.last))
-), counted AS (
+SELECT n.kind, n.subject, n.failed, n.times, n.meant, n.version, n.path, n.tool, n.status, n.detail, e.at,
+    {_PATH_OF_E}, n.first, n.first_meant, n.versions
+FROM (
     SELECT kind, subject, failed, count(*) AS times, count(*) FILTER (WHERE meant) AS meant,
-    CASE kind WHEN $8::bigint THEN array_agg(version) END AS versions FROM f GROUP BY kind, subject, failed
-), newest AS (
-    SELECT DISTINCT ON (kind, subject, failed) * FROM f
-    ORDER BY kind, subject, failed, version DESC, position DESC, number
-), oldest AS (
-    SELECT DISTINCT ON (kind, subject, failed) * FROM f ORDER BY kind, subject, failed, version, position, number
-)
-SELECT n.kind, n.subject, n.failed, c.times, c.meant, n.version, n.path, n.tool, n.status, n.detail, e.at,
-    {_PATH_OF_E}, o.version, o.meant::int, c.versions
-FROM newest AS n JOIN counted AS c USING (kind, subject, failed) JOIN oldest AS o USING (kind, subject, failed)
+    max(version) AS version, (array_agg(position {_NEWEST}))[1] AS position, (array_agg(path {_NEWEST}))[1] AS path,
+    (array_agg(tool {_NEWEST}))[1] AS tool, (array_agg(status {_NEWEST}))[1] AS status,
+    (array_agg(detail {_NEWEST}))[1] AS detail, min(version) AS first,
+    (array_agg(meant::int ORDER BY version, position, number))[1] AS first_meant,
+    CASE kind WHEN $8::bigint THEN array_agg(version) END AS versions
+    FROM (
+        SELECT {_FACT}, {_MEANT} AS meant FROM unnest($1::bigint[], $2::bigint[]) AS p (key, last)
+        JOIN facts AS f ON f.conversation = p.key AND f.position <= p.last
+        WHERE NOT (f.version = ANY($3::bigint[])) AND (f.call IS NULL OR NOT (f.call = ANY($3::bigint[])))
+        AND ($4::bigint[] IS NULL OR f.version = ANY($6::bigint[]) OR EXISTS (
+            SELECT 1 FROM unnest($4::bigint[], $5::bigint[]) AS r (first, last)
+            WHERE f.version BETWEEN r.first AND r.last))
+    ) AS f GROUP BY kind, subject, failed
+) AS n
 CROSS JOIN LATERAL (SELECT at, path, path_rest FROM events WHERE {OWN} AND position = n.position OFFSET 0) AS e
 """
+"""One pass and no join of groups: before the server has sampled a table it takes them for few, and compares each
+with each."""
 
 
 async def reach(connection: Connection) -> None:
