@@ -98,7 +98,7 @@ _COVERING: Final = (
 )
 _MEANT: Final = "(f.tool <> '' OR f.detail = $7)"
 _NEWEST: Final = "ORDER BY version DESC, position DESC, number"
-_GROUPS: Final = f"""
+GROUPS: Final = f"""
 SELECT n.kind, n.subject, n.failed, n.times, n.meant, n.version, n.path, n.tool, n.status, n.detail, e.at,
     {_PATH_OF_E}, n.first, n.first_meant, n.versions
 FROM (
@@ -300,7 +300,7 @@ class PostgresFacts(DatabaseFacts):
         if covers is not None:
             firsts, lasts = [first for first, _ in covers.ranges], [last for _, last in covers.ranges]
         rows = await self.rows(
-            _GROUPS,
+            GROUPS,
             [part.key for part in parts],
             [part.last for part in parts],
             sorted(hidden),
