@@ -22,6 +22,7 @@ from .aside import at_its_size
 from .fact_making import Made, Question, facts_of_page, moment_of, redacted
 from .facts import KINDS, NAMED, Coverage, CoveredBy, FactFilter, FactRow, block_path, fact_of, stored_fact
 from .failures import RESTORE
+from .running_records import CURE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
 
     from .codec import Row
     from .fact_making import Asking
+    from .running_records import RunningRecords
 
 T = TypeVar("T")
 
 SCANNED: Final = 500
 """Events that are read at a time where the rows have not reached them."""
 LAST: Final = 2**63 - 1
-_CURE: Final = "`timeline repair` makes facts anew; `timeline verify --deep` lists all damage."
+_ALL: Final = FactFilter.checked()
 
 
 class Found(NamedTuple):
@@ -105,9 +107,14 @@ class _Scope:
 
 
 class DatabaseFacts(ABC):
-    """The queries of facts over one database."""
+    """The queries of facts over one database.
+
+    Attributes:
+        running: the records that compactions go on from.
+    """
 
     __slots__ = ()
+    running: RunningRecords
 
     @abstractmethod
     async def progress(self) -> tuple[int, int]:
@@ -192,10 +199,34 @@ class DatabaseFacts(ABC):
             every = [found async for found in self._found(scope, wanted, reached, SCANNED)]
             asked = [found for found in every if covers is None or found.row.version in covers]
             return record_from(merged(fact_of(each.row, moment_of(each.at), each.path) for each in asked), most)
+        key = scope.parts[0].key
+        if covers is None or key is None or len(scope.parts) > 1:
+            return await self._merged_anew(scope, covers, most)
+        return await self._going_on(scope, key, covers, most)
+
+    async def _merged_anew(self, scope: _Scope, covers: Covers | None, most: int) -> FactRecord:
+        """Return the record that the database merges from all rows of a scope."""
         hidden = set().union(*scope.hidden.values()) if scope.hidden else set()
         groups = await self.groups(scope.parts, hidden, covers)
         # A log of a million tokens has thousands of rows: 20 ms, in which other conversations go on.
         return await asyncio.to_thread(lambda: record_from(map(_entry, groups), most))
+
+    async def _going_on(self, scope: _Scope, key: int, covers: Covers, most: int) -> FactRecord:
+        """Return the record of a log's compaction: that of the one before it, and what came since.
+
+        Not of a fork: what another one redacts of the past that both share is no event of its own log.
+        """
+        redactions = len(await self.asked(Question("redactions", LAST, key)))
+        running = self.running.take(key, covers, redactions)
+        if running is None:
+            return await self._merged_anew(scope, covers, most)
+        rows = None
+        while rows is None or len(rows) == SCANNED:
+            rows = await self.page_of_rows(key, _ALL, running.after, scope.parts[0].last, SCANNED)
+            running.read([found[:3] for found in rows])
+        record = running.record(covers, most)
+        self.running.keep(key, running)
+        return record
 
     async def _scope(self, conversation: str) -> _Scope:
         """Return the logs that hold a conversation's versions, oldest first."""
@@ -220,7 +251,7 @@ class DatabaseFacts(ABC):
                 if any(version in some for version in (row.version, row.call) for some in (hidden, gone)):
                     continue
                 if not (isinstance(found.at, str) and isinstance(row.subject, str)):
-                    raise StoreCorrupt(f"fact {row.number} at position {row.position} is damaged. {_CURE}")
+                    raise StoreCorrupt(f"fact {row.number} at position {row.position} is damaged. {CURE}")
                 if wanted.matches(row, found.at):
                     yield found
 
@@ -310,7 +341,7 @@ def _covered_by(version: int, covers: str | None, carried: str | None) -> Covere
 def _entry(group: Group) -> FactEntry:
     """Return a group of facts as one entry: its newest row with its counts, and its first one."""
     if not 0 <= group.kind < len(KINDS):
-        raise StoreCorrupt(f"a fact of version {group.last} is of the kind {group.kind}, which does not exist. {_CURE}")
+        raise StoreCorrupt(f"a fact of version {group.last} is of the kind {group.kind}, which does not exist. {CURE}")
     return FactEntry(
         kind=KINDS[group.kind],
         subject=group.subject,

@@ -10,7 +10,7 @@ horizon of that slice: the next one takes away what the slice has added, and unt
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ from ..digests import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group
 from ..facts import NUMBERS, FactFilter, FactRow
+from ..running_records import RunningRecords
 from ..search.scanning import redacted_version
 from . import statements
 from .catching_up import LAST_OF_ALL, Made, catch_up
@@ -99,27 +100,30 @@ _COVERING: Final = (
     " WHERE e.version <= l.last"
 )
 _MEANT: Final = "(f.tool <> '' OR f.detail = $7)"
-_GROUPS: Final = f"""
-WITH f AS MATERIALIZED (
-    SELECT {_FACT}, {_MEANT} AS meant FROM unnest($1::bigint[], $2::bigint[]) AS p (key, last)
-    JOIN facts AS f ON f.conversation = p.key AND f.position <= p.last
-    WHERE NOT (f.version = ANY($3::bigint[])) AND (f.call IS NULL OR NOT (f.call = ANY($3::bigint[])))
-    AND ($4::bigint[] IS NULL OR f.version = ANY($6::bigint[]) OR EXISTS (
-        SELECT 1 FROM unnest($4::bigint[], $5::bigint[]) AS r (first, last) WHERE f.version BETWEEN r.first AND r.last))
-), counted AS (
+_NEWEST: Final = "ORDER BY version DESC, position DESC, number"
+GROUPS: Final = f"""
+SELECT n.kind, n.subject, n.failed, n.times, n.meant, n.version, n.path, n.tool, n.status, n.detail, e.at,
+    {_PATH_OF_E}, n.first, n.first_meant, n.versions
+FROM (
     SELECT kind, subject, failed, count(*) AS times, count(*) FILTER (WHERE meant) AS meant,
-    CASE kind WHEN $8::bigint THEN array_agg(version) END AS versions FROM f GROUP BY kind, subject, failed
-), newest AS (
-    SELECT DISTINCT ON (kind, subject, failed) * FROM f
-    ORDER BY kind, subject, failed, version DESC, position DESC, number
-), oldest AS (
-    SELECT DISTINCT ON (kind, subject, failed) * FROM f ORDER BY kind, subject, failed, version, position, number
-)
-SELECT n.kind, n.subject, n.failed, c.times, c.meant, n.version, n.path, n.tool, n.status, n.detail, e.at,
-    {_PATH_OF_E}, o.version, o.meant::int, c.versions
-FROM newest AS n JOIN counted AS c USING (kind, subject, failed) JOIN oldest AS o USING (kind, subject, failed)
+    max(version) AS version, (array_agg(position {_NEWEST}))[1] AS position, (array_agg(path {_NEWEST}))[1] AS path,
+    (array_agg(tool {_NEWEST}))[1] AS tool, (array_agg(status {_NEWEST}))[1] AS status,
+    (array_agg(detail {_NEWEST}))[1] AS detail, min(version) AS first,
+    (array_agg(meant::int ORDER BY version, position, number))[1] AS first_meant,
+    CASE kind WHEN $8::bigint THEN array_agg(version) END AS versions
+    FROM (
+        SELECT {_FACT}, {_MEANT} AS meant FROM unnest($1::bigint[], $2::bigint[]) AS p (key, last)
+        JOIN facts AS f ON f.conversation = p.key AND f.position <= p.last
+        WHERE NOT (f.version = ANY($3::bigint[])) AND (f.call IS NULL OR NOT (f.call = ANY($3::bigint[])))
+        AND ($4::bigint[] IS NULL OR f.version = ANY($6::bigint[]) OR EXISTS (
+            SELECT 1 FROM unnest($4::bigint[], $5::bigint[]) AS r (first, last)
+            WHERE f.version BETWEEN r.first AND r.last))
+    ) AS f GROUP BY kind, subject, failed
+) AS n
 CROSS JOIN LATERAL (SELECT at, path, path_rest FROM events WHERE {OWN} AND position = n.position OFFSET 0) AS e
 """
+"""One pass and no join of groups: before the server has sampled a table it takes them for few, and compares each
+with each."""
 
 
 async def reach(connection: Connection) -> None:
@@ -223,9 +227,11 @@ class PostgresFacts(DatabaseFacts):
 
     Attributes:
         rows: runs a statement that reads, and returns all rows.
+        running: the records that compactions go on from.
     """
 
     rows: Callable[..., Awaitable[list[Row]]]
+    running: RunningRecords = field(default_factory=RunningRecords)
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the rows have reached, and that of the newest event."""
@@ -297,7 +303,7 @@ class PostgresFacts(DatabaseFacts):
         if covers is not None:
             firsts, lasts = [first for first, _ in covers.ranges], [last for _, last in covers.ranges]
         rows = await self.rows(
-            _GROUPS,
+            GROUPS,
             [part.key for part in parts],
             [part.last for part in parts],
             sorted(hidden),

@@ -9,7 +9,7 @@ those are taken as they are.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ from ..digests import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group
 from ..facts import NUMBERS, FactFilter, FactRow, proof_of_rows
+from ..running_records import CURE, RunningRecords
 from . import statements
 from .slices import slice_of
 from .transactions import transaction
@@ -39,7 +40,6 @@ T = TypeVar("T")
 SLICE: Final = 256 * 1024
 """Characters of stored events after which a slice ends: some 50 ms of the writer's time."""
 MOST_EVENTS: Final = 2_000
-_CURE: Final = "`timeline repair` makes facts anew; `timeline verify --deep` lists all damage."
 
 
 # --- the writer ---------------------------------------------------------------------------------------------------
@@ -109,9 +109,11 @@ class SQLiteFacts(DatabaseFacts):
 
     Attributes:
         rows: runs a statement on the reading connection and returns all rows.
+        running: the records that compactions go on from.
     """
 
     rows: Callable[[str, Sequence[Any] | Mapping[str, Any]], Awaitable[list[Row]]]
+    running: RunningRecords = field(default_factory=RunningRecords)
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the index has reached, and that of the newest event."""
@@ -176,7 +178,7 @@ class SQLiteFacts(DatabaseFacts):
         rows = await self.rows(statements.MERGED_FACTS, parameters | {"request": NUMBERS["request"]})
         firsts = await self.rows(statements.FIRST_FACTS, parameters)
         if len(rows) != len(firsts):
-            raise StoreCorrupt(f"facts of events that are not there are in the index of facts. {_CURE}")
+            raise StoreCorrupt(f"facts of events that are not there are in the index of facts. {CURE}")
         return list(starmap(_group, zip(rows, firsts, strict=True)))
 
 

@@ -11,6 +11,8 @@ import pytest
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import ConversationNotFound, InvalidFilter
 from timeline.events import BlockAppended, BlockRedacted, CompactionReverted, Covers
+from timeline.facts.model import Fact
+from timeline.facts.record import record_of
 from timeline.ports import Snapshot
 
 from .base import ContractBase
@@ -261,6 +263,25 @@ class FactContract(ContractBase):
             await store.fact_record("a", most=number + 1)
         record = await store.fact_record("a")
         assert {entry.subject: entry.repeats for entry in record.done["identifier"]} == {"getUserName": 2, "ENT-241": 1}
+
+    async def test_the_record_of_each_compaction_is_that_of_the_facts_it_covers(self, store: EventStore) -> None:
+        """However far the one before it went, and whatever was redacted, undone or answered since."""
+        last = 0
+        for number in range(8):
+            failed = number % 3 == 0
+            late = [result("late", "ok")] if number == 4 else []
+            used = [call("late", "Write", {"file_path": "late.py"})] if number == 1 else []
+            asked = block_event(f"p{number}", f"Fix ENT-{number % 2}. Never touch {number % 3}.py.")
+            await store.append("a", [asked, *command(f"{number}", f"make {number % 2}", failed=failed), *used, *late])
+            last += 3 + len(used) + len(late)
+            if number == 5:
+                last += 1
+                await store.append("a", [event(BlockRedacted(version=5))])
+            for end in (last - 2, 4) if number == 6 else (last - 2, last):
+                covers = Covers(ranges=((1, end),))
+                facts = [f async for f in store.facts(conversation="a") if f.version in covers]
+                expected = record_of(Fact(**{name: getattr(f, name) for name in Fact._fields}) for f in facts)
+                assert repr(await store.fact_record("a", covers=covers)) == repr(expected)
 
     async def test_facts_of_several_conversations_come_by_position(self, store: EventStore) -> None:
         """Each once, under its own conversation."""

@@ -13,7 +13,7 @@ from timeline import policies
 from timeline.errors import MissingExtra
 from timeline.lab.cache_files import Kept
 from timeline.lab.results import together
-from timeline.lab.runner import dask_executor, plan, run
+from timeline.lab.runner import dask_executor, plan, run, shares
 from timeline.lab.work import Options, Outcome, Work, carry_out, key_of
 from timeline.policy.files import find_policy
 
@@ -48,6 +48,29 @@ def test_processes_find_what_one_process_finds_in_the_order_of_the_work(works: l
         (work.name, work.policy.max_tokens) for work in works
     ]
     assert done == [0, 1, 2, 3, 4]
+
+
+def several(folder: Path, files: int) -> list[Work]:
+    """Return the units of so many files under two policies."""
+    made: list[str] = []
+    for number in range(files):
+        (inside := folder / str(number)).mkdir()
+        made.append(str(write_recording(inside, {f"Do part {number}.": 6, "Go on.": 5 + number})))
+    return plan(made, [(name, find_policy(name, max_tokens=12_000)) for name in ("none", "balanced")], Options())
+
+
+def test_a_process_gets_all_units_of_a_file_where_there_are_files_enough(tmp_path: Path) -> None:
+    """It reads the file and replays its beginning once; with few files no process is without work instead."""
+    for files, jobs, expected in ((4, 2, [[0, 1], [2, 3], [4, 5], [6, 7]]), (3, 2, [[n] for n in range(6)])):
+        folder = tmp_path / f"{files}"
+        folder.mkdir()
+        assert shares(dict(enumerate(several(folder, files))), jobs) == expected
+
+
+def test_files_that_are_shared_out_whole_give_what_one_process_finds(tmp_path: Path) -> None:
+    """Outcomes come in the order of the work, whichever file is done first."""
+    works = several(tmp_path, 4)
+    assert untimed(run(works, jobs=2)) == untimed(run(works, jobs=1))
 
 
 def test_a_dask_cluster_finds_the_same(works: list[Work]) -> None:

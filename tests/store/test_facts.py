@@ -20,7 +20,7 @@ from tests.invariants.playing import search
 from timeline.blocks import ToolCall, ToolResult
 from timeline.digest import Command, Digest, FileUse, Problem, Search
 from timeline.errors import TimelineError
-from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted
+from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted, Covers
 from timeline.facts.extracting import FORM, facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.facts.record import record_of
@@ -268,6 +268,16 @@ class FactsAreThoseOfTheLog(RuleBasedStateMachine):
             assert [f.position for f in every] == sorted(f.position for f in every)
             assert self.runner.run(found(store, conversation=list(self.models), page=page)) == every
         assert self.runner.run(found(self.memory)) == self.runner.run(found(self.store))
+
+    @rule(newest=st.integers(0, 3))
+    def ask_for_records(self, newest: int) -> None:
+        """Each compaction's record is that of its facts alone, byte for byte: it may go on from the one before."""
+        for name, model in self.models.items():
+            for left in (newest, 0):
+                covers = Covers(ranges=((1, max(1, model.version - left)),))
+                expected = record_of(fact for _, fact in model.facts() if fact.version in covers)
+                for store in (self.memory, self.store):
+                    assert repr(self.runner.run(store.fact_record(name, covers=covers))) == repr(expected)
 
     async def _shown(self, store: MemoryStore | SQLiteStore, name: str, page: int = 200) -> Any:
         shown = await found(store, conversation=name, page=page)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 from timeline.facts.extracting import BY_USER
 from timeline.facts.name_list import list_address
 from timeline.facts.requests import Manner
-from timeline.queries import FactEntry, FactRecord
+from timeline.queries import FACT_KINDS, FactEntry, FactRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -107,7 +107,7 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
         else:
             by_kind.setdefault(entry.kind, []).append(entry)
             succeeded[entry.kind, entry.subject] = entry.last
-    failed.sort(key=_newest)
+    failed.sort(key=lambda entry: (*_newest(entry), FACT_KINDS.index(entry.kind)))
     still_open = [entry for entry in failed if entry.kind in WORK and not _is_closed(entry, succeeded)]
     workers = {entry.tool for entry in failed if entry.kind in WORK}
     errors = [entry for entry in failed if entry.kind == "error" and entry.subject not in workers]

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from timeline.facts.record import BY_USE, MANNERS, MOST_ENTRIES, NAMES, WORK, is_meant
-from timeline.queries import FactEntry, FactRecord
+from timeline.queries import FACT_KINDS, FactEntry, FactRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,11 +32,11 @@ class Placed(NamedTuple):
 class _Merged:
     """The facts of one kind, subject and outcome so far. Of each figure the order of the facts changes nothing."""
 
-    __slots__ = ("at_first", "begun", "first", "meant", "newest", "times", "versions")
+    __slots__ = ("at_first", "first", "meant", "newest", "times", "versions")
 
     def __init__(self, placed: Placed) -> None:
         fact = placed.fact
-        self.times, self.first, self.begun, self.newest = 1, fact.version, placed.place, placed
+        self.times, self.first, self.newest = 1, fact.version, placed
         self.meant = self.at_first = int(is_meant(fact))
         self.versions = [fact.version] if fact.kind == "request" else []
 
@@ -44,7 +44,6 @@ class _Merged:
         """Take one more."""
         fact = placed.fact
         self.times += 1
-        self.begun = min(self.begun, placed.place)
         self.newest = max(self.newest, placed, key=_recency)
         meant = int(is_meant(fact))
         self.meant += meant
@@ -94,7 +93,7 @@ def _newest(merged: _Merged) -> _Key:
 
 def _failed(merged: _Merged) -> _Key:
     fact = merged.newest.fact
-    return (-merged.last, fact.subject, merged.begun, fact.kind)
+    return (-merged.last, fact.subject, FACT_KINDS.index(fact.kind), fact.kind)
 
 
 def _most_used(merged: _Merged) -> _Key:
@@ -129,6 +128,10 @@ class RunningRecord:
         self._open: list[_Key] = []
         self._errors: list[_Key] = []
         self._workers: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        """Return how many entries there are, those that the record leaves out included."""
+        return len(self._known)
 
     def take(self, placed: Placed) -> None:
         """Merge one more fact, wherever it comes in the log."""

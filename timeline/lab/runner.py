@@ -7,10 +7,11 @@ The outcomes come back in the order of the work, and are the same on any number 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed, needs
 from timeline.lab.work import Failure, Outcome, Work, carry_out
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from timeline.lab.cache_files import Kept
     from timeline.lab.work import Options
     from timeline.policy.model import Policy
+
+_MANY: Final = 2
+"""Files a process from which on they are shared out whole."""
 
 
 @contextmanager
@@ -101,15 +105,34 @@ def _carried_out(left: dict[int, Work], jobs: int, executor: Executor | None) ->
     if executor is None and min(jobs, len(left)) <= 1:
         yield from ((number, carry_out(work)) for number, work in left.items())
         return
-    with _pool(jobs, len(left)) if executor is None else _lent(executor) as pool:
-        waiting: dict[Future[Outcome], int] = {pool.submit(carry_out, work): number for number, work in left.items()}
+    parts = shares(left, jobs) if executor is None else [[number] for number in left]
+    with _pool(jobs, len(parts)) if executor is None else _lent(executor) as pool:
+        waiting: dict[Future[list[Outcome]], list[int]] = {
+            pool.submit(_carry_out_all, [left[number] for number in part]): part for part in parts
+        }
         try:
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from ((waiting.pop(future), future.result()) for future in done)
+                for future in done:
+                    yield from zip(waiting.pop(future), future.result(), strict=True)
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def shares(left: dict[int, Work], jobs: int) -> list[list[int]]:
+    """Divide units among processes: a file's together, which is then read, measured and begun once and not by each.
+
+    With few files for so many processes each unit is a share of its own: else some would have nothing to do at the end.
+    """
+    of_file: defaultdict[str, list[int]] = defaultdict(list)
+    for number, work in left.items():
+        of_file[work.file].append(number)
+    return list(of_file.values()) if len(of_file) >= _MANY * jobs else [[number] for number in left]
+
+
+def _carry_out_all(works: Sequence[Work]) -> list[Outcome]:
+    return [carry_out(work) for work in works]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from timeline.errors import PathTaken, VersionConflict
 from timeline.store.postgres import statements
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.create import WITH_TENANT
+from timeline.store.postgres.facts import GROUPS
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, compaction, events, fork
 
@@ -178,6 +179,21 @@ async def test_every_statement_of_an_append_touches_one_partition(postgres_url: 
     assert statements.PATHS_IN_USE in touched
     assert statements.LINK_AT in touched
     assert max(map(len, touched.values())) == 1, touched
+
+
+async def test_a_merge_of_facts_compares_no_subject_with_another(postgres_url: str) -> None:
+    """Nor before ANALYZE, when the server takes a table for nearly empty: each pair of subjects is too many."""
+    async with await PostgresStore.open(postgres_url) as store:
+        for number in range(0, 300, 50):
+            named = [block_event(f"p{n}", f"See https://example.org/{n}") for n in range(number, number + 50)]
+            await store.append("a", named)
+        assert (await store.fact_record("a")).counts["url"] == 300
+        async with store.database.connection() as connection:
+            ((key,),) = await connection.fetch("SELECT key FROM conversations")
+            given = [[key], [2**62], [], [1], [1_000], [], "prompt", 8]
+            ((plan,),) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {GROUPS}", *given)
+    thrown_away = [node.get("Rows Removed by Join Filter", 0) for node in nodes(json.loads(plan)[0]["Plan"])]
+    assert sum(thrown_away) == 0
 
 
 async def asked_by_appends(store: PostgresStore) -> list[tuple[str, Sequence[Any]]]:

@@ -1,0 +1,112 @@
+"""Records of facts that go on from one compaction to the next: what a store read once is not merged again.
+
+A record is a cache of the rows of facts, which are derived from the log: dropping one changes nothing but the time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.errors import StoreCorrupt
+from timeline.facts.running import Placed, RunningRecord
+
+from .fact_making import moment_of
+from .facts import KINDS, fact_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.events import Covers
+    from timeline.queries import FactRecord
+
+    from .facts import FactRow
+
+MOST_SUBJECTS: Final = 60_000
+"""Subjects that the records of one store keep together, of about 1 KB each: those of a log of some 40,000 blocks."""
+_MOST_LOGS: Final = 1_000
+_BEFORE_ALL: Final = (0, 2**63 - 1)
+CURE: Final = "`timeline repair` makes facts anew; `timeline verify --deep` lists all damage."
+
+
+class RunningLog:
+    """The record of one log's facts, as far as its rows were read.
+
+    Attributes:
+        after: position and number of the last row that was read.
+    """
+
+    __slots__ = ("_covers", "_redactions", "_running", "_waiting", "after")
+
+    def __init__(self, covers: Covers, redactions: int) -> None:
+        self.after: tuple[int, int] = _BEFORE_ALL
+        self._covers, self._redactions = covers, redactions
+        self._running = RunningRecord()
+        self._waiting: list[Placed] = []
+
+    def __len__(self) -> int:
+        return len(self._running) + len(self._waiting)
+
+    def leads_to(self, covers: Covers, redactions: int) -> bool:
+        """Return whether the record of these versions goes on from here: a redaction takes away what was merged."""
+        return redactions == self._redactions and covers.includes(self._covers)
+
+    def read(self, rows: Sequence[tuple[FactRow, str, str]]) -> None:
+        """Take the next rows, each with the time and the path of its event.
+
+        Raises:
+            StoreCorrupt: one of them is damaged.
+        """
+        for row, at, path in rows:
+            if not (isinstance(at, str) and isinstance(row.subject, str) and 0 <= row.kind < len(KINDS)):
+                raise StoreCorrupt(f"fact {row.number} at position {row.position} is damaged. {CURE}")
+            self._waiting.append(Placed(row[:2], fact_of(row, moment_of(at), path)))
+        if rows:
+            self.after = rows[-1][0][:2]
+
+    def record(self, covers: Covers, most: int) -> FactRecord:
+        """Merge the facts of these versions that were not merged yet; return the record of all of them."""
+        waiting, self._waiting, self._covers = self._waiting, [], covers
+        for placed in waiting:
+            if placed.fact.version in covers:
+                self._running.take(placed)
+            else:
+                self._waiting.append(placed)
+        return self._running.record(most)
+
+
+class RunningRecords:
+    """The records of the logs of one store that were compacted last, at most `MOST_SUBJECTS` subjects together.
+
+    A log's first compaction is merged by the database, which is quicker for a single one; the second one begins a
+    record that all later ones go on from. A log with more subjects than all records may have is merged each time.
+    """
+
+    def __init__(self, most: int = MOST_SUBJECTS) -> None:
+        self._most = most
+        self._kept: OrderedDict[Any, RunningLog | None] = OrderedDict()
+
+    def take(self, key: object, covers: Covers, redactions: int) -> RunningLog | None:
+        """Take out a log's record to go on from; None where there is none, and the next compaction gets one.
+
+        What is taken out comes back by `keep`: two that ask at a time never have the same one.
+        """
+        if key in self._kept and self._kept[key] is None:
+            return None  # too long
+        known = self._kept.pop(key, None)
+        if known is not None and known.leads_to(covers, redactions):
+            return known
+        self.keep(key, RunningLog(covers, redactions))
+        return None
+
+    def keep(self, key: object, log: RunningLog) -> None:
+        """Keep a log's record; the ones that were asked for longest ago make room for it."""
+        self._kept[key] = log if len(log) <= self._most else None
+        self._kept.move_to_end(key)
+        subjects = sum(map(_size, self._kept.values()))
+        while subjects > self._most or len(self._kept) > _MOST_LOGS:
+            subjects -= _size(self._kept.popitem(last=False)[1])
+
+
+def _size(log: RunningLog | None) -> int:
+    return 0 if log is None else len(log)
