@@ -9,6 +9,7 @@ from tests.scenes import AT, Scribe, call, opened, prompt, small_policy
 from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound
 from timeline.facts.name_list import asked_list, names_of
+from timeline.facts.record import record_in
 from timeline.integrations.mcp.arguments import ReadArguments
 from timeline.integrations.mcp.questions import Questions
 from timeline.store.memory import MemoryStore
@@ -63,6 +64,24 @@ async def test_the_record_leads_to_two_lists_that_can_be_read() -> None:
     assert paths.path == f"{path}.paths"
     assert "src/app/store.py" in paths.text
     assert {"load_entries", "rootDir", "https://example.org/a", "4711"} <= set(names.text.split())
+
+
+async def test_a_compaction_of_little_keeps_the_lines_of_all_that_came_before() -> None:
+    """The record is of the whole past, so that it has as much room as the one that it replaces."""
+    timeline = await opened(MemoryStore(), policy=POLICY.model_copy(update={"digest_tokens": 500}), summarizer=Scribe())
+    for number in range(60):
+        read = ToolCall(call_id=f"c{number}", name="Read", arguments={"file_path": f"src/part_{number}.py"})
+        text = ToolResult(call_id=f"c{number}", name="Read", text=NOISE)
+        await timeline.append(prompt(), read, text, AssistantCompletion(text="Read."))
+    await timeline.compact(now=AT)
+    before = record_in((await timeline.read(summary_of(timeline))).text)
+    for _ in range(3):
+        await timeline.append(prompt(), AssistantCompletion(text=NOISE))
+    await timeline.compact(now=AT)
+    after = record_in((await timeline.read(summary_of(timeline))).text)
+    assert before.count("\n- src/part_") > 20
+    assert set(re.findall("^- .*", before, re.MULTILINE)) <= set(re.findall("^- .*", after, re.MULTILINE))
+    assert LINE.search(after)
 
 
 async def test_each_name_is_behind_the_newest_block_that_has_it() -> None:

@@ -85,7 +85,7 @@ def test_a_failed_write_is_not_among_the_files_written() -> None:
 
 
 def test_the_sections_come_in_order_with_short_addresses() -> None:
-    """Failures, what was asked, files, names that were repeated, commands by last result, open calls and pins."""
+    """Failures, what was asked, files, repeated names, searches, commands by last result, open calls and pins."""
     text = shown(
         fact("identifier", "ENT-241", 1, tool=""),
         fact("identifier", "#12", 1, tool=""),
@@ -112,10 +112,11 @@ def test_the_sections_come_in_order_with_short_addresses() -> None:
         "Files deleted:\n- c.py (@7)\n"
         "Files read:\n- d.py (@15)\n"
         "Named again:\n- ENT-241 (@1)\n"
+        "Searched:\n- x (@16)\n"
         "Commands by last result:\n- make (exit 0) (@9)\n"
         "Open calls:\n- tc:t.20.call\n"
         "Pinned:\n- bl:t.note\n"
-        "Not shown: 1 search, 1 identifier. Full record: su:t.summary"
+        "Not shown: 1 identifier. Full record: su:t.summary"
     )
 
 
@@ -251,6 +252,18 @@ def test_no_section_takes_all_the_room() -> None:
     assert 5 <= text.count("(exit 1)") < 30
     assert text.count("- src/") >= 10
     assert "Not shown: " in text
+
+
+def test_what_other_agents_were_asked_comes_before_searches() -> None:
+    """Their answers are long, were dear, and are of things that no file's name leads to."""
+    text = shown(
+        fact("search", "def load", 4, tool="Grep", detail="12"),
+        fact("search", "Compare both stores", 2, tool="Task"),
+        fact("search", "**/*.sql", 6, tool="Glob"),
+    )
+    assert text == (
+        "Asked of other agents:\n- Compare both stores (@2)\nSearched:\n- **/*.sql (@6)\n- def load (12 hits) (@4)"
+    )
 
 
 def test_a_long_command_is_cut() -> None:

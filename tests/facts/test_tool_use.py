@@ -19,6 +19,8 @@ PATCH = (
     ("name", "arguments", "use"),
     [
         ("Read", {"file_path": "a.py"}, ToolUse("read", ("a.py",))),
+        ("Task", {"description": "Find the parser", "prompt": "Look at …"}, ToolUse("search", ("Find the parser",))),
+        ("spawn_agent", {"message": "Find the parser"}, ToolUse("search", ("Find the parser",))),
         ("read_file", {"path": "a.py"}, ToolUse("read", ("a.py",))),
         ("fs.readFile", {"filename": "a.py"}, ToolUse("read", ("a.py",))),
         ("Write", {"file_path": "a.py", "content": "x"}, ToolUse("write", ("a.py",))),

@@ -1,28 +1,31 @@
 """``python -m tests.frontier RECORDING…``: the search that docs/lab.md describes.
 
-It writes docs/lab/frontier.json, and the tables of the docs that sum it up. Of the recordings of each cache lifetime
-every other one is searched, in the order in which they are given; the rest is replayed with what was found alone.
-Replays are kept in a folder, so that a search goes on where it was interrupted.
+It writes docs/lab/frontier.json, and the tables of the docs that sum it up. Which half a recording is of is stored in
+split.json: one is searched, the other replayed with what was found alone. ``--place`` gives new recordings their half,
+and searches nothing; ``--changed`` measures a policy anew, on the unseen half alone. Replays are kept in a folder, so
+that a search goes on where it was interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.frontier.answers import chosen
-from tests.frontier.halves import halves
 from tests.frontier.pages import write_pages
 from tests.frontier.points import replays
 from tests.frontier.settings import FIRST, NAMED, SETTINGS
-from tests.frontier.tables import DATA, as_json, tables
+from tests.frontier.split import read_split
+from tests.frontier.tables import DATA, as_json, renewed, tables
 from timeline.lab.cache_files import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from tests.frontier.halves import Halves
     from tests.frontier.points import Replays
     from timeline.policy.model import Policy
 
@@ -30,28 +33,43 @@ LIMITS: Final = (200_000, 100_000, 32_000)
 
 
 def main() -> None:
-    """Search, and write what was found as JSON and into the docs."""
+    """Search, and write what was found as JSON and into the docs; or place new recordings, or measure policies anew."""
     options = _options()
-    as_recorded = _replays(options, [options.recordings], {FIRST: NAMED[FIRST]})
-    split = halves(options.recordings, as_recorded.lifetime)
+    if options.place:
+        as_recorded = _replays(options, [options.recordings], {FIRST: NAMED[FIRST]})
+        read_split().with_new(options.recordings, as_recorded.lifetime).store()
+        return
+    split = read_split().halves(options.recordings)
+    data = _anew(options, split) if options.changed else _searched(options, split)
+    DATA.write_text(as_json(data), encoding="utf-8")
+    write_pages(data)
+
+
+def _searched(options: argparse.Namespace, split: Halves) -> dict[str, Any]:
     searched = _replays(options, split.searched.values(), {**NAMED, **SETTINGS})
     found = {limit: chosen(searched, limit) for limit in options.limits}
     settings = {name: SETTINGS[name] for answers in found.values() for name in answers.values() if name in SETTINGS}
     unseen = _replays(options, split.unseen.values(), {**NAMED, **settings})
-    data = tables(split, searched, unseen, found)
-    DATA.write_text(as_json(data), encoding="utf-8")
-    write_pages(data)
+    return tables(split, searched, unseen, found)
+
+
+def _anew(options: argparse.Namespace, split: Halves) -> dict[str, Any]:
+    stored = json.loads(DATA.read_text(encoding="utf-8"))
+    cheapest = {row["design"] for row in stored["policies"]}
+    names = dict.fromkeys((FIRST, "cut_point", *sorted(cheapest), *options.changed))
+    unseen = _replays(options, split.unseen.values(), {name: NAMED[name] for name in names})
+    return renewed(stored, split, unseen, options.limits)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.frontier", description=__doc__)
     parser.add_argument("recordings", nargs="+")
+    parser.add_argument("--place", action="store_true", help="give recordings that split.json does not have their half")
+    parser.add_argument("--changed", action="append", choices=[*NAMED], help="measure this policy anew, search nothing")
     parser.add_argument("--limit", dest="limits", type=int, action="append", help="tokens; 200k, 100k and 32k")
     parser.add_argument("--kept", type=Path, default=Path(".frontier"), help="folder of the replays")
     parser.add_argument("--jobs", type=int, help="processes; one a core")
     options = parser.parse_args()
-    if len(set(options.recordings)) < 2:
-        parser.error("two recordings at the least: one is searched, and one is looked at")
     options.limits = options.limits or list(LIMITS)
     return options
 

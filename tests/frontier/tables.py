@@ -14,7 +14,7 @@ from tests.frontier.settings import DESIGNS, FIRST, NAMED, SETTINGS
 from tests.project.sources import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tests.frontier.halves import Halves, Spread
     from tests.frontier.points import Point, Replays
@@ -55,6 +55,32 @@ def tables(split: Halves, searched: Replays, unseen: Replays, found: Mapping[int
     }
 
 
+def renewed(found: dict[str, Any], split: Halves, unseen: Replays, limits: Iterable[int]) -> dict[str, Any]:
+    """Return tables with the rows of some policies measured anew, where nobody looked; nothing is searched.
+
+    Rows of theirs from the half that was searched are left out: they no longer hold.
+
+    Args:
+        found: the tables.
+        split: the recordings.
+        unseen: replays of the half that nobody looked at, under those policies and the designs that were cheapest.
+        limits: of the context, in tokens.
+    """
+    new = {
+        (row["policy"], row["limit"], kept): {"half": UNSEEN, "lifetime": kept, **row}
+        for kept, files in by_lifetime(split.unseen)
+        for limit in limits
+        for row in _policies(unseen, limit, files)
+    }
+    changed = {(policy, limit) for policy, limit, _ in new}
+    rows = [
+        new.get((row["policy"], row["limit"], row["lifetime"]), row)
+        for row in found["policies"]
+        if row["half"] == UNSEEN or (row["policy"], row["limit"]) not in changed
+    ]
+    return {**found, "policies": rows}
+
+
 def as_json(found: dict[str, Any]) -> str:
     """Write tables as JSON with a line for each row, so that two searches differ by lines."""
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {_value(value)}" for name, value in found.items()) + "\n}\n"
@@ -68,9 +94,10 @@ def _value(value: Any) -> str:
 
 def _policies(replays: Replays, limit: int, files: Sequence[str]) -> Iterator[Row]:
     """Return a row for each policy that has a name: what it costs and what it leaves, each with its decile."""
-    designs = [point for name in DESIGNS if (point := replays.point(limit, name, files)).sound]
+    replayed = [name for name in replays.names(limit) if name in NAMED]
+    designs = [point for name in DESIGNS if name in replayed and (point := replays.point(limit, name, files)).sound]
     cheapest = min(designs, key=lambda point: point.units).policy if designs else FIRST
-    for name in NAMED:
+    for name in replayed:
         yield {
             "limit": limit,
             "policy": name,

@@ -9,7 +9,7 @@ from tests.frontier.halves import halves
 from tests.frontier.hand import LIMIT, figures, replays_of
 from tests.frontier.pages import PAGES, with_tables
 from tests.frontier.settings import NAMED
-from tests.frontier.tables import DATA, as_json, tables
+from tests.frontier.tables import DATA, as_json, renewed, tables
 
 FILES: Final = [f"{name}-{kept}" for name in "abcd" for kept in ("1h", "5m")]
 SETTING: Final = "keep 0.1 4/8/4 cold 0.3"
@@ -36,6 +36,19 @@ def test_an_answer_is_of_the_unseen_half_alone(found: dict[str, Any]) -> None:
         ("1h", 2, 0.8),
         ("5m", 2, 0.8),
     ]
+
+
+def test_a_policy_that_changed_is_measured_anew_where_nobody_looked_alone(found: dict[str, Any]) -> None:
+    """Other rows stay; what the searched half gave before holds no more."""
+    replays = replays_of(
+        {name: figures(100) for name in ("none", "cut_point", "keep_last")} | {"pi": figures(50)}, FILES
+    )
+    again = renewed(found, halves(FILES, replays.lifetime), replays, [LIMIT])
+    rows = [(row["half"], row["lifetime"], row["cost"][0]) for row in again["policies"] if row["policy"] == "pi"]
+    assert rows == [("unseen", "all", 0.5), ("unseen", "1h", 0.5), ("unseen", "5m", 0.5)]
+    others = [[row for row in each["policies"] if row["policy"] == "cline"] for each in (found, again)]
+    assert others[0] == others[1]
+    assert again["answers"] == found["answers"]
 
 
 def test_tables_read_back_from_their_json(found: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ DOES: Final[Mapping[str, tuple[Kind, str]]] = {
     "Grep": ("search", "pattern"),
     "Glob": ("search", "pattern"),
     "WebSearch": ("search", "query"),
+    "Task": ("search", "description"),
     "mcp__linear-server__list_projects": ("search", "query"),
     # pi; its shell has the name of SWE-agent's, and SWE-agent's edit names no file
     "read": ("file_read", "path"),
@@ -54,7 +55,6 @@ NOTHING: Final = frozenset(
         "ExitPlanMode",
         "LSP",
         "Skill",
-        "Task",
         "TaskCreate",
         "TaskList",
         "TaskOutput",
@@ -71,7 +71,7 @@ NOTHING: Final = frozenset(
         "mcp__linear-server__update_issue",
     }
 )
-"""Tools whose calls read, write, run and search nothing; they may still fail."""
+"""Tools whose calls read, write, run, search and ask nothing; they may still fail."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ FILES: Final[dict[str, Kind]] = {
 OPEN: Final = "Failed, and not done since"
 OTHERS: Final = "Failed calls of other tools"
 RAN: Final = "Commands by last result"
+LOOKED_UP: Final = ("Asked of other agents", "Searched")
 NAMED: Final = "Named again"
 ASKED: Final = "Asked by the user"
 BLOCKS: Final = ("Open calls", "Pinned")
@@ -38,6 +39,9 @@ COUNTED: Final[dict[str, Kind]] = {
 """What is counted of what has no room; the last word of several is in the plural."""
 _FILE: Final = re.compile(r"(?P<name>.*?)(?: x(?P<times>\d+))?", re.DOTALL)
 _RAN: Final = re.compile(r"(?P<name>.*?)(?: \(exit (?P<status>-?\d+)\))?(?: x(?P<times>\d+))?", re.DOTALL)
+
+
+_FOUND: Final = re.compile(r"(.*?)(?: \(\d+ hits\))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Known:
                 yield from self._failure(entry, at[entry.address])
             elif entry.section == RAN:
                 yield from self._command(entry, at[entry.address])
+            elif entry.section in LOOKED_UP:
+                yield from self._search(entry, at[entry.address])
             elif entry.section == OTHERS:
                 if not any(act.call == at[entry.address] and act.kind == "error" for act in self.covered):
                     yield f"no call failed so: {entry.said}"
@@ -124,6 +130,17 @@ class Known:
             yield f"{ran['name']} ended with {last.status}, and is listed as {entry.said}"
         elif same[-1].failed:
             yield f"failed since (behind the range), and is listed as {entry.said}"
+
+    def _search(self, entry: Entry, call: Named) -> Iterator[str]:
+        """Check that it was looked for there last, by the tool of its section."""
+        said = _FOUND.fullmatch(entry.said)
+        same = [
+            act for act in self.covered if act.kind == "search" and not act.failed and said and _shows(said[1], act)
+        ]
+        if not same or same[-1].call != call:
+            yield f"{entry.address} is not where this was looked for last: {entry.said}"
+        elif (same[-1].tool == "Task") != (entry.section == LOOKED_UP[0]):
+            yield f"{entry.said} was asked by {same[-1].tool}"
 
     def _counts(self, record: Record) -> Iterator[str]:
         """Check that what is shown and what is counted of the rest are together what was done."""

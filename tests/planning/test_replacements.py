@@ -77,8 +77,16 @@ def test_a_result_without_its_call_says_what_it_knows() -> None:
 
 def test_a_tool_that_no_rule_knows_is_told_by_its_arguments() -> None:
     """By name, on one line."""
-    asked = call("a", "Task", arguments={"description": "Review\nit", "depth": 2})
-    assert text_of(asked, result("a")).startswith("[Task(description=Review it, depth=2): 1234 tokens")
+    asked = call("a", "Deploy", arguments={"description": "Review\nit", "depth": 2})
+    assert text_of(asked, result("a")).startswith("[Deploy(description=Review it, depth=2): 1234 tokens")
+
+
+def test_a_task_of_another_agent_is_told_by_what_it_was_asked() -> None:
+    """In short, where the call says it in short."""
+    asked = call(
+        "a", "Task", arguments={"description": "Review\nit", "prompt": "Look at all files and say what is wrong."}
+    )
+    assert text_of(asked, result("a")).startswith("[Task(Review it): 1234 tokens")
 
 
 def test_arguments_that_are_no_object_are_told_as_they_are() -> None:
@@ -181,7 +189,7 @@ def test_an_argument_that_holds_the_subject_is_not_repeated() -> None:
 
 def test_a_call_of_an_unknown_tool_names_its_arguments() -> None:
     """By their names, as far as there is room; a call without any says so."""
-    told = hidden(call("a", "Task", arguments={"description": "Review it", "prompt": words(90)}), most=40)
+    told = hidden(call("a", "Deploy", arguments={"description": "Review it", "prompt": words(90)}), most=40)
     assert told.startswith("description=Review it, prompt=abc abc")
     assert told.endswith("…: 1234 tokens, read @152")
     assert hidden(call("a", "Task", arguments={})) == "no arguments: 1234 tokens, read @152"

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 from timeline.facts.extracting import BY_USER
 from timeline.facts.name_list import list_address
 from timeline.facts.requests import Manner
+from timeline.facts.tool_use import asks_agents
 from timeline.queries import FACT_KINDS, FactEntry, FactRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from timeline.facts.model import Fact, FactKind
     from timeline.ports import TokenCounter
@@ -184,6 +185,8 @@ _COUNTED: Final[Mapping[FactKind, tuple[str, str]]] = {
     "url": ("URL", "URLs"),
     "request": ("request of the user", "requests of the user"),
 }
+RECORD_HEADING: Final = "Done so far, from the log (read an address for the full content)"
+"""The heading of the lines about a record, behind the words of a summary."""
 LISTS: Final = "Lists of all paths: "
 """Begins the line that leads to the lists of all names."""
 _MOST_NAMES: Final = 8
@@ -255,6 +258,11 @@ def shown_record(
         next(section for section in reversed(sections) if section.taken).taken -= 1
     rest = _rest(record, (), address, lists=True) if lists else ""
     return rest if counter.count(rest) <= most_tokens else ""
+
+
+def record_in(summary: str) -> str:
+    """Return the lines about a record in a summary's text; empty where it has none."""
+    return summary.partition(RECORD_HEADING)[2]
 
 
 def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
@@ -343,6 +351,9 @@ def _sections(
     only_read = [e for e in record.done.get("file_read", ())[:most] if e.subject not in changed]
     yield _files("Files read", only_read, folder, share=3)
     yield _Section("Named again", _names(record.done.get("identifier", ())[:most]), share=2)
+    asked_of, searched = _apart(record.done.get("search", ()), lambda entry: asks_agents(entry.tool))
+    yield _Section("Asked of other agents", [_line(entry) for entry in asked_of[:most]], share=2)
+    yield _Section("Searched", [_line(entry, _hits(entry)) for entry in searched[:most]])
     failing = {(entry.kind, entry.subject) for entry in record.open_failures}
     ran = (e for e in record.done.get("command", ()) if (e.kind, e.subject) not in failing)
     yield _Section("Commands by last result", [_line(e, _ended(e)) for e in islice(ran, most)])
@@ -429,6 +440,18 @@ def _line(entry: FactEntry, more: str = "", *, at: int = 0, name: str = "") -> _
 
 def _times(entry: FactEntry) -> str:
     return f" x{entry.times}" if entry.times > 1 else ""
+
+
+def _apart(entries: Iterable[FactEntry], first: Callable[[FactEntry], bool]) -> tuple[list[FactEntry], list[FactEntry]]:
+    """Return the entries of which something is so, and the others."""
+    found: tuple[list[FactEntry], list[FactEntry]] = ([], [])
+    for entry in entries:
+        found[not first(entry)].append(entry)
+    return found
+
+
+def _hits(entry: FactEntry) -> str:
+    return f" ({entry.detail} hits)" if entry.detail else ""
 
 
 def _ended(entry: FactEntry) -> str:

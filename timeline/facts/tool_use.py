@@ -1,4 +1,4 @@
-"""Read from a call's name and arguments which files it reads, writes or deletes, what it runs, or what it searches for.
+"""Read from a call's name and arguments which files it reads, writes or deletes, what it runs, or what it looks for.
 
 Names of tools and of arguments are compared without case and separators, so that ``Write``, ``write_file`` and
 ``fs.writeFile`` are alike, and ``file_path`` and ``filePath``. Of a tool of a server (``mcp__files__read_file``) only
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 UseKind: TypeAlias = Literal["read", "write", "delete", "command", "search"]
-_Verb: TypeAlias = Literal["read", "write", "delete", "command", "search", "move", "copy", "whole", "part"]
+_Verb: TypeAlias = Literal["read", "write", "delete", "command", "search", "move", "copy", "ask", "whole", "part"]
 """What a call does; ``whole`` and ``part`` say to what: to files, or to something that may be inside one."""
 _Role: TypeAlias = Literal[
     "file",
@@ -29,6 +29,7 @@ _Role: TypeAlias = Literal[
     "command",
     "code",
     "query",
+    "question",
     "patch",
     "parts",
 ]
@@ -56,6 +57,7 @@ _ROLES: Final[Mapping[_Role, str]] = {
     "command": "command cmd script commands command_line",
     "code": "code",
     "query": "pattern query search_term regex q search keywords glob file_pattern glob_pattern",
+    "question": "description task question message prompt",
     "patch": "input patch diff patch_text",
     "parts": "edits changes operations operation action reads writes",
 }
@@ -70,8 +72,11 @@ _VERBS: Final[Mapping[_Verb, str]] = {
     "copy": "copy cp duplicate",
     "search": "grep glob search find memsearch websearch ripgrep ls list query",
     "read": "read view cat notebookread open",
+    "ask": "task agent subagent delegate",
 }
 _WORDS: Final[Mapping[_Verb, frozenset[str]]] = {verb: frozenset(words.split()) for verb, words in _VERBS.items()}
+_ASKS: Final[frozenset[_Verb]] = frozenset({"ask"})
+"""Of a tool that hands a task to another agent, and does nothing else: ``TaskCreate`` writes a list."""
 _FETCH: Final = frozenset({"get", "load", "fetch"})
 """Words of tools that read files only if their name says so: ``get_file``, but not ``get_diagnostics``."""
 _FILES: Final = frozenset({"file", "files", "contents", "content", "text", "document", "notebook", "image"})
@@ -156,6 +161,11 @@ def tool_uses(call: Call) -> tuple[ToolUse, ...]:
     verbs = _verbs(call.name[:_LONGEST_NAME])
     given = _given(arguments)
     return _uses(verbs, given) if given else ()
+
+
+def asks_agents(tool: str) -> bool:
+    """Return whether a tool hands a task to another agent, by its name."""
+    return _verbs(tool[:_LONGEST_NAME]) == _ASKS
 
 
 @lru_cache(maxsize=1_024)
@@ -294,6 +304,8 @@ def _searches(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Role
     if "search" in verbs:
         found = (query,) if query is not None else files or _files(given.get("folder"))
         return (_new(ToolUse, ("search", found)),) if found else ()
+    if verbs == _ASKS and isinstance(asked := given.get("question"), str):
+        return (_new(ToolUse, ("search", (asked,))),)
     if query is None or verbs & {"write", "delete", "move", "copy"} or ("read" in verbs and files):
         return ()
     return (ToolUse("search", (query,)),)

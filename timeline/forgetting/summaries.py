@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.events import NOBODY, SummaryParts
-from timeline.facts.record import LISTS, one_line, record_of, shown_record
+from timeline.facts.record import LISTS, RECORD_HEADING, one_line, record_in, record_of, shown_record
 from timeline.fold.counts import in_unit, parts_of_unit
 from timeline.fold.window import TOMBSTONE
 from timeline.planning.covered_digest import build_digest
-from timeline.planning.summary_block import RECORD_HEADING, SPLIT_HEADING
+from timeline.planning.summary_block import SPLIT_HEADING
 from timeline.planning.summary_requests import joined, shown_block, without_failures
 from timeline.policy.steps import BLOCK_FORM
 from timeline.ports import SummaryRequest
@@ -101,8 +101,7 @@ def _record(
     window: Window, old: CompactionCompleted, known: WindowFacts, parts: SummaryParts, counter: TokenCounter
 ) -> str:
     """Return the record of what was done before the window, where the old summary had one."""
-    _, there, shown = old.block.text.partition(RECORD_HEADING)
-    if not there:
+    if not (shown := record_in(old.block.text)):
         return ""
     return shown_record(
         record_of(known.within(old.covers, window.items)),

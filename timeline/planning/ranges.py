@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from timeline.blocks import Attachment, UserPrompt
+from timeline.facts.record import record_in
 from timeline.fold.groups import Group, atomic_groups
 from timeline.planning.account import least_progress, own_tokens, preview_cap, scaled
 from timeline.planning.messages import is_candidate, is_turn_start
@@ -289,8 +290,9 @@ class Ranges:
 
         The cap of ``history`` or ``turn_prefix`` is the least of the policy's cap, a share of the room, and the larger
         of `LEAST_SUMMARY` and the old text plus half of the new messages. A part without new messages keeps its text
-        verbatim, and counts as long as that is. The cap of ``digest`` is the least of the policy's, a share of the room
-        and a quarter of the new messages, or 0 if the policy's form has no record.
+        verbatim, and counts as long as that is. The cap of ``digest`` is the least of the policy's, a share of the
+        room, and the old lines with a quarter of the new messages, or 0 if the policy's form has no record: the record
+        is of all that came before, and has to say as much behind a compaction of little.
         """
         policy, room = self.policy, max(0, self.before.limit - self.before.fixed.tokens)
         new_prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == prefix_turn_id)
@@ -301,10 +303,12 @@ class Ranges:
         history = min(policy.summary_tokens, room // 8, max(LEAST_SUMMARY, old_history + new_history // 2))
         old_prefix = was_prefix if same_turn else 0
         prefix = min(policy.turn_prefix_tokens, room // 16, max(LEAST_SUMMARY, old_prefix + new_prefix // 2))
+        old_record = sum(self._count(record_in(c.block.text)) for c in earlier)
+        new = new_history + new_prefix
         return Caps(
             history=history if new_history else old_history,
             turn_prefix=0 if prefix_turn_id is None else prefix if new_prefix else old_prefix,
-            digest=min(policy.digest_tokens, room // 16, (new_history + new_prefix) // 4) if policy.form.record else 0,
+            digest=min(policy.digest_tokens, room // 16, old_record + new // 4) if policy.form.record else 0,
         )
 
     def _size_of(self, written: SummaryParts, caps: Caps) -> Caps:

@@ -18,7 +18,7 @@ from timeline.blocks import (
 )
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.facts.extracting import facts_named, facts_of_result
-from timeline.facts.record import one_line, settled, shown_record, unsaid, with_asked
+from timeline.facts.record import RECORD_HEADING, one_line, settled, shown_record, unsaid, with_asked
 from timeline.facts.requests import users_words
 from timeline.fold.window import Item
 from timeline.planning.account import costs
@@ -46,7 +46,6 @@ HEADING: Final = BLOCK_FORM.heading
 """The first line of a summary in the default form."""
 SPLIT_HEADING: Final = "Turn Context (split turn)"
 """The label of the turn prefix in the cut-point design [cut_point]."""
-RECORD_HEADING: Final = "Done so far, from the log (read an address for the full content)"
 NOTHING: Final = "Nothing was said before this point."
 _SAID: Final = {"role", "question", "answer"}
 
