@@ -193,6 +193,16 @@ def test_error_banner_shows_with_correct_actions(page: Page, served: Chat, talk:
     expect(banner.get_by_role("button")).to_have_count(0)
 
 
+def test_an_error_is_seen_by_whom_reads_the_newest_message(page: Page, served: Chat, talk: Timeline) -> None:
+    """The bar and the banner stay where they are while the messages are scrolled."""
+    served.summarizer.may.set()
+    page.locator("form button").scroll_into_view_if_needed()
+    assert page.evaluate("scrollY") > 0
+    _fail(served, talk)
+    expect(page.locator("tl-compaction-error").get_by_role("alert")).to_be_in_viewport()
+    expect(page.locator("tl-context-usage")).to_be_in_viewport()
+
+
 @pytest.mark.shows("004-131", "004-136", "R-004-36")
 def test_start_new_session_button_works_when_suggested(page: Page, served: Chat, talk: Timeline) -> None:
     """What nothing makes fit goes on in a new conversation, which begins with the summary."""

@@ -11,7 +11,7 @@ from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.export import sink, sink_bytes
 from timeline.cli.output import note, progress
 from timeline.cli.reviewing import propose, report
-from timeline.inspector.bundle import bundle
+from timeline.inspector.bundle import bundle, review_bundle
 from timeline.inspector.onefile.page import one_file
 from timeline.inspector.saved import plain_name
 
@@ -72,11 +72,13 @@ async def export_bundle(conversation: str | None, db: str, keep: Sequence[str], 
         raise UsageProblem("--all writes logs (--format jsonl). A bundle has one conversation: name it.")
     async with reading(db) as store:
         version = (await store.info(conversation)).version
-        with progress("looking", version) as advance:
-            made = await bundle(store, conversation, keep, advance)
         if not yes:
-            propose(made.cleaner)
+            with progress("looking", version) as advance:
+                cleaner = await review_bundle(store, conversation, keep, advance)
+            propose(cleaner)
             return Exit.OK
+        with progress("exporting", version) as advance:
+            made = await bundle(store, conversation, keep, advance)
         if target.file is None:
             named = made.cleaner.clean(conversation, "the conversation")
             target = replace(target, file=Path(f"{plain_name(named)}-v{version}.bundle.zip"))

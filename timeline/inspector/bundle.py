@@ -99,10 +99,7 @@ async def bundle(
         InvalidArgument: the log is too large, or a finding is to be kept that there is not.
         StoreError: the store cannot be read at all. Single damaged events are left out, and named.
     """
-    cleaner = Cleaner(keep)
-    done = Exported()
-    lines = await _exported(store, conversation, done, advance)
-    log = await off_loop(len(lines), lambda: list(cleaned_lines(lines, cleaner)))
+    cleaner, done, log = await _cleaned(store, conversation, keep, advance)
     shown = await _shown(store, conversation)
     verified = {
         "stored": await _verified(store, conversation),
@@ -111,13 +108,33 @@ async def bundle(
     errors = {"errors": _errors(log), "unreadable_events": done.damaged, "unreadable_texts": done.lost_values}
     reports = {"policy.json": shown.pop("policy", None), "conversation.json": shown, "verify.json": verified}
     reports |= {"errors.json": errors, "versions.json": await _versions(store)}
-    cleaner.learn(list(reports.values()))
     parts = {"README.txt": _README, "log.jsonl": "".join(f"{line}\n" for line in log)}
     parts |= {name: _written(cleaner.clean(report, name)) for name, report in reports.items()}
     parts["left-out.json"] = _written([{"kind": kind, "times": times} for kind, times in cleaner.kinds.items()])
-    cleaner.check_kept()
-    data = await off_loop(len(lines), partial(_zipped, parts))
+    data = await off_loop(len(log), partial(_zipped, parts))
     return Bundle(data, cleaner, {name: len(text.encode()) for name, text in parts.items()})
+
+
+async def review_bundle(
+    store: EventStore,
+    conversation: str,
+    keep: Collection[str] = (),
+    advance: Callable[[int], None] = lambda _: None,
+) -> Cleaner:
+    """Return what would be taken out of a bundle, without making one: arguments and errors are those of `bundle`."""
+    cleaner, _, _ = await _cleaned(store, conversation, keep, advance)
+    return cleaner
+
+
+async def _cleaned(
+    store: EventStore, conversation: str, keep: Collection[str], advance: Callable[[int], None]
+) -> tuple[Cleaner, Exported, list[str]]:
+    """Return the cleaned log; all else in a bundle repeats what it says."""
+    cleaner, done = Cleaner(keep), Exported()
+    lines = await _exported(store, conversation, done, advance)
+    log = await off_loop(len(lines), lambda: list(cleaned_lines(lines, cleaner)))
+    cleaner.check_kept()
+    return cleaner, done, log
 
 
 async def _exported(store: EventStore, conversation: str, done: Exported, advance: Callable[[int], None]) -> list[str]:

@@ -34,6 +34,10 @@ _AROUND: Final = 36
 """Characters that the list shows before a finding, and behind it."""
 _LEAST: Final = 8
 """A beginning of fewer characters says nothing of a credential."""
+_LEAST_TEXT: Final = 6
+"""A text of fewer characters has neither a credential nor a home folder."""
+_ROOTS: Final = ("/home/", "Users")
+"""What a text has that names a home folder, before it is looked at more closely."""
 _NAME: Final = 8
 """Characters of a finding's name."""
 
@@ -93,6 +97,10 @@ class Cleaner:
         self._secrets: dict[str, str] = {}
         self._homes: dict[str, re.Pattern[str]] = {}
         self._taken: dict[str, _Taken] = {}
+        self._learned: set[str] = set()
+        """Texts that were learned from; the names of fields and much else come again and again."""
+        self._sound: set[str] = set()
+        """Texts in which nothing was found of what is known."""
 
     @property
     def taken(self) -> list[Finding]:
@@ -143,14 +151,21 @@ class Cleaner:
         return value
 
     def _learn(self, text: str) -> None:
+        if len(text) < _LEAST_TEXT or text in self._learned:
+            return
+        self._learned.add(text)
         for found in credentials_in(text):
             secret = text[found.start : found.end]
             if secret not in self._secrets and not self._keeps(found.kind, secret):
                 self._secrets[secret] = found.kind
+                self._sound.clear()
+        if not any(root in text for root in _ROOTS):
+            return
         for match in _HOME.finditer(text):
             name = match["name"]
             if name not in self._homes and not self._keeps(_HOME_KIND, name):
                 self._homes[name] = _known_home(name)
+                self._sound.clear()
 
     def _keeps(self, kind: str, secret: str) -> bool:
         name = _name_of(kind, secret)
@@ -160,6 +175,8 @@ class Cleaner:
 
     def _text(self, text: str, place: str) -> str:
         self._learn(text)
+        if text in self._sound:
+            return text
         spans = self._spans(text)
         parts: list[str] = []
         at = 0
@@ -167,7 +184,10 @@ class Cleaner:
             self._note(span, place, text, spans, number)
             parts += [text[at : span.start], span.instead]
             at = span.end
-        return self._without_end("".join((*parts, text[at:])) if parts else text, place)
+        cleaned = self._without_end("".join((*parts, text[at:])) if parts else text, place)
+        if cleaned == text:
+            self._sound.add(text)
+        return cleaned
 
     def _spans(self, text: str) -> list[_Span]:
         """Return what is to be taken out of a text, in order, nothing inside another."""

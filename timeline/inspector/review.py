@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.inspector.bundle import bundle
+from timeline.inspector.bundle import review_bundle
 from timeline.inspector.cleaning import Cleaner
 from timeline.inspector.onefile.collecting import Wish, collect
 from timeline.inspector.shapes import Finding, Review
@@ -24,7 +24,7 @@ async def review_file(reader: Reader, asked: AskedReview) -> Review:
     store = reader.store
     version = (await store.info(asked.id)).version
     if asked.form == "bundle":
-        cleaner = (await bundle(store, asked.id)).cleaner
+        cleaner = await review_bundle(store, asked.id)
     else:
         carried = await collect(store, asked.id, Wish(asked.mode, asked.contexts, redact=True))
         cleaner = carried.cleaner or Cleaner()

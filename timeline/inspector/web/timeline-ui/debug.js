@@ -79,7 +79,7 @@ function details(event) {
     return make("div", { class: "more figures" }, ...texts.map((text) => make("span", {}, text)));
   }
   if (event.type === "compaction-prune") {
-    return make("div", { class: "more figures" }, `Pruned ${figure(event.outputsPruned)} tool outputs (${figure(event.tokensSaved)} tokens)`);
+    return make("div", { class: "more figures" }, `Pruned ${figure(event.outputsPruned)} tool ${event.outputsPruned === 1 ? "output" : "outputs"} (${figure(event.tokensSaved)} tokens)`);
   }
   return null;
 }

@@ -107,7 +107,7 @@ function Areas({ points, first, last, width, across, failed, loading, turns, end
 /** How far a long log has been read: the part behind it has no figures yet. @param {{ read: number, first: number, last: number, across: (version: number) => number }} props */
 function Reading({ read, first, last, across }) {
   const share = (read - first) / (last - first);
-  return html`<p class="reading" style=${{ left: `${across(read)}px` }}><span class=${share > 0.6 ? "before" : ""} role="progressbar" aria-label="Reading the log" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>Reading the log: ${percent(share)}</span></p>`;
+  return html`<p class="reading" style=${{ left: `${across(read)}px` }}><span class=${share > 0.5 ? "before" : ""} role="progressbar" aria-label="Reading the log" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>Reading the log: ${percent(share)}</span></p>`;
 }
 
 /** @param {{ marks: any[], across: (version: number) => number, width: number }} props */
