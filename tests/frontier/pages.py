@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.frontier.answers import BAR
 from tests.frontier.halves import EVERY
 from tests.frontier.settings import FIRST, OURS
 from tests.frontier.tables import UNSEEN
@@ -39,7 +40,7 @@ def with_tables(page: Path, found: dict[str, Any]) -> str:
 
 def _costs(found: dict[str, Any]) -> Iterator[Sequence[str]]:
     """Yield what ours cost at each limit, by lifetime."""
-    lifetimes = [*dict.fromkeys(row["lifetime"] for row in found["policies"] if row["lifetime"] != EVERY)]
+    lifetimes = _lifetimes(found)
     yield ("policy", "limit", *lifetimes, "of the cheapest design", "of `cut_point`", "tokens in sight")
     yield ["---"] * (len(lifetimes) + 5)
     for whole in _unseen(found, EVERY):
@@ -82,6 +83,59 @@ def _known(found: dict[str, Any]) -> Iterator[Sequence[str]]:
             )
 
 
+def _by_lifetime(found: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield what ours let the model still know where the provider keeps messages so long."""
+    yield ("policy", "limit", "lifetime", "cost", "with reads", "one read away, middle", "far")
+    yield ["---"] * 7
+    for whole in _unseen(found, EVERY):
+        if whole["policy"] in OURS:
+            for lifetime in _lifetimes(found):
+                row = _one(found, whole, lifetime)
+                yield (
+                    f"`{row['policy']}`",
+                    f"{row['limit']:,}",
+                    lifetime,
+                    f"{row['cost'][0]:.3f}",
+                    f"{row['with_reads']:.3f}",
+                    *(f"{row[name][0]:.3f} ({row[name][1]:.3f})" for name in ("one_read_middle", "one_read_far")),
+                )
+
+
+def _answers_counted(found: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield how many published defaults are answered at each limit, on all recordings and by lifetime."""
+    yield ("limit", "lifetime", "defaults", "answered at 0.95 or less", "at 1.00 or less", "by cost alone")
+    yield ["---"] * 6
+    for limit in dict.fromkeys(row["limit"] for row in found["answers"]):
+        for lifetime in (EVERY, *_lifetimes(found)):
+            rows = [row for row in found["answers"] if (row["limit"], row["lifetime"]) == (limit, lifetime)]
+            kept = [row["ratio"] for row in rows if row["keeps"]]
+            cheap = sum(row["ratio"] <= BAR for row in rows)
+            counts = (len(rows), sum(ratio <= BAR for ratio in kept), sum(ratio <= 1 for ratio in kept), cheap)
+            yield (f"{limit:,}", lifetime, *map(str, counts))
+
+
+def _unanswered(found: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield the published defaults that no setting of ours answers, with what its setting comes to by lifetime."""
+    lifetimes = _lifetimes(found)
+    yield ("published default", "limit", "what is missing", *lifetimes)
+    yield ["---"] * (3 + len(lifetimes))
+    for row in found["answers"]:
+        if row["lifetime"] == EVERY and not (row["keeps"] and row["ratio"] <= BAR):
+            missing = [f"costs {row['ratio']:.2f}"] if row["ratio"] > BAR else []
+            missing += [] if row["keeps"] else ["keeps less"]
+            alike = (_answer(found, row, lifetime) for lifetime in lifetimes)
+            yield f"`{row['published']}`", f"{row['limit']:,}", ", ".join(missing), *alike
+
+
+def _answer(found: dict[str, Any], like: Row, lifetime: str) -> str:
+    """Return what a default's setting comes to where messages are kept so long; a dash where it rewrites nothing."""
+    same = ("limit", "published")
+    for row in found["answers"]:
+        if row["lifetime"] == lifetime and all(row[name] == like[name] for name in same):
+            return f"{row['ratio']:.2f}{'' if row['keeps'] else ', less'} ({row['recordings']})"
+    return "-"
+
+
 def _summaries(found: dict[str, Any]) -> Iterator[Sequence[str]]:
     """Yield what the summaries of each policy hold by themselves."""
     yield ("policy", "limit", "facts held", "for each 100 tokens")
@@ -102,6 +156,10 @@ def _answered(found: dict[str, Any]) -> Iterator[Sequence[str]]:
         yield f"`{row['published']}`", f"{row['limit']:,}", f"`{row['setting']}`", f"{row['ratio']:.2f}", kept
 
 
+def _lifetimes(found: dict[str, Any]) -> list[str]:
+    return [*dict.fromkeys(row["lifetime"] for row in found["policies"] if row["lifetime"] != EVERY)]
+
+
 def _unseen(found: dict[str, Any], lifetime: str) -> Iterable[Row]:
     return (row for row in found["policies"] if (row["half"], row["lifetime"]) == (UNSEEN, lifetime))
 
@@ -118,5 +176,14 @@ def _worst(spread: Sequence[float]) -> str:
     return f"{measured:.2f} ({decile:.2f})"
 
 
-PAGES: Final = {LAB: {"costs": _costs, "answers": _answered}, QUALITY: {"known": _known, "summaries": _summaries}}
+PAGES: Final = {
+    LAB: {"costs": _costs, "answers": _answered},
+    QUALITY: {
+        "known": _known,
+        "lifetimes": _by_lifetime,
+        "answered": _answers_counted,
+        "open": _unanswered,
+        "summaries": _summaries,
+    },
+}
 """The tables of each page, by the name of their marks."""

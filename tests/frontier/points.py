@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from timeline.lab.results import DISTANCES, together
 from timeline.lab.runner import plan, run
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from timeline.lab.cache_files import Kept
     from timeline.lab.work import Outcome, Work
     from timeline.policy.model import Policy
-
-
-TOKENS: Final = "tokens in sight"
-IN_SIGHT: Final = "facts in sight"
-ONE_READ: Final = "facts one read away"
 
 
 class Known(NamedTuple):
@@ -69,16 +64,13 @@ class Point(NamedTuple):
             other: the point to hold it against.
             slack: share by which more tokens have to be in sight, and fewer facts out of sight, than it takes.
         """
-        return self.sound and not self.lacks(other, slack=slack)
+        shown = self.visible >= (1 + slack) * other.visible
+        missed = ((1 - ours.whole, 1 - theirs.whole) for ours, theirs in _pairs(self, other))
+        return self.sound and shown and all(ours <= (1 - slack) * theirs for ours, theirs in missed)
 
-    def lacks(self, other: Point, *, slack: float = 0.0) -> tuple[str, ...]:
-        """Return what this one keeps less of than another; see `betters`."""
-        seen, one_read = (
-            1 - ours.whole <= (1 - slack) * (1 - theirs.whole)
-            for ours, theirs in ((self.seen, other.seen), (self.one_read, other.one_read))
-        )
-        kept = {TOKENS: self.visible >= (1 + slack) * other.visible, IN_SIGHT: seen, ONE_READ: one_read}
-        return tuple(what for what, holds in kept.items() if not holds)
+
+def _pairs(one: Point, other: Point) -> tuple[tuple[Known, Known], ...]:
+    return (one.seen, other.seen), (one.one_read, other.one_read)
 
 
 class _Sums(NamedTuple):
