@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+from contextlib import closing
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
@@ -19,6 +21,8 @@ from timeline.inspector.bundle import bundle
 from timeline.portable import import_copy, read_exported
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from timeline.inspector.bundle import Bundle
     from timeline.ports import EventStore
 
@@ -177,3 +181,19 @@ async def test_a_finding_is_kept_by_its_name_alone(store: EventStore) -> None:
         await bundle(store, timeline.id, ["00000000"])
     with pytest.raises(ConversationNotFound):
         await bundle(store, "nobody")
+
+
+async def test_of_a_damaged_log_everything_else_is_bundled_and_the_damage_is_named(tmp_path: Path) -> None:
+    """That is what a report is for: the event is left out, and each report says what it could not do."""
+    file = tmp_path / "talk.db"
+    async with open_store(file) as store:
+        id_ = (await converse(store)).id
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("update events set checksum = printf('%064d', 0) where version = 30")
+        database.commit()
+    async with open_store(file, readonly=True) as store:
+        files = await _told(store, id_)
+    assert json.loads(files["errors.json"])["unreadable_events"] == [[id_, 30]]
+    verified = json.loads(files["verify.json"])
+    assert not verified["stored"]["ok"]
+    assert len([line for line in _lines(files) if line["timeline"] == "event"]) > 80
