@@ -15,6 +15,7 @@ from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.simulate import simulate
 from timeline.lab.work import measured_file
+from timeline.portable.recordings import import_recording
 from timeline.store import MemoryStore
 from timeline.timeline import Timeline
 
@@ -76,3 +77,16 @@ async def test_the_lists_of_a_stored_session_can_be_read_at_each_summary() -> No
     assert summary is not None
     body = context.request("anthropic", model="claude-sonnet-4-5").text
     assert f"Lists of all paths: {summary.block.path}.paths" in body
+
+
+@needs_recordings
+async def test_an_imported_summary_leads_to_no_list_and_has_them_all_the_same() -> None:
+    """It stays as its client wrote it."""
+    [recording] = read_recording(next(path for path in FILES if path.stem == "compact"))
+    store = MemoryStore()
+    await import_recording(store, recording)
+    timeline = await Timeline.open(store, recording.id, create=False)
+    summary = timeline.window.summary
+    assert summary is not None
+    assert "Lists of all paths" not in summary.block.text
+    assert "docs/hooks.md" in (await timeline.read(f"{summary.block.path}.paths")).text
