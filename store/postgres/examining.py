@@ -84,7 +84,8 @@ def _waiting(hidden: int, oldest: tuple[int, str] | None, timeout: str) -> list[
             )
         )
     elif hidden:
-        found.append(Finding("horizon", "note", f"{hidden:,} events wait for older transactions to end"))
+        waits = "event waits" if hidden == 1 else "events wait"
+        found.append(Finding("horizon", "note", f"{hidden:,} {waits} for older transactions to end"))
     if timeout == "0":
         found.append(
             Finding(

@@ -13,10 +13,12 @@ from zipfile import ZipFile
 import pytest
 
 from tests.inspector.exporting import SECRET, converse, reply
-from tests.scenes import small_policy
-from timeline import Timeline, open_store
+from tests.scenes import after, small_policy
+from timeline import Timeline, open_store, policies
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
-from timeline.errors import ConversationNotFound, InvalidArgument
+from timeline.errors import ContextOverflow, ConversationNotFound, InvalidArgument
+from timeline.events import NewEvent, event_id
+from timeline.events.other_payloads import HookFailed
 from timeline.inspector.bundle import bundle
 from timeline.portable import import_copy, read_exported
 
@@ -158,6 +160,21 @@ async def test_the_newest_errors_are_named(store: EventStore) -> None:
     )
     [error] = json.loads((await _told(store, "c"))["errors.json"])["errors"]
     assert error["text"] == "denied: token=[github left out]"
+
+
+async def test_what_failed_beside_the_tools_is_named_too(store: EventStore) -> None:
+    """A render that was refused, with its figures; and a hook that raised, without what its error quotes."""
+    timeline = await Timeline.open(store, "c", policy=policies.none(max_tokens=1_000, counter="chars4"))
+    await timeline.append(UserPrompt(text="word " * 2_000))
+    with pytest.raises(ContextOverflow):
+        await timeline.render()
+    failed = HookFailed(hook="on_append", error=f"no room for {SECRET}")
+    await store.append("c", [NewEvent(id=event_id(after(9)), at=after(9), payload=failed)])
+    files = await _told(store, "c")
+    hook, overflow = json.loads(files["errors.json"])["errors"]
+    assert (hook["type"], hook["text"]) == ("hook.failed", "on_append: no room for [github left out]")
+    assert (overflow["type"], overflow["text"][-5:]) == ("context.overflowed", "1,000")
+    assert json.loads(files["policy.json"])["max_tokens"] == 1_000
 
 
 async def test_the_same_log_gives_the_same_bytes(store: EventStore) -> None:

@@ -58,7 +58,7 @@ log.jsonl          every event, without what was taken out. Its chain is another
 policy.json        the policy in force
 conversation.json  how full its context is, and what is wrong with it, as the inspector shows it
 verify.json        what `timeline verify` says: of the log as it is stored, and of log.jsonl when it is imported
-errors.json        the newest failed calls, tools and compactions, and what could not be read
+errors.json        the newest failed calls, tools, compactions, hooks and renders, and what could not be read
 versions.json      the library, and what it runs on
 left-out.json      how often credentials and names of home folders were taken out, by kind. A pattern knows only what
                    it knows: look at the files before you share them
@@ -188,7 +188,7 @@ def _failed(error: TimelineError) -> dict[str, Any]:
 
 
 def _errors(log: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the newest failed calls, tools and compactions of a cleaned log."""
+    """Return the newest failed calls, tools, compactions, hooks and renders of a cleaned log."""
     found: list[dict[str, Any]] = []
     for line in map(json.loads, reversed(log)):
         if line[KEY] == "event" and (text := _error(line["type"], line["payload"])) is not None:
@@ -206,6 +206,10 @@ def _error(type_: str, payload: dict[str, Any]) -> str | None:
             return str(payload.get("error", ""))
         case "compaction.failed":
             return f"{payload['reason']}: {payload.get('detail', '')}".removesuffix(": ")
+        case "hook.failed":
+            return f"{payload['hook']}: {payload['error']}"
+        case "context.overflowed":
+            return f"{payload['tokens']:,} tokens, and the limit is {payload['limit']:,}"
         case "block.appended" if block.get("is_error"):
             return str(block.get("text", ""))
     return None
