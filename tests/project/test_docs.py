@@ -28,8 +28,8 @@ ADRS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 TO_THE_DESIGN = re.compile(r"\bdesign: (?P<heading>[A-Z][^;.)\n]*)")
 """How code refers to a part of docs/design.md."""
-SERVER = re.compile(r"""(['"]?)postgresql://\w+:[\w-]+@localhost:5432/agents(?:\?\w+=\w+)?\1""")
-"""The URL of a server in a document; the tests' own is in its place."""
+SERVER = re.compile(r"""(['"]?)postgresql://\w+:[\w-]+@localhost:5432/agents(?:\?(?:schema=(?P<new>\w+)|\w+=\w+))?\1""")
+"""The URL of a server in a document; the tests' own is in its place, and a new schema for one with a name."""
 HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 SAMPLE = """
 <!-- python
@@ -81,8 +81,9 @@ def test_everything_that_a_page_shows_runs(
     """A reader who types a document's code and commands, in order, meets no error."""
     text = page.read_text(encoding="utf-8")
     if SERVER.search(text):
-        quoted = repr(request.getfixturevalue("postgres_url"))  # as Python and the shell read it
-        text = SERVER.sub(lambda _: quoted, text)
+        url = request.getfixturevalue("postgres_url")  # ends in the name of a schema
+        # Quoted as Python and the shell read it.
+        text = SERVER.sub(lambda found: repr(f"{url}_{found['new']}" if found["new"] else url), text)
     write_recording(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TIMELINE_DB", raising=False)
