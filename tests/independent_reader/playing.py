@@ -170,7 +170,9 @@ class _Playing:
         if not text:
             return
         self.played.records += 1
-        cap = min(self.policy.digest_tokens, compaction.compacted_tokens // 4)
+        replaced = [await self.timeline.read(f"@{version}") for version in compaction.covers.summaries]
+        old = sum(self.timeline.counter.count(record_in(block.text)) for block in replaced)
+        cap = min(self.policy.digest_tokens, old + compaction.compacted_tokens // 4)
         if context is not None:
             cap = min(cap, (context.account.limit - context.account.fixed.tokens) // 16)
         where = f"compaction {compaction.round}"

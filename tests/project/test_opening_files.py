@@ -57,6 +57,7 @@ ALLOWED = {
     ("timeline.cli.lab.stored", "path.write_text"): "a new file in a folder made here",
     ("timeline.tokens.pack", "target.write_bytes"): "a packed vocabulary, named by its table",
     ("timeline.inspector.pages", "file.read_bytes"): PACKAGED,
+    ("timeline.inspector.bundle", "zipfile.ZipFile"): "in memory",
     ("timeline.cli", "os.open"): "the null device",
     ("timeline.cli.inspecting", "webbrowser.open"): NO_FILE,
     ("timeline.cli.output", "shutil.get_terminal_size"): NO_FILE,
