@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
@@ -11,8 +10,9 @@ import typer
 
 import timeline
 from timeline.cli.commands import COMMANDS, inspect, mcp, policies_app
-from timeline.cli.completing import complete_call, complete_conversation, complete_kind, complete_policy, complete_wire
+from timeline.cli.completing import complete_call, complete_conversation, complete_kind, complete_policy
 from timeline.cli.exits import MEANINGS
+from timeline.cli.export_command import export
 from timeline.cli.file_commands import COMMANDS as FILE_COMMANDS
 from timeline.cli.helping import Commands
 from timeline.cli.lab import lab
@@ -46,30 +46,6 @@ app = Commands(
     epilog=_EPILOG,
     pretty_exceptions_enable=False,
 )
-
-
-class ExportFormat(StrEnum):
-    """The formats of `export`, besides a provider's messages."""
-
-    jsonl = "jsonl"
-    markdown = "markdown"
-    atif = "atif"
-    bundle = "bundle"
-
-
-class ExportMode(StrEnum):
-    """What an HTML file carries."""
-
-    full = "full"
-    chat = "chat"
-
-
-class ExportContexts(StrEnum):
-    """The model calls whose contexts an HTML file carries."""
-
-    all = "all"
-    last = "last"
-    none = "none"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -606,95 +582,7 @@ def repair(
     return _run(checking.repair(db, yes=yes, as_json=as_json))
 
 
-@app.command()
-def export(
-    id_: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="ID", help="A conversation's id, as `ls` prints it.", autocompletion=complete_conversation
-        ),
-    ] = None,
-    *,
-    every: Annotated[bool, typer.Option("--all", help="Write the logs of all conversations, as one file.")] = False,
-    format_: Annotated[
-        ExportFormat, typer.Option("--format", help="The log, a transcript, a trajectory, or a bug bundle (zip).")
-    ] = (ExportFormat.jsonl),
-    wire: Annotated[
-        str,
-        typer.Option(
-            "--wire",
-            metavar="W",
-            help="Write messages instead, in this format: anthropic, openai-chat, …",
-            autocompletion=complete_wire,
-        ),
-    ] = "",
-    window: Annotated[
-        bool, typer.Option("--window", help="Only what the model would see now (with markdown or --wire).")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="Cut each block to N characters (with markdown).")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, not standard output.")
-    ] = None,
-    html: Annotated[
-        bool, typer.Option("--html", help="One HTML file with the inspector's page, which opens from disk.")
-    ] = False,
-    mode: Annotated[ExportMode, typer.Option("--mode", help="Everything, or prompts and answers (with --html).")] = (
-        ExportMode.full
-    ),
-    contexts: Annotated[
-        ExportContexts, typer.Option("--contexts", help="The calls whose contexts can be looked at (with --html).")
-    ] = ExportContexts.last,
-    redact: Annotated[
-        bool,
-        typer.Option(
-            "--redact", help="List credentials and home folders; with --yes, write the file without them (with --html)."
-        ),
-    ] = False,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", metavar="FINDING", help="Leave this finding of the list where it is; once for each."),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Write the file without what the list has.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    db: Db = DEFAULT_DATABASE,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
-) -> int:
-    """Write conversations to a file or to standard output.
-
-    jsonl is the log itself, which `import` reads back event for event. markdown is a transcript with the state of each
-    block. atif is a trajectory for tools that evaluate or train agents. --wire writes all messages, uncompacted, in a
-    provider's format. --html writes one page with the log inside, named by id and version unless -o names it. bundle is
-    a zip to report a fault with: the log, the policy, versions, what verify says, the newest errors. Redacted content
-    is in none of them. --html --redact and --format bundle are dry runs without --yes: they list what would be taken
-    out, credentials and home folders.
-    """
-    bundles = format_ is ExportFormat.bundle and not html
-    if (redact and not html) or ((yes or keep) and not (redact or bundles)):
-        raise typer.BadParameter("--redact goes with --html; --yes and --keep go with --redact or --format bundle.")
-    elsewhere = wire or window or limit is not None or as_json or (html and format_ is not ExportFormat.jsonl)
-    if (html or bundles) and elsewhere:
-        allowed = "--mode, --contexts, --redact, --keep, --yes, -o" if html else "--keep, --yes, -o"
-        named = "--html" if html else "--format bundle"
-        raise typer.BadParameter(f"{named} goes with {allowed} and --force alone.")
-    if html or bundles:
-        from timeline.cli.export import Target
-        from timeline.cli.one_file import export_bundle, export_html
-        from timeline.inspector.onefile.collecting import Wish
-
-        target = Target(output, force)
-        if bundles:
-            return _run(export_bundle(id_, db, keep or [], target, yes=yes))
-        return _run(export_html(id_, db, Wish(mode.value, contexts.value, redact, tuple(keep or ())), target, yes=yes))
-    from timeline.cli import export as command
-
-    if (id_ is None) is not every:
-        raise typer.BadParameter("give the id of one conversation, or --all.")
-    shape = command.Shape("jsonl" if as_json else format_.value, wire.replace("-", "_"), window, limit)
-    return _run(command.export(id_, db, shape, command.Target(output, force)))
-
-
+app.command()(export)
 app.add_typer(policies_app, name="policies")
 app.command()(mcp)
 app.command()(inspect)

@@ -46,7 +46,7 @@ def _content(line: dict[str, Any]) -> Any:
 def _parsed(text: str) -> Any:
     """Return a text as the JSON that it is; where it is none, or was written otherwise, the text itself.
 
-    In JSON a line break is two signs, and what stands behind it looks like a part of a word.
+    In JSON a line break is two signs, and the word behind it seems to begin with the second one.
     """
     if not text.startswith(("{", "[")):
         return text

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.errors import InvalidArgument
 from timeline.forgetting.credentials import credentials_in
 from timeline.frozen import sha256_hex
+from timeline.inspector.shapes import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -40,26 +41,6 @@ _ROOTS: Final = ("/home/", "Users")
 """What a text has that names a home folder, before it is looked at more closely."""
 _NAME: Final = 8
 """Characters of a finding's name."""
-
-
-class Finding(NamedTuple):
-    """What is taken out, so that a person can look over it.
-
-    Attributes:
-        name: of the finding, to keep it by; the same in every run, and wherever the same text is found.
-        kind: what it looks like.
-        times: how often it is taken out, at ``places`` places.
-        places: as ``times``.
-        place: the first of them.
-        excerpt: what is around it there, with the first characters of a credential alone.
-    """
-
-    name: str
-    kind: str
-    times: int
-    places: int
-    place: str
-    excerpt: str
 
 
 class _Span(NamedTuple):
@@ -106,7 +87,14 @@ class Cleaner:
     def taken(self) -> list[Finding]:
         """What was taken out: a row for each finding, in the order in which they were found."""
         return [
-            Finding(name, one.kind, one.times, len(one.places), one.place, one.excerpt)
+            Finding(
+                name=name,
+                kind=one.kind,
+                times=one.times,
+                places=len(one.places),
+                place=one.place,
+                excerpt=one.excerpt,
+            )
             for name, one in self._taken.items()
         ]
 

@@ -146,7 +146,7 @@ class FoldedStates:
         return self._of(version)
 
     def covering(self, version: int) -> int | None:
-        """Return the version of the compaction whose summary stands for a block: of earlier ones nothing is known."""
+        """Return the version of the compaction whose summary covers a block: of earlier ones nothing is known."""
         return self._of(version)[1]
 
     def shown(self, version: int, block: Block, tokens: int) -> int:

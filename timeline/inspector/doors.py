@@ -24,7 +24,7 @@ _LEAST: Final = 16
 
 
 class TokenDoor:
-    """Lets in whoever has the token: once in the address, then by the cookie; scripts as ``Authorization: Bearer``.
+    """Lets requests with the token in: once in the address, then by the cookie; scripts as ``Authorization: Bearer``.
 
     Args:
         port: of the server.

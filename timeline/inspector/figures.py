@@ -115,7 +115,7 @@ class Figures:
 class Growing:
     """Figures that follow the events behind them, for as long as nothing is decided.
 
-    Whoever takes it along has the turns too, of a fold or by themselves.
+    The turns are the caller's, of a fold or by themselves.
 
     Args:
         figures: those of a version.

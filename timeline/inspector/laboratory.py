@@ -56,7 +56,7 @@ class Run:
 
     Attributes:
         done: calls that were replayed, of ``of``; the latter is 0 until the log was measured.
-        asked: when somebody asked about it last.
+        asked: when it was asked for last.
         problem: why it ended without a result.
     """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from timeline.inspector.bundle import review_bundle
 from timeline.inspector.cleaning import Cleaner
 from timeline.inspector.onefile.collecting import Wish, collect
-from timeline.inspector.shapes import Finding, Review
+from timeline.inspector.shapes import Review
 
 if TYPE_CHECKING:
     from timeline.inspector.asked import AskedReview
@@ -28,5 +28,4 @@ async def review_file(reader: Reader, asked: AskedReview) -> Review:
     else:
         carried = await collect(store, asked.id, Wish(asked.mode, asked.contexts, redact=True))
         cleaner = carried.cleaner or Cleaner()
-    findings = tuple(Finding(**one._asdict()) for one in cleaner.taken)
-    return Review(conversation=asked.id, version=version, form=asked.form, findings=findings)
+    return Review(conversation=asked.id, version=version, form=asked.form, findings=tuple(cleaner.taken))

@@ -643,7 +643,7 @@ class Decided(Frozen):
         blocks: the blocks that changed, at most 500; ``blocks_left_out`` is how many more did.
         reverted: versions of the compactions that were undone.
         dry_run: whether this is what it would do: nothing was appended.
-        gone: how many blocks left the window: a summary stands for them, or one that did was undone.
+        gone: how many blocks left the window: a summary covers them, or one that did was undone.
         tokens_before: of the window before it, in the log's own counts; ``tokens`` are those behind it.
         base: of a fork: the last version that both share.
     """
@@ -662,9 +662,15 @@ class Decided(Frozen):
 
 
 class Finding(Frozen):
-    """What would be taken out of a file: ``name`` is what it is kept by, ``excerpt`` what is around it at ``place``.
+    """What is taken out of a file that is to be shared.
 
-    Of a credential the excerpt has the first characters alone; of a home folder the name.
+    Attributes:
+        name: of the finding, to keep it by; the same in every run, and wherever the same text is found.
+        kind: what it looks like.
+        times: how often it is taken out, at ``places`` places.
+        places: as ``times``.
+        place: the first of them.
+        excerpt: what is around it there: of a credential the first characters alone, of a home folder the name.
     """
 
     name: str
