@@ -567,7 +567,7 @@ class Timeline(TimelineView):
     async def why(self, path: str, *, at: int | None = None, call: int | None = None) -> Why:
         """Return why a block is shown as it is, or is not there: its state, the first decision that led there, and why.
 
-        It also says what stands in the block's place, and what would show it again.
+        It also says what is shown in the block's place, and what would show it again.
 
         Args:
             path: the block's path or its address (``@152``).

@@ -67,7 +67,7 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def _mend_indexes(connection: sqlite3.Connection) -> None:
-    """Make the indexes anew that somebody dropped or changed: statements name them, and would be refused."""
+    """Make the indexes anew that were dropped or changed: statements name them, and would be refused."""
     if not indexes.different(connection, STEPS):
         return
     connection.execute("BEGIN IMMEDIATE")

@@ -1,7 +1,7 @@
 """Append in PostgreSQL: place batches behind the heads of their logs, and write them by one compare-and-set.
 
 An append says which head it saw. The statement moves the row of a conversation on from that head, and writes the events
-only where it did: whoever comes second writes nothing, and looks again. Why it is not a lock is in ADR 0065.
+only where it did: the second one writes nothing, and looks again. Why it is not a lock is in ADR 0065.
 """
 
 from __future__ import annotations

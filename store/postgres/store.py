@@ -54,7 +54,7 @@ class PostgresStore(DatabaseStore):
     Attributes:
         database: its connections.
         where: names it in errors.
-        waking: its wake-ups: it tells others of its appends, and hears of theirs.
+        waking: its wake-ups: it notifies other stores of its appends, and hears of theirs.
     """
 
     def __init__(self, database: Database) -> None:

@@ -3,7 +3,7 @@
 
 A row that is overwritten or deleted stays in its table's file, unseen: VACUUM frees its place, and leaves the bytes
 there until something is written over them. So the tables are rewritten, each behind a lock that lets nobody read or
-append meanwhile. A table that is large is not, since agents would wait: its owner is told what to run at a quiet time.
+append meanwhile. A table that is large is not, since agents would wait: the owner gets the command for a quiet time.
 
 A rewriting keeps what some transaction, however old, may still see. So it begins only once no such one is left.
 """

@@ -1,7 +1,7 @@
 """The columns that the server never samples for its statistics.
 
 ANALYZE copies values of a column into the catalogue, which any role may ask about the tables that it reads, and leaves
-them there when the rows go. These columns hold what somebody said, or chose a name for. No plan depends on them: a
+them there when the rows go. These columns hold what was said, or a name that a person chose. No plan depends on them: a
 look-up by one of them is by a unique index, or has an order that is fixed.
 """
 

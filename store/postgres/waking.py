@@ -66,7 +66,7 @@ class Heard:
 
 
 class Waking:
-    """One store's wake-ups: it tells others of its appends, and hears of theirs.
+    """One store's wake-ups: it notifies other stores of its appends, and hears of theirs.
 
     The connection is made when it is first needed, and again whenever it is lost.
 

@@ -69,7 +69,7 @@ class SharingContract(ContractBase):
             assert await store.chain_head("b") == await other.chain_head("b")
 
     async def test_two_stores_take_turns_in_one_conversation(self, store: EventStore, tmp_path: Path) -> None:
-        """Neither writes by what it remembers of the log: versions go on, whoever appended last."""
+        """Neither writes by what it remembers of the log: versions go on from the last append, also another store's."""
         async with self._second(tmp_path) as other:
             for number, one in enumerate([store, other, other, store, store, other]):
                 assert (await one.append("a", events(2))).version == 2 * number + 2

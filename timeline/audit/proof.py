@@ -1,6 +1,6 @@
 """Prove a conversation by its chain: compute every link again, and compare the last one with the head that is stored.
 
-It reads no payload: that a payload is the one of its checksum, every read of it checks. Whoever can write to the store
+It reads no payload: that a payload is the one of its checksum, every read of it checks. Who can write to the store
 can also compute a whole chain anew; a head that is kept elsewhere finds that out, and what was cut off at the end.
 """
 

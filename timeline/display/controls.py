@@ -1,7 +1,7 @@
 """Take the effect from control characters: what a conversation holds cannot steer the terminal or page that shows it.
 
 C0 (but not the line end and the tab), DEL and C1 can move a cursor, clear a screen or set a title; the bidirectional
-controls of Unicode reorder what stands around them (https://trojansource.codes).
+controls of Unicode reorder the text around them (https://trojansource.codes).
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class _DueDecisions:
         return False
 
     def _is_paid_back(self, plan: HidePlan, hiding: Hiding, window: Window, available: int) -> bool:
-        """Return whether a batch saves soon enough what it costs to send anew what stands behind it.
+        """Return whether a batch saves soon enough what it costs to send what follows it anew.
 
         Where the summary may not be written, or the context does not fit, there is nothing better than the batch.
         """

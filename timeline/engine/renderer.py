@@ -114,7 +114,7 @@ class Renderer:
     def undecided(self, window: Window, policy: Policy, account: Account, *, system: JsonValue) -> RenderedContext:
         """Project a window in which nothing is due, as `render` would: without tools and tail, and on the loop.
 
-        The lab asks for it: whoever knows that no decision is due pays for none of the questions.
+        The lab asks for it: a caller that knows that no decision is due pays for none of the questions.
 
         Args:
             window: without stages, and within the policy's limit.

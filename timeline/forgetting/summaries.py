@@ -116,7 +116,7 @@ def _record(
 
 
 def _heading(old: CompactionCompleted) -> str:
-    """Return what stands before the words of a summary: its policy's heading."""
+    """Return what comes before the words of a summary: its policy's heading."""
     text = old.block.text
     places = [text.find(part) for part in (old.parts.history, old.parts.turn_prefix) if part]
     begin = min((place for place in places if place >= 0), default=-1)

@@ -135,7 +135,7 @@ async def replay(
 def as_replayed(policy: Policy, lifetime: str = "") -> Policy:
     """Return a policy as the lab runs it: it counts in the provider's tokens, so that it needs no margin for them.
 
-    What no usage reports it is told: that the provider has no cache, or keeps prompts by itself.
+    Its options say what no usage reports: that the provider has no cache, or keeps prompts by itself.
     """
     never = isinstance(policy.trigger, Never) and policy.hiding is None
     told = lifetime if policy.cache is None and lifetime in {"automatic", "none"} else policy.cache
@@ -297,7 +297,7 @@ class Run:
         return past.position
 
     async def _warm(self, call: RecordedCall) -> None:
-        """Charge a call of the past to the cache: the context as it stands, without any decision of the policy."""
+        """Charge a call of the past to the cache: the context as it is, without any decision of the policy."""
         policy = self.compactor.policy
         idle = policy.model_copy(update={"trigger": Never(), "steps": (), "hiding": None, "max_tokens": UNLIMITED})
         context = await self.renderer.render(

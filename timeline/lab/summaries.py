@@ -32,7 +32,7 @@ class Metered:
     """Measures another summarizer's requests, and the answers: prompt, tasks, earlier summary and blocks as sent.
 
     A request is a call of its own, so all of its input is uncached; or a question in the context that the provider has
-    in its cache, where the policy has it so and question and answer fit behind it. Whoever writes the summaries, the
+    in its cache, where the policy has it so and question and answer fit behind it. For every summarizer the
     price is that of a model that gets the prompt of the request's shape.
 
     Args:

@@ -1,6 +1,6 @@
 """Follow one conversation for an interface: the lifecycle stream, with a usage that moves at every append (004).
 
-The steps are a function of the log, as the stream is: whoever comes back behind a version gets the same ones again.
+The steps are a function of the log, as the stream is: a client that comes back behind a version gets the same ones.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Cold:
 def terms_in_force(window: Window, policy: Policy) -> CacheTerms:
     """Return what the provider's cache does for the messages.
 
-    What the policy was told of it comes first. Else the lifetime is the one that the provider's usage reported, but no
+    What the policy says of it comes first. Else the lifetime is the one that the provider's usage reported, but no
     less than the one that the policy asks for, since most usages report how much was written and not for how long.
     """
     if policy.cache is not None:

@@ -212,7 +212,7 @@ class Hiding(Frozen):
         pressure_minimum: the same above the trigger with a warm cache; None never hides while it is warm.
         replacement_tokens: cap of a hidden block's replacement.
         payback: most calls within which a batch that is made while the cache is warm saves what it costs to send anew
-            what stands behind it; a batch that does not is left to the compaction. None asks for no saving.
+            what follows it; a batch that does not is left to the compaction. None asks for no saving.
     """
 
     unit: Literal["rounds", "turns"] = "rounds"

@@ -123,7 +123,7 @@ class Summarize(Frozen):
         language: the summary's language; the conversation's unless given.
         temperature: asked of the model that writes the summary; None leaves it to the model.
         answer_room: multiple of the summary's cap at which that model is stopped. What it wrote above the cap is cut;
-            at 1 it is told the cap itself, and what it wrote until then is used.
+            at 1 it is given the cap itself, and what it wrote until then is used.
         invented: names in a summary that are nowhere in what it covers are accepted; or its author is asked once more,
             and the sentences of those that are left are removed.
         source: what the summarizer reads of hidden blocks: what the model was ``shown``; or the ``original``, where an

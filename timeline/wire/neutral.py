@@ -182,7 +182,7 @@ class NeutralContext(Frozen):
         )
 
     def fingerprint(self, chain: EntryChain | None = None) -> str:
-        """Return the sha256 of the context: of the chain's end over its entries, and of what stands beside them.
+        """Return the sha256 of the context: of the chain's end over its entries, and of what is sent beside them.
 
         Args:
             chain: what hashed earlier contexts of the same conversation, so that only new entries are hashed.

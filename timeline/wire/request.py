@@ -1,7 +1,7 @@
 """The request of a model call: a context in a wire's form, with the model and the parameters that the caller adds.
 
 The log keeps neither the body nor its messages, only what they cannot be built from: model, parameters, the number of
-the wire's encoder, and the body's sha256. `body_text` builds the body, before the call and again for whoever checks it.
+the wire's encoder, and the body's sha256. `body_text` builds the body, before the call and again to check it.
 
 The order of a body's keys is ``model``, the parameters as they were given, then what the encoder gives, in its order.
 Google's body has an order of its own, see `timeline.wire.gemini_body`.
@@ -258,7 +258,7 @@ def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, 
 
 
 def _refuse_credentials(given: Mapping[str, Any], *, within: str = "") -> None:
-    """Refuse what only a client sends: the log keeps parameters as they are, and whoever reads the log reads them.
+    """Refuse what only a client sends: the log keeps parameters as they are, and every reader of the log sees them.
 
     Only the names of parameters are looked at. Inside of one, a schema may have a field of such a name, and a server
     that the provider calls may need a key of its own.

@@ -35,7 +35,7 @@ _NEAR: Final = (64, 1_024)
 
 
 class _Written(NamedTuple):
-    """When a line was written: in milliseconds, and its position in the store, which tells those of one apart."""
+    """When a line was written: in milliseconds, and where in the store, for lines of one millisecond."""
 
     mtime: int
     position: int
@@ -59,8 +59,8 @@ class TimelineSessionStore:
         store: open, from `timeline.open_store`; it is used in its event loop.
         resume: what `load` returns of a session. ``verbatim``: all lines. ``compacted``: if the policy shows less than
             all of it, a boundary and what the policy shows, in the client's own format, so that a resumed session
-            begins with that context. Subagents' transcripts are always loaded as they are. Whoever only reads sessions
-            (the SDK's `get_session_messages_from_store`) is best given a store without it.
+            begins with that context. Subagents' transcripts are always loaded as they are. An application that only
+            reads sessions (the SDK's `get_session_messages_from_store`) is best given a store without it.
         policy: decides what a compacted session holds; by default the conversation's own, which is
             `policies.balanced()` unless another one was chosen by `Timeline.use_policy`.
 

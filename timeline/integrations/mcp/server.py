@@ -162,7 +162,7 @@ def build_server(
     Args:
         store: the store, which is only read; open it with ``readonly=True``, so that a search writes no index either.
         max_tokens: most tokens of an answer.
-        deadline: seconds that an answer may take. Then it is given up, and the client is told.
+        deadline: seconds that an answer may take. Then the server gives it up and answers with an error.
         scope: the conversations that clients may see; all unless given. No answer and no error names another one.
     """
     questions = Questions(store if scope is None else scoped(store, scope), max(max_tokens, LEAST_MAX_TOKENS))

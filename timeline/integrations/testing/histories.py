@@ -71,7 +71,7 @@ class HistoryClauses(ContractBase):
     async def test_an_answer_that_is_written_again_replaces_the_first_one(
         self, driver: Driver, model: ScriptedModel
     ) -> None:
-        """The question stands; the first answer is abandoned."""
+        """The question stays; the first answer is abandoned."""
         async with open_store("memory://") as store:
             agent = driver.agent(store, policy(), work)
             await agent.run("one")

@@ -52,7 +52,7 @@ class SummaryClauses(ContractBase):
     async def test_a_summary_of_the_frameworks_is_not_taken_for_a_prompt(
         self, driver: Driver, model: ScriptedModel
     ) -> None:
-        """The log has what it stands for."""
+        """The log has what it means."""
         async with open_store("memory://") as store:
             agent = driver.agent(store, policy(), work)
             await agent.run("one")

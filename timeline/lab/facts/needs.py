@@ -207,7 +207,7 @@ class _States:
                     self._about[place if wrote else at] = (states, True)
 
     def before(self, place: int) -> tuple[int, ...]:
-        """Return the places of the states that what stands at a place made stale."""
+        """Return the places of the states that the state at a place made stale."""
         about = self._about.get(place)
         if about is None:
             return ()

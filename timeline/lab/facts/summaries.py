@@ -2,7 +2,7 @@
 
 A summary is judged by its range alone: the facts that a block of it mentioned, and that the answer right behind the
 compaction or a later one needs. What the summarizer wrote and the record behind it are counted apart, since the record
-is the same whoever writes.
+is the same for every summarizer.
 """
 
 from __future__ import annotations
