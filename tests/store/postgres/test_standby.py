@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.histories import Operation
-    from timeline.ports import EventStore
 
 SECONDS = {Depth.QUICK: 1.0, Depth.FULL: 1.0, Depth.NIGHT: 20.0}[DEPTH]
 PROCESSES = 2
@@ -40,11 +39,19 @@ def standby(own_postgres: Server) -> Iterator[Server]:
         server.remove()
 
 
-async def until_read(store: EventStore, version: int) -> None:
-    """Wait until a standby has what its primary has acknowledged."""
-    async with asyncio.timeout(30):
-        while await store.head() == 0 or (await store.info("a")).version < version:  # noqa: ASYNC110 - it has no event
-            await asyncio.sleep(0.02)
+async def until_caught_up(standby: Server, primary: Server) -> None:
+    """Wait until a standby has played all that its primary has written: before that it may have no store at all."""
+    leader, follower = await asyncpg.connect(primary.url()), await asyncpg.connect(standby.url())
+    try:
+        written = await leader.fetchval("SELECT pg_current_wal_lsn()::text")
+        async with asyncio.timeout(60):
+            while not await follower.fetchval(  # noqa: ASYNC110 - it has no event
+                "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", written
+            ):
+                await asyncio.sleep(0.02)
+    finally:
+        await leader.close()
+        await follower.close()
 
 
 def check(operations: list[Operation], logs: dict[str, list[str]], least: int) -> None:
@@ -57,8 +64,8 @@ async def test_a_standby_is_read_and_refuses_to_be_written_to(own_postgres: Serv
     """All reads and questions are answered, an examination too; what writes is one clear error; later it may write."""
     async with open_store(own_postgres.url()) as store:
         await store.append("a", [block_event("p", "first words"), *events(2)])
+    await until_caught_up(standby, own_postgres)
     async with open_store(standby.url()) as store, open_store(standby.url(), readonly=True) as reader:
-        await until_read(store, 3)
         for one in (store, reader):
             assert await versions(one, "a") == [1, 2, 3]
             assert [event.version async for event in one.read_all()] == [1, 2, 3]
