@@ -29,6 +29,7 @@ from timeline.events import CompactionReverted, ContextRendered, ModelCalled, ap
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
 from timeline.log.history import CALLED, base_fold, fold_near
+from timeline.log.in_turns import in_turns
 from timeline.projection.cache_break import Cause
 from timeline.projection.diff import PrefixBreaks
 from timeline.projection.project import Projector
@@ -380,7 +381,7 @@ async def _rebuilding(
     for context in [context for context in waiting if context.rendered.version < fold.version]:
         waiting.remove(context)
         yield context.version, "retention"
-    reader = store.read(conversation, after=fold.version)
+    reader = in_turns(store.read(conversation, after=fold.version))
     for context in waiting:
         while fold.version < context.rendered.version:
             event = await anext(reader)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.events import BlockRedacted
 from timeline.events.chain import START, commitment, link, remains
+from timeline.log.in_turns import in_turns
 
 if TYPE_CHECKING:
     from timeline.ports import ChainedEvent, EventStore
@@ -52,7 +53,7 @@ async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None
         StoreError: the store failed.
     """
     check, last = _Links(store, kept_head), (await store.info(conversation)).version
-    async for event in store.chained(conversation):
+    async for event in in_turns(store.chained(conversation)):
         await check.event(event)
     proof = check.proof
     # The head before the version: another writer may append meanwhile, and then the head is not compared.

@@ -16,6 +16,7 @@ from timeline.fold.counts import Recount, in_unit
 from timeline.fold.fold import HistoryNeeded
 from timeline.frozen import sha256_hex
 from timeline.log.history import fold_near, fold_past, restored
+from timeline.log.in_turns import in_turns
 from timeline.planning.account import account_of, fixed_part, scaled
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Policy
@@ -228,7 +229,7 @@ async def _windows(store: EventStore, conversation: str, versions: Collection[in
             return {version: await _window(store, conversation, version) for version in versions}
     windows = {version: fold.window for version in versions if version == fold.version}
     try:
-        async for event in store.read(conversation, after=fold.version, until=max(versions)):
+        async for event in in_turns(store.read(conversation, after=fold.version, until=max(versions))):
             if event.version != fold.version + 1:  # scavenged in between
                 break
             fold.apply(event.version, event.at, event.payload)

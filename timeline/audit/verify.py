@@ -5,6 +5,7 @@ It is one pass over the events, with one window in memory: the cost grows with t
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ from timeline.events.other_payloads import CompactionBoundary, PolicyOverridden
 from timeline.fold.fold import Fold
 from timeline.frozen import Frozen, begins_with, sha256_hex
 from timeline.log.history import base_fold, load_fold, reverted_versions, undos
+from timeline.log.in_turns import in_turns
+from timeline.log.off_loop import off_loop
 from timeline.planning.summary_requests import summary_due
 from timeline.projection.project import Projector
 
@@ -116,7 +119,7 @@ async def verify(store: EventStore, conversation: str, *, head: bytes | None = N
         newest = await load_fold(store, conversation)
         # Another writer may have appended meanwhile: both folds must be of one version to be compared.
         await check.go_through(store, renders, values, newest.version)
-        check.order(newest.window)
+        await off_loop(len(newest.window.items), partial(check.order, newest.window))
     except StoreCorrupt as error:
         check.problem("checksum", str(error))
     if check.fold.version < info.version and not check.counts["checksum"]:
@@ -171,7 +174,7 @@ class _Check:
     async def policies(self, store: EventStore) -> None:
         """Check that the store holds each policy that the log names, as it was recorded."""
         named: dict[str, int] = {}
-        async for event in store.read(self.fold.conversation, types=_NAMING):
+        async for event in in_turns(store.read(self.fold.conversation, types=_NAMING)):
             payload = event.payload
             if isinstance(payload, ConversationOpened | PolicyChanged | PolicyOverridden) and payload.policy:
                 named.setdefault(payload.policy, event.version)
@@ -184,7 +187,7 @@ class _Check:
         """Return the recorded contexts to rebuild, by the version that they show, and the values that they refer to."""
         renders: dict[int, list[RecordedContext]] = {}
         redacted = await overwritten_blocks(store, self.fold.conversation)
-        async for event in store.read(self.fold.conversation, types=["context.rendered"]):
+        async for event in in_turns(store.read(self.fold.conversation, types=["context.rendered"])):
             if not isinstance(event.payload, ContextRendered):
                 continue
             if event.payload.version < self.fold.version:
@@ -222,7 +225,7 @@ class _Check:
         self.taken_back = await reverted_versions(store, conversation)
         self.fold = await base_fold(store, conversation)
         paths = await store.paths_taken(conversation, [""])
-        async for event in store.read(conversation):
+        async for event in in_turns(store.read(conversation)):
             block = appended_block(event.payload)
             if event.version > self.fold.version:
                 paths.discard("" if block is None else block.path)
@@ -238,10 +241,9 @@ class _Check:
     ) -> None:
         """Check the events behind the fold up to a version, and the recorded contexts of each."""
         conversation = self.fold.conversation
-        async for event in store.read(conversation, after=self.fold.version, until=until):
-            await self.event(
-                store, event
-            )  # first: a context was projected from the window at its version, this event included
+        async for event in in_turns(store.read(conversation, after=self.fold.version, until=until)):
+            # First: a context was projected from the window at its version, this event included.
+            await self.event(store, event)
             for rendered in renders.get(event.version, ()):
                 self.render(rendered, values)
 

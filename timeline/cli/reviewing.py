@@ -17,11 +17,12 @@ _MOST_LISTED: Final = 200
 def propose(cleaner: Cleaner) -> None:
     """List everything that would be taken out: the output of a dry run."""
     rows = [(one.name, one.kind, one.times, one.place, one.excerpt) for one in cleaner.taken]
-    if rows:
-        output.table(("finding", "kind", "times", "first at", "there"), rows)
+    if not rows:
+        say("Nothing was written, and nothing would be taken out. With --yes the file is written.")
+        return
+    output.table(("finding", "kind", "times", "first at", "there"), rows)
     found = counted(len(rows), "finding", "findings")
-    cure = "; --keep FINDING leaves one where it is" if rows else ""
-    say(f"Nothing was written. {found} would be taken out; with --yes the file is written without them{cure}.")
+    say(f"Nothing was written. With --yes the file is written without {found}; --keep FINDING leaves one where it is.")
 
 
 def report(cleaner: Cleaner) -> None:

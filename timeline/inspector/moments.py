@@ -22,6 +22,7 @@ from timeline.fold.fold import Fold
 from timeline.frozen import unchecked
 from timeline.inspector.figures import Figures, Growing
 from timeline.log.history import base_fold, check_version, load_fold, reverted_versions
+from timeline.log.in_turns import in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -173,7 +174,7 @@ class Moments:
         """Return the figures of a version from those of a keyframe; None where something was decided in between."""
         growing, turns = Growing(frame.figures), frame.turns.copy()
         last = frame.version
-        async for event in self._store.read(conversation, after=frame.version, until=version):
+        async for event in in_turns(self._store.read(conversation, after=frame.version, until=version)):
             if event.version != last + 1 or not growing.take(event):
                 return None
             if isinstance(event.payload, BlockAppended):
@@ -191,7 +192,7 @@ class Moments:
                 frame, fold = None, base
         known = {(frame.version, frame.taken_back) for frame in film.frames}
         growing: Growing | None = Growing(Figures.of(fold) if frame is None else frame.figures)
-        async for event in self._store.read(conversation, after=fold.version, until=version):
+        async for event in in_turns(self._store.read(conversation, after=fold.version, until=version)):
             if event.version != fold.version + 1:
                 raise await self._gone(conversation, version)
             fold.apply(event.version, event.at, lightened(event.payload))

@@ -34,6 +34,7 @@ from timeline.inspector.moments import light_base, lightened
 from timeline.inspector.shapes import ChartPoint, Mark
 from timeline.inspector.tally import cost_of
 from timeline.log.history import reverted_versions
+from timeline.log.in_turns import in_turns
 from timeline.planning.account import FixedPart, limits_of_policy
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class Plots:
         return Plot(info.first_version, fold, scavenged, await reverted_versions(self.store, info.id, fold.version))
 
     async def _read(self, plot: Plot, info: ConversationInfo, end: float) -> None:
-        async for event in self.store.read(info.id, after=plot.fold.version, until=info.version):
+        async for event in in_turns(self.store.read(info.id, after=plot.fold.version, until=info.version)):
             if not plot.take_block(self, event):
                 with anyio.CancelScope(shield=True):  # an event is taken up whole: the next question goes on behind it
                     await plot.take(self, event)

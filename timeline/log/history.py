@@ -25,6 +25,7 @@ from timeline.facts.record import MOST_ENTRIES, record_of
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.reported import NO_REPORTS, REPORTING
 from timeline.fold.snapshot import counts_calls, has_reports, restore
+from timeline.log.in_turns import in_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -227,7 +228,7 @@ async def read_folding(
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: events behind the fold are missing.
     """
-    async for event in store.read(conversation, after=after, until=until):
+    async for event in in_turns(store.read(conversation, after=after, until=until)):
         if event.version > fold.version + 1:
             info = await store.info(conversation)
             if fold.version + 1 < info.first_version:
