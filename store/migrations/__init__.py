@@ -1,4 +1,4 @@
-"""Migrate the schema: ordered steps, each applied in one transaction, with their names kept in the database.
+"""Migrate the schema: ordered steps, their names kept in the database; those that a store lacks are one transaction.
 
 A store of a later version is refused; a store of an earlier version is migrated when it is opened for writing.
 A migration never rewrites rows of the log. `store.sqlite.removing`, `rewriting` and `erasing` do, on request,
@@ -44,6 +44,9 @@ APPLICATION_ID: Final = 0x544C_4E45
 def migrate(connection: sqlite3.Connection, file: Path) -> None:
     """Bring a new or an older store to the newest schema, and make indexes anew that were dropped or changed.
 
+    All steps are one transaction: a store that was interrupted is as it was. A disk syncs four times for each, and a
+    new store of its own for each conversation would wait for fifty of these.
+
     Raises:
         StoreTooNew: a later version of this library wrote it; nothing was changed.
         NotAStore: the database has another application's tables.
@@ -52,18 +55,18 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
     if schema_version(connection, file) == len(MIGRATIONS):
         _mend_indexes(connection)
         return
-    for number, (name, apply) in enumerate(MIGRATIONS, 1):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # Check again inside the transaction: another process may be opening the same new file.
-            if schema_version(connection, file) < number:
-                apply(connection)
-                connection.execute("INSERT INTO migrations (number, name) VALUES (?, ?)", (number, name))
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Check again inside the transaction: another process may be opening the same new file.
+        there = schema_version(connection, file)
+        for number, (name, apply) in enumerate(MIGRATIONS[there:], there + 1):
+            apply(connection)
+            connection.execute("INSERT INTO migrations (number, name) VALUES (?, ?)", (number, name))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _mend_indexes(connection: sqlite3.Connection) -> None:

@@ -31,6 +31,11 @@ SCANNED: Final = 4_000_000
 """Most characters in which names are looked for, the newest first: the time is linear in them."""
 LISTS: Final[tuple[Listed, ...]] = get_args(Listed)
 """Both lists."""
+_WORDS: Final[dict[Listed, tuple[str, str]]] = {
+    "paths": ("path or file", "paths and files"),
+    "names": ("name, URL, id or number", "names, URLs, ids and numbers"),
+}
+"""What one entry of a list is, and several."""
 _NUMBER: Final = re.compile(r"(?<![\w.,/-])[0-9]{4,18}(?![\w/-]|\.[0-9])")
 _TOGETHER: Final = 64
 """Names of about one rank, which stand together by their blocks."""
@@ -104,8 +109,8 @@ def _lines(blocks: Iterable[tuple[int, NamesOf]], listed: Listed) -> Iterator[st
             known = seen.setdefault(name, _Seen(version))
             known.times += 1
             known.meant = known.meant or found.meant
-    what = "paths and files" if listed == "paths" else "names, URLs, ids and numbers"
-    yield f"{len(seen):,} {what}, most used first, each behind the newest block that has it:"
+    one, many = _WORDS[listed]
+    yield f"{len(seen):,} {one if len(seen) == 1 else many}, most used first, each behind the newest block that has it:"
     ranked = _ranked(seen)
     for start in range(0, len(ranked), _TOGETHER):
         together = sorted(ranked[start : start + _TOGETHER], key=lambda name: (-seen[name].last, name))
