@@ -58,7 +58,7 @@ def test_every_wire_that_is_sent_goes_on_from_the_last_context() -> None:
 
 
 @given(st.sampled_from(CONTINUED), conversations(), st.sampled_from([1, 3, 64]), st.sampled_from([1, 2, 16]))
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(150))
 def test_a_context_behind_others_is_encoded_in_the_bytes_of_one_alone(
     wire: str, conversation: list[NeutralContext], marked: int, left_open: int
 ) -> None:

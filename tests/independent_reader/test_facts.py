@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.depth import DEPTH, Depth, sampled
+from tests.depth import DEPTH, sampled
 from tests.independent_reader.logged import NamedCalls, differences, logged
 from tests.independent_reader.made import SESSIONS
 from tests.independent_reader.reading import read
@@ -44,7 +44,7 @@ async def test_the_facts_of_a_made_session_are_what_the_reader_finds(tmp_path: P
 async def test_the_facts_of_recordings_are_what_the_reader_finds(tmp_path: Path) -> None:
     """Files, commands, searches and errors of sessions and of their subagents."""
     compared, wrong = 0, list[str]()
-    for file in FILES[:: 1 if DEPTH >= Depth.FULL else DEPTH.step]:
+    for file in FILES[:: DEPTH.step]:
         more, found = await compare(tmp_path, file)
         compared, wrong = compared + more, wrong + found
     assert wrong == []

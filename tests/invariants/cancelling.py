@@ -155,7 +155,7 @@ async def cancel_everywhere(opening: Opening, story: Story, *, prepared: Story, 
     """Play a story until no stop is left to cancel it at; return the last one at which it was cancelled.
 
     Each time begins with a store of its own, in which ``prepared`` has been played to its end. A quick run cancels at
-    each fifth stop.
+    each sixth stop, CI at each second one.
     """
     last = 0
     for at in count(1, DEPTH.step):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.depth import FEWEST, VARIABLE, Depth, depth_in, full_depth, selects
+from tests.depth import FEWEST, VARIABLE, Depth, at_night, depth_in, full_depth, selects
 from tests.project.changes import changed_files
 from tests.project.sources import ROOT
 
@@ -81,7 +81,7 @@ def test_what_changed_is_what_differs_from_where_the_branch_began(tmp_path: Path
     assert changed_files(tmp_path) == {"committed.md", "edited.md", "überneu.md"}
 
 
-@full_depth  # it collects the modules with most SDKs, twice
+@at_night  # it collects the modules with most SDKs, twice
 def test_ci_selects_whatever_a_quick_run_selects_and_more() -> None:
     """Of the modules that select by depth; all others do not know of it."""
     marked = re.compile(r"\b(?:full_depth|DEPTH)\b")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from timeline.audit.deep import DeepReport
 
-EDITS: Final = 20
-"""Edits of one test: of rows and bytes 400 in all in CI, which takes a minute, and 8,000 at night."""
+EDITS: Final = 8
+"""Edits of one test: of rows and bytes 160 in all in CI, and 3,200 at night."""
 
 
 @pytest.fixture(scope="module")
