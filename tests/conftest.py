@@ -49,6 +49,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if selects(DEPTH, item)]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let the clients of all SDKs be made in no time."""
+    outside.trust_one_authority(tmp_path_factory.mktemp("trusted"))
+
+
 @pytest.fixture(autouse=True)
 def nothing_leaves_the_machine() -> Iterator[None]:
     """A test that tries to reach another machine fails, also where a library swallows the refusal."""
