@@ -8,6 +8,8 @@ from typing import Final
 
 import pytest
 
+from tests.depth import DEPTH
+
 FOLDER: Final = os.environ.get("TIMELINE_TRANSCRIPTS")
 """The project stands without it: what is shown here has small cases of its own elsewhere."""
 needs_recordings: Final = pytest.mark.skipif(
@@ -18,3 +20,8 @@ needs_recordings: Final = pytest.mark.skipif(
 def recorded(pattern: str) -> list[Path]:
     """Return the recordings that a pattern finds, in order."""
     return sorted(Path(FOLDER).glob(pattern)) if FOLDER else []
+
+
+def swept(pattern: str) -> list[Path]:
+    """Return the recordings that a sweep of this depth plays: every second one in CI, and all at night."""
+    return recorded(pattern)[:: DEPTH.step]

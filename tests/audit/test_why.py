@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.depth import DEPTH, sampled
+from tests.depth import sampled
 from tests.project.recording import write_recording
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from tests.scenes import AT, log_of, opened, small_policy
 from timeline import open_store, policies
 from timeline.audit.replay import rebuild_contexts, recorded_contexts
@@ -373,7 +373,7 @@ async def test_each_answer_of_a_made_session_is_what_the_sent_body_holds(policy:
 
 @needs_recordings
 @sampled
-@pytest.mark.parametrize("source", recorded("*/*")[:: DEPTH.step], ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("source", swept("*/*"), ids=lambda path: f"{path.parent.name}/{path.name}")
 async def test_each_answer_of_a_recording_is_what_the_sent_body_holds(source: Path) -> None:
     """Of every recording, replayed through many compactions, at six of its contexts."""
     try:

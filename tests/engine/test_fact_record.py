@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.depth import DEPTH, sampled
-from tests.recorded import needs_recordings, recorded
+from tests.depth import sampled
+from tests.recorded import needs_recordings, swept
 from tests.scenes import AT, COUNTER, Scribe, call, exchange, opened, payloads_of, prompt, result, small_policy, turn
 from timeline import Timeline, open_store, policies
 from timeline.engine.equipment import Equipment
@@ -189,7 +189,7 @@ async def test_the_digests_of_twenty_compactions_are_about_as_large_as_their_fac
 
 @needs_recordings
 @sampled
-@pytest.mark.parametrize("path", recorded("claude-code/*.jsonl")[:: DEPTH.step], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", swept("claude-code/*.jsonl"), ids=lambda path: path.stem)
 async def test_recorded_work_is_shown_or_counted_over_all_compactions(path: Path) -> None:
     """Files written before the window are in the record or in its count; the record keeps its cap."""
     store, policy = MemoryStore(), policies.balanced(max_tokens=16_000)

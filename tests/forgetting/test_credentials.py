@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.depth import sampled
 from tests.forgetting.published import LABELLED, SHAPED, made
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from timeline import Hooks, Timeline, open_store, policies
 from timeline.blocks import Note, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock
@@ -143,10 +144,11 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 @needs_recordings
+@sampled
 def test_no_recording_has_a_false_alarm() -> None:
     """Millions of characters of recorded work, in which nothing is a credential."""
     found: list[str] = []
-    for file in recorded("*/*"):
+    for file in swept("*/*"):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 value = json.loads(line)

@@ -12,7 +12,7 @@ import pytest
 from tests.depth import DEPTH, sampled
 from tests.forgetting.planted import FOLDED, LEAK, PLAIN, SECRETS, SYSTEM, UNICODE, left_in, places_left, plant
 from tests.killed import killed
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from timeline import policies
 from timeline.audit.deep import verify_deep
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
@@ -212,7 +212,7 @@ async def _played(store: SQLiteStore, file: Path) -> list[str]:
 
 @sampled
 @needs_recordings
-@pytest.mark.parametrize("source", recorded("*/*")[:: DEPTH.step], ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("source", swept("*/*"), ids=lambda path: f"{path.parent.name}/{path.name}")
 async def test_what_was_planted_in_a_recordings_store_goes_without_a_byte(source: Path, tmp_path: Path) -> None:
     """Out of database, log, search and exports; the rest verifies as before, and forks never show it again."""
     if source.name == "README.md":

@@ -361,4 +361,4 @@ class Policies(RuleBasedStateMachine):
 
 
 TestPolicies = Policies.TestCase
-TestPolicies.settings = search(60, steps=25)
+TestPolicies.settings = search(40, steps=25)

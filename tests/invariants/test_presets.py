@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PROMPTS: Final[st.SearchStrategy[dict[str, Any]]] = st.sampled_from([{}, {"system": "Be brief."}])
 
 
-@search(40)
+@search(25)
 @given(ORDERLY_LOGS, DESIGNS, PROMPTS)
 def test_every_render_of_an_orderly_conversation_keeps_the_invariants_under_a_published_design(
     steps: list[Step], policy: Policy, prompt: dict[str, Any]
@@ -29,7 +29,7 @@ def test_every_render_of_an_orderly_conversation_keeps_the_invariants_under_a_pu
 
 
 @pytest.mark.shows("003-29", "004-54", "004-97", "R-001-9")
-@search(40)
+@search(25)
 @given(LOGS, DESIGNS, PROMPTS)
 def test_every_render_of_a_hostile_log_keeps_the_invariants_under_a_published_design(
     steps: list[Step], policy: Policy, prompt: dict[str, Any]

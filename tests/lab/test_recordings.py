@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.recorded import needs_recordings, recorded
+from tests.depth import sampled
+from tests.recorded import needs_recordings, swept
 from timeline import policies
 from timeline.importers import read_recording
 from timeline.lab.simulate import simulate
@@ -14,10 +15,11 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-FILES = recorded("claude-code*/*.jsonl")
+FILES = swept("claude-code*/*.jsonl")
 
 
 @needs_recordings
+@sampled
 @pytest.mark.parametrize("limit", [80_000, 32_000, 16_000])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 async def test_a_recorded_conversation_is_sound_under_a_budget_that_it_overflows(file: Path, limit: int) -> None:

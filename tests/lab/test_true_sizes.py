@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.depth import sampled
 from tests.lab.talks import work
 from tests.lab.true_sizes import play
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from timeline import policies
 from timeline.importers import read_recording
 from timeline.lab.prices import packaged_prices
@@ -93,8 +94,9 @@ async def test_a_ratio_that_is_still_being_measured_rewrites_no_more_than_one_th
 
 
 @needs_recordings
+@sampled
 @pytest.mark.parametrize("limit", [200_000, 100_000, 32_000])
-@pytest.mark.parametrize("file", recorded("claude-code/*.jsonl")[:6], ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", swept("claude-code/*.jsonl")[:6], ids=lambda file: file.stem)
 async def test_no_context_of_a_recording_is_above_the_limit(file: Path, limit: int) -> None:
     """By the usage that its provider reported."""
     for recording in read_recording(file):

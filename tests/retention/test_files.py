@@ -11,7 +11,7 @@ import pytest
 
 from tests.depth import DEPTH, sampled
 from tests.killed import killed
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from timeline import policies
 from timeline.audit.verify import verify
 from timeline.errors import BudgetError, CompactionError, ImportFailed
@@ -212,7 +212,7 @@ async def scavenged_recording(source: Path, folder: Path) -> tuple[int, int, int
 
 
 @needs_recordings
-@pytest.mark.parametrize("source", recorded("*/*")[:: DEPTH.step], ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("source", swept("*/*"), ids=lambda path: f"{path.parent.name}/{path.name}")
 async def test_a_recordings_store_has_the_same_window_and_renders_afterwards(source: Path, tmp_path: Path) -> None:
     """And its file is smaller by what the rehearsal said, within a page."""
     if source.name == "README.md":

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.depth import sampled
 from tests.importers.session import use
 from tests.integrations.claude_agent_sdk.test_resuming import compacted, loaded, told
 from tests.integrations.claude_agent_sdk.test_sessions import rows_of
 from tests.integrations.claude_agent_sdk.written import KEY, Written, feed, opened
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from timeline import open_store, policies
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.claude_code import SessionFollower
@@ -184,7 +185,8 @@ async def test_rows_that_name_each_other_are_read_to_an_end() -> None:
 
 
 @needs_recordings
-@pytest.mark.parametrize("path", recorded("claude-code/*.jsonl"), ids=lambda path: path.stem)
+@sampled
+@pytest.mark.parametrize("path", swept("claude-code/*.jsonl"), ids=lambda path: path.stem)
 def test_no_prompt_of_a_recorded_session_is_taken_for_one_that_goes_back(path: Path) -> None:
     """None of them does."""
     follower = SessionFollower()

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.depth import sampled
 from tests.importers.session import use
 from tests.integrations.claude_agent_sdk.test_sessions import rows_of
 from tests.integrations.claude_agent_sdk.written import KEY, SUB, Written, feed, opened
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from timeline import Timeline, open_store, policies
 from timeline.importers import read_recording
 from timeline.integrations.claude_agent_sdk import TimelineSessionStore
@@ -224,7 +225,8 @@ async def test_a_subagent_and_a_session_that_is_not_there_are_loaded_as_they_are
 
 
 @needs_recordings
-@pytest.mark.parametrize("path", recorded("claude-code/*.jsonl"), ids=lambda path: path.stem)
+@sampled
+@pytest.mark.parametrize("path", swept("claude-code/*.jsonl"), ids=lambda path: path.stem)
 async def test_recorded_sessions_are_handed_out_compacted_and_read_back_as_such(path: Path, tmp_path: Path) -> None:
     """Those with boundaries, too: what is handed out is a session that the importer reads as our context."""
     rows = rows_of(path)

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.depth import sampled
 from tests.importers.session import use
 from tests.integrations.claude_agent_sdk.written import KEY, SUB, Written, batches, feed, opened
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from timeline import Timeline, open_store
 from timeline.errors import ConversationNotFound, InvalidArgument, MissingExtra
 from timeline.events import BlockAppended, ModelCalled
@@ -341,7 +342,8 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 @needs_recordings
-@pytest.mark.parametrize("path", recorded("claude-code/*.jsonl"), ids=lambda path: path.stem)
+@sampled
+@pytest.mark.parametrize("path", swept("claude-code/*.jsonl"), ids=lambda path: path.stem)
 async def test_recorded_sessions_come_back_as_they_were_with_the_blocks_of_an_import(path: Path) -> None:
     """But for the last model call: old versions of the client do not say that its response is over."""
     rows = rows_of(path)
