@@ -1,19 +1,22 @@
-"""A compaction reports the prompts of which the new context neither says nor lists every request."""
+"""A compaction reports the prompts of which the new context neither says nor lists every request; a hide, too."""
 
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
 
-from tests.scenes import AT, Scribe, answer, exchange, opened, payloads_of, prompt, small_policy, turn
+from tests.scenes import AT, Scribe, answer, exchange, opened, payloads_of, prompt, small_policy, turn, words
 from timeline import open_store
 from timeline.cli.rows import read_rows
-from timeline.events import BlocksHidden, CompactionCompleted, Replacement
+from timeline.events import BlocksHidden, CompactionCompleted, ModelCalled, Replacement
 from timeline.events.encoding import decode_payload
 from timeline.lifecycle.events import lifecycle_of
+from timeline.policy.model import Hiding
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -124,6 +127,50 @@ async def test_what_is_reported_is_told_wherever_a_compaction_is(store: EventSto
     assert "; unsaid of what was asked: @2" in told.line()
 
 
+@pytest.mark.parametrize("reason", ["cold", "pressure"])
+async def test_a_hidden_prompt_is_reported_where_its_replacement_does_not_say_all_that_it_asks(
+    store: EventStore, reason: str
+) -> None:
+    """The beginning is shown, and what is asked behind it is not; what is short enough stays whole."""
+    hiding = Hiding(intact=1, files=1, old=1, pressure_minimum=0.0)
+    warm = reason == "pressure"
+    timeline = await opened(store, policy=small_policy(**ROOMY, hiding=hiding, trigger=0.2 if warm else 0.9))
+    await timeline.append(prompt(text=f"Look at it. {words(400)}. {RULE}"), answer(20), prompt(text=RULE), answer(20))
+    await timeline.append(*exchange("a", 800), *exchange("b", 800), prompt(text="go on"))
+    used = ModelCalled(usage=Usage(input_tokens=1_000))
+    await timeline.decide([used], at=AT, ids=[UUID(int=9)])
+    context = await timeline.render(now=AT + timedelta(seconds=1 if warm else 900))
+    hidden: BlocksHidden = (await payloads_of(store, "blocks.hidden"))[0]
+    assert (hidden.reason, hidden.unsaid) == (reason, (2,))
+    assert {2, 4} & {replacement.version for replacement in hidden.blocks} == {2}
+    assert context.decisions[0].facts["unsaid"] == "@2"
+    (row,) = [row for row in (await read_rows(store, "c")).rows if row.type == "blocks.hidden"]
+    assert (row.dump().unsaid, row.about.startswith("(unsaid: @2)")) == ((2,), True)
+    (event, *_) = [e async for e in store.read("c", types=["blocks.hidden"])]
+    assert lifecycle_of(event)[-1].model_dump()["unsaid"] == (2,)
+
+
+@pytest.mark.parametrize(("text", "reported"), [("Something was asked.", True), (f"Asked: {RULE}", False)])
+async def test_a_prompt_that_is_hidden_by_hand_is_reported_unless_the_text_in_its_place_says_it(
+    store: EventStore, text: str, *, reported: bool
+) -> None:
+    """The application's words count like ours; what is omitted is gone on purpose."""
+    timeline = await opened(store, policy=small_policy(**ROOMY))
+    await timeline.append(prompt(text=RULE), answer(20), prompt(text="go on"))
+    await timeline.hide("@2", text=text)
+    (hidden,) = await payloads_of(store, "blocks.hidden")
+    assert hidden.unsaid == ((2,) if reported else ())
+
+
+async def test_a_large_prompt_that_is_shown_by_a_preview_is_reported(store: EventStore) -> None:
+    """Its middle is left out, where it asks for something."""
+    timeline = await opened(store, policy=small_policy(max_tokens=8_000, preview_tokens=400), summarizer=Scribe())
+    await timeline.append(*turn(900, 10), prompt(text=f"{words(4_000)}. {RULE} {words(4_000)}"))
+    await timeline.render(now=AT)
+    (hidden,) = await payloads_of(store, "blocks.hidden")
+    assert (hidden.reason, hidden.unsaid) == ("spill", (timeline.window.items[-1].version,))
+
+
 def test_an_event_of_earlier_versions_reports_nothing() -> None:
     """Nobody looked then; and what reports nothing is stored as it was."""
     stored = {
@@ -137,3 +184,4 @@ def test_an_event_of_earlier_versions_reports_nothing() -> None:
     assert isinstance(payload, CompactionCompleted)
     assert payload.unsaid == ()
     assert "unsaid" not in payload.dump()
+    assert "unsaid" not in BlocksHidden(reason="manual", blocks=()).dump()

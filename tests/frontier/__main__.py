@@ -2,8 +2,9 @@
 
 It writes docs/lab/frontier.json, and the tables of the docs that sum it up. Which half a recording is of is stored in
 split.json: one is searched, the other replayed with what was found alone. ``--place`` gives new recordings their half,
-and searches nothing; ``--changed`` measures a policy anew, on the unseen half alone. Replays are kept in a folder, so
-that a search goes on where it was interrupted.
+and searches nothing; ``--changed`` measures a policy anew, and ``--answer`` another setting for a published default,
+which was tried where a search may look (`tests.frontier.trial`), both on the unseen half alone. Replays are kept in a
+folder, so that a search goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.frontier.pages import write_pages
 from tests.frontier.points import replays
 from tests.frontier.settings import FIRST, NAMED, SETTINGS
 from tests.frontier.split import read_split
-from tests.frontier.tables import DATA, as_json, renewed, tables
+from tests.frontier.tables import DATA, answered_anew, as_json, renewed, tables
 from timeline.lab.cache_files import Kept
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def main() -> None:
         read_split().with_new(options.recordings, as_recorded.lifetime).store()
         return
     split = read_split().halves(options.recordings)
-    data = _anew(options, split) if options.changed else _searched(options, split)
+    measure = _anew if options.changed else _answered if options.answers else _searched
+    data = measure(options, split)
     DATA.write_text(as_json(data), encoding="utf-8")
     write_pages(data)
 
@@ -61,11 +63,29 @@ def _anew(options: argparse.Namespace, split: Halves) -> dict[str, Any]:
     return renewed(stored, split, unseen, options.limits)
 
 
+def _answered(options: argparse.Namespace, split: Halves) -> dict[str, Any]:
+    stored = json.loads(DATA.read_text(encoding="utf-8"))
+    makers = {**NAMED, **SETTINGS}
+    names = dict.fromkeys((FIRST, *(name for pair in options.answers for name in pair)))
+    unseen = _replays(options, split.unseen.values(), {name: makers[name] for name in names})
+    return answered_anew(stored, split, unseen, {limit: dict(options.answers) for limit in options.limits})
+
+
+def _pair(text: str) -> tuple[str, str]:
+    published, _, setting = text.partition("=")
+    if published not in NAMED or setting not in {**NAMED, **SETTINGS}:
+        raise argparse.ArgumentTypeError(f"{text!r}: give DEFAULT=SETTING, both by the names of docs/lab.md")
+    return published, setting
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.frontier", description=__doc__)
     parser.add_argument("recordings", nargs="+")
     parser.add_argument("--place", action="store_true", help="give recordings that split.json does not have their half")
     parser.add_argument("--changed", action="append", choices=[*NAMED], help="measure this policy anew, search nothing")
+    parser.add_argument(
+        "--answer", dest="answers", type=_pair, action="append", help="DEFAULT=SETTING: measure another answer"
+    )
     parser.add_argument("--limit", dest="limits", type=int, action="append", help="tokens; 200k, 100k and 32k")
     parser.add_argument("--kept", type=Path, default=Path(".frontier"), help="folder of the replays")
     parser.add_argument("--jobs", type=int, help="processes; one a core")

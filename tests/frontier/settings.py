@@ -123,6 +123,11 @@ HIGH: Final = [
     for keep, rounds in product((0.5, 0.7), (Rounds(8, 12, 8), Rounds(16, 30, 30), Rounds(24, 240, 96)))
 ]
 """The same that keep more, for what published defaults show more of."""
+BETWEEN: Final = [
+    Setting(0.62, Rounds(24, 240, 96), Cache(0.9), Line(target=0.85)),
+    Setting(0.7, Rounds(32, 400, 200), Cache(0.65), Line(target=0.85)),
+]
+"""Between these: found by trials against seed-002-first, at 32,000 and at 100,000 tokens."""
 
 
 class Alike(NamedTuple):
@@ -183,7 +188,7 @@ def named(name: str) -> Callable[[int], Policy]:
     return lambda limit: find_policy(name, max_tokens=limit)
 
 
-SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW, *HIGH)}
+SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW, *HIGH, *BETWEEN)}
 """What is searched."""
 FIRST: Final = "none"
 """What costs are shares of."""

@@ -81,6 +81,27 @@ def renewed(found: dict[str, Any], split: Halves, unseen: Replays, limits: Itera
     return {**found, "policies": rows}
 
 
+def answered_anew(
+    found: dict[str, Any], split: Halves, unseen: Replays, answers: Mapping[int, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return tables with other settings for some published defaults, measured where nobody looked.
+
+    Args:
+        found: the tables.
+        split: the recordings.
+        unseen: replays of the half that nobody looked at, under those settings and defaults.
+        answers: by limit, the setting for each published default; it was found on the half that may be searched.
+    """
+    new = {
+        (limit, kept, row["published"]): {"limit": limit, "lifetime": kept, **row}
+        for limit, by_default in answers.items()
+        for kept, files in by_lifetime(split.unseen)
+        for row in _answers(unseen, limit, by_default, files)
+    }
+    rows = [new.get((row["limit"], row["lifetime"], row["published"]), row) for row in found["answers"]]
+    return {**found, "answers": rows}
+
+
 def as_json(found: dict[str, Any]) -> str:
     """Write tables as JSON with a line for each row, so that two searches differ by lines."""
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {_value(value)}" for name, value in found.items()) + "\n}\n"

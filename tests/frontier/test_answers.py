@@ -6,6 +6,7 @@ import pytest
 
 from tests.frontier.answers import Answer, answer, chosen
 from tests.frontier.hand import LIMIT, figures, replays_of
+from tests.frontier.trial import against
 
 FILES: Final = ["a-1h", "b-1h", "c-5m"]
 
@@ -37,6 +38,13 @@ def test_a_default_is_answered_by_what_keeps_as_much_for_at_most_19_of_20_parts_
 def test_a_default_that_rewrites_nothing_or_refuses_has_no_answer(theirs: dict[str, Any]) -> None:
     """On such recordings it is no policy, or none that can be compared."""
     assert held(figures(80), theirs) is None
+
+
+def test_a_trial_says_what_a_setting_comes_to_beside_a_default() -> None:
+    """Its cost, and how much it keeps of what the default keeps."""
+    told = {"none": figures(200), "pi": figures(100), "ours": figures(80, visible=9_000)}
+    found = [*against(replays_of(told, FILES), LIMIT, "pi", FILES)]
+    assert found == ["ours  0.800  no  0.900  0.6000/0.6000  0.8000/0.8000"]
 
 
 def test_the_setting_that_answers_on_most_draws_is_chosen() -> None:

@@ -9,7 +9,7 @@ from tests.frontier.halves import halves
 from tests.frontier.hand import LIMIT, figures, replays_of
 from tests.frontier.pages import PAGES, with_tables
 from tests.frontier.settings import NAMED
-from tests.frontier.tables import DATA, as_json, renewed, tables
+from tests.frontier.tables import DATA, answered_anew, as_json, renewed, tables
 
 FILES: Final = [f"{name}-{kept}" for name in "abcd" for kept in ("1h", "5m")]
 SETTING: Final = "keep 0.1 4/8/4 cold 0.3"
@@ -49,6 +49,15 @@ def test_a_policy_that_changed_is_measured_anew_where_nobody_looked_alone(found:
     others = [[row for row in each["policies"] if row["policy"] == "cline"] for each in (found, again)]
     assert others[0] == others[1]
     assert again["answers"] == found["answers"]
+
+
+def test_another_setting_for_a_default_takes_the_place_of_the_one_before(found: dict[str, Any]) -> None:
+    """On all unseen recordings and by lifetime; all else stays."""
+    replays = replays_of({"none": figures(100), "pi": figures(100), "gentle": figures(70)}, FILES)
+    again = answered_anew(found, halves(FILES, replays.lifetime), replays, {LIMIT: {"pi": "gentle"}})
+    rows = [(row["lifetime"], row["published"], row["setting"], row["ratio"]) for row in again["answers"]]
+    assert rows == [("all", "pi", "gentle", 0.7), ("1h", "pi", "gentle", 0.7), ("5m", "pi", "gentle", 0.7)]
+    assert again["policies"] == found["policies"]
 
 
 def test_tables_read_back_from_their_json(found: dict[str, Any]) -> None:

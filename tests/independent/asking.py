@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SPACED: Final = re.compile(
     r"\b(must|never|always|don'?t|do not|only|please|make sure|ensure|prefer|keep|from now on|avoid|instead of|at least"
     r"|at most|no more than|i want|i need|should|let'?s|can you|could you"
+    r"|without|need to|have to|not allowed|stop"
     r"|muss|müssen|niemals|immer|kein|keine|bitte|ab jetzt|stelle? sicher|vermeide|lass uns|höchstens"
     r"|tolong|harus|jangan|selalu|pastikan|hanya|mulai sekarang|mohon)\b",
     re.IGNORECASE,

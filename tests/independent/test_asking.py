@@ -50,12 +50,12 @@ def strings(value: Any) -> Iterator[str]:
 
 
 class Talk:
-    """A conversation that is played into a store; after each compaction it is looked at what was lost."""
+    """A conversation that is played into a store; after each compaction and hide it is looked at what was lost."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+    def __init__(self, timeline: Timeline, store: MemoryStore) -> None:
+        self.timeline, self.store = timeline, store
         self.prompts: dict[int, str] = {}
-        self.compactions = 0
+        self.compactions = self.decisions = 0
         self.reported = 0
 
     async def say(self, *blocks: Block) -> None:
@@ -67,20 +67,25 @@ class Talk:
                 self.prompts[self.timeline.window.version] = block.text.rpartition(REFUSED)[2]
 
     async def look(self, at: Any = AT) -> None:
-        """Render, and check the context if a compaction came before it."""
+        """Render, and check the context if a compaction or a hide came before it."""
         context = await self.timeline.render(now=at)
         summaries = self.timeline.window.summaries
-        if not summaries or summaries[-1].round == self.compactions:
+        made = [event async for event in self.store.read("c", types=["compaction.completed", "blocks.hidden"])]
+        if len(made) == self.decisions:
             return
-        self.compactions, reported = summaries[-1].round, summaries[-1].unsaid
+        self.decisions, self.compactions = len(made), summaries[-1].round if summaries else 0
+        # A compaction says anew of all prompts what is lost; behind it each hide says what it shortens.
+        since = max((place for place, event in enumerate(made) if event.type == "compaction.completed"), default=0)
+        reported = {version for event in made[since:] for version in event.payload.dump().get("unsaid", ())}
         self.reported += len(reported)
-        assert set(reported) <= self.prompts.keys()
+        assert reported <= self.prompts.keys()
         assert lost(self.prompts, strings(context.to_anthropic()), reported) == []
 
 
 async def talk_in(policy: Policy) -> Talk:
     """Open a conversation."""
-    return Talk(await Timeline.open(MemoryStore(), "c", policy=policy, now=AT))
+    store = MemoryStore()
+    return Talk(await Timeline.open(store, "c", policy=policy, now=AT), store)
 
 
 def work(number: int, tokens: int) -> list[Block]:

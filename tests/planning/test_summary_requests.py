@@ -8,11 +8,12 @@ import pytest
 
 from tests.scenes import COUNTER, answer, apply, call, exchange, fold_of, planned, prompt, result, turn, window_of
 from timeline import policies
-from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, UserPrompt
+from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import FixedPart
+from timeline.planning.hide import NOTICE, NOTICE_KEY
 from timeline.planning.summary_block import unheaded
-from timeline.planning.summary_requests import Wanted, shown_block, summary_requests, without_failures
+from timeline.planning.summary_requests import Wanted, shown_block, summary_due, summary_requests, without_failures
 from timeline.policy.steps import SummaryForm
 from timeline.ports import HIDDEN_KEY
 
@@ -104,6 +105,15 @@ def test_a_hidden_block_is_marked_as_such() -> None:
     assert shown is not None
     assert shown.meta == {"k": 1, HIDDEN_KEY: "tool_output"}
     assert HIDDEN_KEY not in item.block.meta
+
+
+def test_the_notice_that_content_is_hidden_is_given_to_no_summarizer() -> None:
+    """Nobody in the conversation said it, and alone it needs no summary."""
+    notice = SystemMessage(text=NOTICE, meta={NOTICE_KEY: "hidden"})
+    window = window_of(prompt(), *turn(1_500), notice, *turn(1_500), *turn())
+    assert NOTICE in {item.block.text for item in planned(window, POLICY, FixedPart(system=10)).covered}
+    assert all(NOTICE not in block.text for block in history(window).blocks)
+    assert not summary_due([item for item in window.items if item.block.text == NOTICE])
 
 
 # Summaries among plain messages (seed 001, chaining rule 1)

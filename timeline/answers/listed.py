@@ -46,7 +46,7 @@ class EventRow(Frozen):
     covered, redacted, deleted; ``covered_by`` is the version of the summary that covers it, or None. Of any other
     event ``type`` is the event's type, and the fields of a block are None. ``duration`` is how many seconds a
     compaction (also one that failed) or a model call took, and None of all others and where that was not measured.
-    ``unsaid`` are the versions of the covered prompts of which a compaction left something asked neither said nor
+    ``unsaid`` are the versions of the prompts of which a compaction or a hide left something asked neither said nor
     listed, and empty of all others.
     """
 

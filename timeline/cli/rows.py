@@ -11,6 +11,7 @@ from timeline.blocks import RangeSummary, ToolCall, instant_text
 from timeline.display.brief import brief
 from timeline.events import (
     BlockAppended,
+    BlocksHidden,
     CompactionCompleted,
     ContextRendered,
     ModelCalled,
@@ -28,6 +29,8 @@ from timeline.log.history import base_fold, check_version, read_folding, reverte
 from timeline.log.stopwatch import spelled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.events import Event, Payload
     from timeline.fold.window import Item, State, Window
     from timeline.ports import EventStore
@@ -126,20 +129,28 @@ def _row(event: Event, turns: Turns) -> Row:
         row.duration = event.payload.duration
     if block is None:
         row.about = about_event(event.payload)
+        if isinstance(event.payload, BlocksHidden):
+            _report(row, event.payload.unsaid)
         return row
     row.type, row.path, row.turn_id, row.call_id = block.type, block.path, block.turn_id, block.call_id
     row.tokens = row.shown = _tokens(event.payload) or 0
     row.about = about_block(block, ABOUT)
     if took := spelled(row.duration):
         row.about = brief(f"(in {took}) {row.about}", ABOUT)
-    if isinstance(event.payload, CompactionCompleted) and (unsaid := event.payload.unsaid):
-        row.unsaid = list(unsaid)
-        row.about = brief(f"(unsaid: {listed_addresses(unsaid)}) {row.about}", ABOUT)
+    if isinstance(event.payload, CompactionCompleted):
+        _report(row, event.payload.unsaid)
     if isinstance(block, ToolCall):
         row.tool = block.name
     if not isinstance(block, RangeSummary):
         row.round, _ = turns.advance(block, block.turn_id, event.version)
     return row
+
+
+def _report(row: Row, unsaid: Sequence[int]) -> None:
+    """Put what a decision left unsaid into its row."""
+    if unsaid:
+        row.unsaid = list(unsaid)
+        row.about = brief(f"(unsaid: {listed_addresses(unsaid)}) {row.about}", ABOUT)
 
 
 def _show_live(row: Row, item: Item | None) -> None:

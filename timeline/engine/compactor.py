@@ -43,6 +43,7 @@ from timeline.log.off_loop import in_thread, off_loop
 from timeline.log.stopwatch import Stopwatch
 from timeline.planning.account import account_of, retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
+from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.messages import messages
 from timeline.planning.originals import CutBlocks
 from timeline.planning.plan_step import plan_step
@@ -438,7 +439,10 @@ class _Compaction:
         if plan.previews:
             pruned = None if plan.covers is not None else self._previews(plan)
             counter = self.compactor.counter.name
-            payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned, counter=counter))
+            lost = left_unsaid(self.pressure.window.items, plan.previews)
+            payloads.append(
+                BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned, counter=counter, unsaid=lost)
+            )
         return payloads
 
     async def _record(self, plan: Plan) -> FactRecord:

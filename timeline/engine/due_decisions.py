@@ -31,6 +31,7 @@ from timeline.events import BlocksHidden
 from timeline.log.off_loop import off_loop
 from timeline.log.stored import addressed_block
 from timeline.planning.cache_clock import coldness, pays_back, terms_in_force
+from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
 from timeline.planning.plans import HideDecision
 from timeline.projection.reports import TakenDecision
@@ -129,7 +130,13 @@ class _DueDecisions:
                 return ()
             freed = {"blocks": len(batch.replacements), "freed_tokens": batch.freed, "least_tokens": least}
             figures = {**facts, **freed}
-            hidden = BlocksHidden(reason=reason, blocks=batch.replacements, facts=figures, counter=self.counter.name)
+            hidden = BlocksHidden(
+                reason=reason,
+                blocks=batch.replacements,
+                facts=figures,
+                counter=self.counter.name,
+                unsaid=left_unsaid(window.items, batch.replacements),
+            )
             hide = await progress.annotated(HideDecision(hidden, batch.before, batch.freed), window)
             chosen.append((hide, window))
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from timeline.errors import VersionConflict
 from timeline.events import Pruned
+from timeline.events.addresses import listed_addresses
 from timeline.log.off_loop import off_loop
 from timeline.log.stopwatch import Stopwatch
 from timeline.planning.plan_step import plan_hides
@@ -134,4 +135,6 @@ def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> Tak
         facts["outputs"] = len(tools)
     if names := named(tools):
         facts["tools"] = ", ".join(names)
+    if event.unsaid:
+        facts["unsaid"] = listed_addresses(event.unsaid)
     return TakenDecision(kind="hidden", reason=event.reason, facts=facts)

@@ -162,6 +162,9 @@ class BlocksHidden(Payload):
     """None for blocks hidden by hand, and for the previews that come with a summary."""
     counter: str = ""
     """Name of the counter of the replacements' tokens; empty in logs of earlier versions: that of their blocks."""
+    unsaid: tuple[int, ...] = ()
+    """Versions of the hidden prompts whose replacement does not say every request of theirs. Empty in logs of earlier
+    versions, which did not look, and for omissions."""
 
 
 class BlocksRevealed(Payload):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 from timeline.facts.extracting import BY_USER
 from timeline.facts.name_list import list_address
-from timeline.facts.requests import Manner
+from timeline.facts.requests import Manner, requests_in
 from timeline.facts.tool_use import asks_agents
 from timeline.queries import FACT_KINDS, FactEntry, FactRecord
 
@@ -311,16 +311,29 @@ def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tup
     return tuple(sorted(v for v, count in record.asked.items() if said[v] < count and v not in whole))
 
 
+def says_all(context: str, prompt: str) -> bool:
+    """Return whether a text, as `one_line` makes it, says word for word all that a prompt asks for."""
+    return all(_says(context, asked.text, asked.manner) for asked in requests_in(prompt))
+
+
 def _is_said(entry: FactEntry, context: str) -> bool:
-    said = entry.subject.removesuffix(_MORE)
+    return _says(context, entry.subject, entry.detail)
+
+
+def _says(context: str, asked: str, manner: str) -> bool:
+    said = asked.removesuffix(_MORE)
     if len(said) <= _FEW:
         said = f" {said} "  # "no" is in many words
-    return said in context and not _is_beginning(entry)
+    return said in context and not _is_part(asked, manner)
 
 
 def _is_beginning(entry: FactEntry) -> bool:
+    return _is_part(entry.subject, entry.detail)
+
+
+def _is_part(asked: str, manner: str) -> bool:
     """Return whether it is the beginning of a prompt in which nothing else was found."""
-    return entry.detail == "said" and entry.subject.endswith(_MORE)
+    return manner == "said" and asked.endswith(_MORE)
 
 
 def _without_said(record: FactRecord, said: str) -> FactRecord:

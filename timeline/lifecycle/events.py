@@ -159,7 +159,7 @@ class CompactionCompleteEvent(Happened):
         can_retry: whether asking that summarizer again may succeed: it failed by chance.
         duration: seconds that it took, from its start on.
         summary_duration: seconds of these that the summarizers took.
-        unsaid: versions of the covered prompts of which something asked is neither said nor listed behind it.
+        unsaid: versions of the covered or hidden prompts of which something asked is neither said nor listed.
     """
 
     type: Literal["compaction-complete"] = "compaction-complete"
@@ -292,7 +292,7 @@ def lifecycle_of(event: Event) -> list[LifecycleEvent]:
     }
     match event.payload:
         case BlocksHidden(pruned=pruned) if pruned is not None:
-            return _pruned(pruned, own)
+            return _pruned(pruned, event.payload.unsaid, own)
         case CompactionStarted() as started:
             return _started(started, own)
         case CompactionCompleted() as completed:
@@ -307,7 +307,7 @@ def lifecycle_of(event: Event) -> list[LifecycleEvent]:
             return []
 
 
-def _pruned(pruned: Pruned, own: dict[str, Any]) -> list[LifecycleEvent]:
+def _pruned(pruned: Pruned, unsaid: tuple[int, ...], own: dict[str, Any]) -> list[LifecycleEvent]:
     reason = _REASONS[pruned.reason]
     told: list[LifecycleEvent] = []
     if not pruned.continues:
@@ -328,6 +328,7 @@ def _pruned(pruned: Pruned, own: dict[str, Any]) -> list[LifecycleEvent]:
                 was_summarized=False,
                 reason=reason,
                 duration=pruned.duration,
+                unsaid=unsaid,
             )
         )
     return told

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import CONTINUES_KEY, ToolResult, UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import changed_tokens
+from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
         return None
     before, freed = changed_tokens(changed, window.items, policy)
     facts = {"blocks": len(cleared), "freed_tokens": freed, "least_tokens": step.minimum}
-    event = BlocksHidden(reason=REASON, blocks=tuple(reversed(cleared)), facts=facts, counter=counter.name)
+    hidden = tuple(reversed(cleared))
+    lost = left_unsaid(window.items, hidden)
+    event = BlocksHidden(reason=REASON, blocks=hidden, facts=facts, counter=counter.name, unsaid=lost)
     return HideDecision(event, before, freed)
 
 

@@ -14,6 +14,7 @@ from timeline.errors import BlockProtected, InvalidArgument
 from timeline.events import BlocksHidden, BlocksPinned, BlocksRevealed, BlocksUnpinned, Replacement
 from timeline.fold.groups import atomic_groups
 from timeline.frozen import canonical_json, repair_text
+from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.replacements import HIDDEN_KEY, replacement_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def hide(
         return BlocksHidden(mode="omit", reason="manual", blocks=tuple(Replacement(version=i.version) for i in members))
     check_may_hide(window, item)
     blocks = (_replacement(window, item, text, most, counter),)
-    return BlocksHidden(reason="manual", blocks=blocks, counter=counter.name)
+    return BlocksHidden(reason="manual", blocks=blocks, counter=counter.name, unsaid=left_unsaid([item], blocks))
 
 
 def reveal(window: Window, item: Item) -> BlocksRevealed:

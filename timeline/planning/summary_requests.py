@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.events import SummaryParts
+from timeline.planning.hide import is_notice
 from timeline.planning.originals import CutBlocks, fitted, is_seen_through, room_for
 from timeline.planning.strip_chitchat import is_stripped
 from timeline.ports import HIDDEN_KEY, SummaryRequest
@@ -223,10 +224,11 @@ def _tokens(item: Item) -> int:
 def shown_block(item: Item) -> Block | None:
     """Return a block as the model saw it: with its replacement where it is hidden, None where it was not shown.
 
-    A result without text was shown: it answers its call.
+    A result without text was shown: it answers its call. The runtime's notice that content is hidden is left out, since
+    nobody in the conversation said it.
     """
     block = item.block
-    if item.omitted:
+    if item.omitted or is_notice(block):
         return None
     if item.replacement is not None:
         why = item.hide.reason if item.hide is not None else HIDDEN_KEY

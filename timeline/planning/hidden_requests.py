@@ -1,0 +1,28 @@
+"""Find the prompts of which a hide leaves something asked unsaid: it reports them, as a compaction does (ADR 0077)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.facts.record import one_line, says_all
+from timeline.facts.requests import users_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from timeline.events import Replacement
+    from timeline.fold.window import Item
+
+
+def left_unsaid(items: Iterable[Item], replacements: Iterable[Replacement]) -> tuple[int, ...]:
+    """Return the versions of the prompts whose replacement does not say every request, in order.
+
+    A user's reason for refusing a call counts as a prompt.
+
+    Args:
+        items: of the window that the hide is planned for.
+        replacements: what is shown from now on.
+    """
+    shown = {replacement.version: replacement.text for replacement in replacements}
+    asking = ((item.version, words) for item in items if item.version in shown and (words := users_words(item.block)))
+    return tuple(sorted(version for version, words in asking if not says_all(one_line([shown[version]]), words)))
