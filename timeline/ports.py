@@ -652,7 +652,11 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         ...
 
     def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
-        """Iterate over all conversations, in the order in which they were opened."""
+        """Iterate over all conversations, in the order in which they were opened.
+
+        Raises:
+            StoreCorrupt: what is stored of a conversation is damaged; all others were yielded.
+        """
         ...
 
     def read_all(
