@@ -307,7 +307,7 @@ class Forgetting(Protocol):
     """
 
     async def forks(self, conversation: str) -> dict[str, int]:
-        """Return the conversation's own forks, each with the last version that both share.
+        """Return the conversation's own forks in the order of their opening, each with the last version of both.
 
         Raises:
             ConversationNotFound: there is no such conversation.
