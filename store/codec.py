@@ -442,7 +442,8 @@ def decode_info(row: Row, where: str) -> ConversationInfo:
             last_compaction_at=None if last_compaction_at is None else datetime.fromisoformat(last_compaction_at),
         )
     except (ValueError, TypeError) as error:
-        raise StoreCorrupt(f"{where}: the row of conversation {id_!r} is damaged: {_first_line(error)}.") from None
+        place = f"{where}: the row of conversation {id_!r} is damaged"
+        raise StoreCorrupt(f"{place}: {_first_line(error)}. {_ANEW}") from None
 
 
 def has_hash(text: object, stored: str) -> bool:

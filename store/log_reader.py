@@ -222,12 +222,23 @@ class LogReader:
         return decode_info(row, self.where)
 
     async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
-        """Iterate over all conversations, in the order in which they were opened."""
-        after = 0
+        """Iterate over all conversations, in the order in which they were opened.
+
+        Raises:
+            StoreCorrupt: a row is damaged; all others were yielded.
+        """
+        after, damaged = 0, list[StoreCorrupt]()
         while rows := await self._rows.conversations(after, checked_page(page)):
             for row in rows:
-                yield decode_info(row, self.where)
+                try:
+                    info = decode_info(row, self.where)
+                except StoreCorrupt as error:
+                    damaged.append(error)
+                else:
+                    yield info
             after = rows[-1][0]
+        if damaged:
+            raise damaged[0]
 
     async def read_all(
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500

@@ -238,14 +238,15 @@ class Server:
         """Let a server that followed another one lead."""
         run(self.programs() / "pg_ctl", f"--pgdata={self.data}", "-w", "promote")
 
-    def start(self) -> None:
-        """Start it; it listens on its socket alone."""
+    def start(self, **more: str) -> None:
+        """Start it, with more settings for this time; it listens on its socket alone unless they say otherwise."""
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self.folder),
             "max_connections": "200",
             "shared_buffers": "32MB",
             **({} if self._lasting else {"fsync": "off", "full_page_writes": "off"}),
+            **more,
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = self.folder / "log"

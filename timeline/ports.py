@@ -307,7 +307,7 @@ class Forgetting(Protocol):
     """
 
     async def forks(self, conversation: str) -> dict[str, int]:
-        """Return the conversation's own forks, each with the last version that both share.
+        """Return the conversation's own forks in the order of their opening, each with the last version of both.
 
         Raises:
             ConversationNotFound: there is no such conversation.
@@ -652,7 +652,11 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         ...
 
     def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
-        """Iterate over all conversations, in the order in which they were opened."""
+        """Iterate over all conversations, in the order in which they were opened.
+
+        Raises:
+            StoreCorrupt: what is stored of a conversation is damaged; all others were yielded.
+        """
         ...
 
     def read_all(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -19,6 +20,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _YES: Final = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _SERVERS: Final = ("any", "primary", "standby", "read-write", "read-only", "prefer-standby")
 """Which of several servers the driver may choose."""
+_FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _EXAMPLE: Final = "postgresql://user@host:5432/database"
 WRITE_IT: Final = f"Write {_EXAMPLE}, with / ? # [ ] @ : % in the password as %2F %3F %23 %5B %5D %40 %3A %25."
 
@@ -77,6 +79,7 @@ def parse(url: str) -> Address:
     if listen_url is not None and not listen_url.startswith(("postgresql://", "postgres://")):
         raise StoreError(f"{where}: listen_url is a URL of the server itself, such as {_EXAMPLE}, in %-encoding.")
     _check_servers(where, given.get("target_session_attrs", "any"))
+    _check_files(where, given)
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
     return Address(
@@ -94,6 +97,13 @@ def parse(url: str) -> Address:
 def _check_servers(where: str, wanted: str) -> None:
     if wanted not in _SERVERS:
         raise StoreError(f"{where}: target_session_attrs is one of {', '.join(_SERVERS)}, not {wanted!r}.")
+
+
+def _check_files(where: str, given: dict[str, str]) -> None:
+    """Check that the files for TLS are there: the driver's error for one that is not is that of a server away."""
+    for name in _FILES:
+        if (file := given.get(name)) and not Path(file).is_file():
+            raise StoreError(f"{where}: {name} names {file!r}, and there is no such file. Check the path in the URL.")
 
 
 def _yes(where: str, given: dict[str, str], name: str, default: str) -> bool:

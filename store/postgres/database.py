@@ -14,6 +14,7 @@ import logging
 import random
 import warnings
 from contextlib import asynccontextmanager
+from ssl import SSLCertVerificationError
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -163,6 +164,8 @@ class Database(OpenDatabase):
             connection: Connection = await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
         except asyncpg.exceptions.ClientConfigurationError as error:
             raise StoreError(f"{self.where}: {error}") from error
+        except SSLCertVerificationError:  # a ValueError, too
+            raise
         except ValueError:
             # Without the driver's words: they repeat what is wrong in the URL, which may be a part of the password.
             raise StoreError(f"{self.where}: this is no URL that can be used. {WRITE_IT}") from None

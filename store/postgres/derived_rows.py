@@ -133,6 +133,7 @@ _STORED_FACTS: Final = (
     f" LEFT JOIN events AS e ON e.position = f.position AND e.{OWN}"
     f" WHERE f.{OWN} AND f.position > $1 AND f.position <= $2 ORDER BY f.position, f.number"
 )
+_NEWEST_FACT: Final = f"SELECT coalesce(max(position), 0) FROM facts WHERE {OWN}"
 _DROP_FACT: Final = f"DELETE FROM facts WHERE {OWN} AND position = $1 AND number = $2"
 _GIVE_BACK: Final = f"UPDATE facts SET conversation = $1 WHERE {OWN} AND position = $2 AND number = $3"
 _PUT_FACT: Final = _insert("facts", _FACT)
@@ -152,7 +153,10 @@ class _Stored(NamedTuple):
 
 
 async def facts(connection: Connection, after: int) -> Page:
-    """Compare a page of facts with those that the log gives, up to where a query has brought them."""
+    """Compare a page of facts with those that the log gives, up to where a query has brought them.
+
+    Behind that an erasure may have put those of a fork that keeps what it shared: they are compared, too.
+    """
     progress = await connection.fetch(_PROGRESS)
     head = await connection.fetchval(_HEAD)
     if not progress and not after:
@@ -162,11 +166,12 @@ async def facts(connection: Connection, after: int) -> Page:
     form, reached = progress[0]
     if form != FACT_FORM:
         return Page([])  # the next query drops them, and makes those of this release
-    sources = await connection.fetch(_SOURCES, after, reached, _EVENTS_AT_ONCE)
+    until = max(reached, await connection.fetchval(_NEWEST_FACT))
+    sources = await connection.fetch(_SOURCES, after, until, _EVENTS_AT_ONCE)
     last = sources[-1][0] if len(sources) == _EVENTS_AT_ONCE else None
     made = await _made(connection, sources)
     stored = [_stored(row) for row in await connection.fetch(_STORED_FACTS, after, last or _LAST)]
-    found = _differences(made, stored)
+    found = _differences(made, stored, reached)
     return Page(found if after else [*await _changed(connection), *found], last)
 
 
@@ -187,7 +192,7 @@ def _stored(row: asyncpg.Record) -> _Stored:
     return _Stored(fact, home, from_log)
 
 
-def _differences(made: dict[tuple[int, int], FactRow], stored: Sequence[_Stored]) -> list[Wrong]:
+def _differences(made: dict[tuple[int, int], FactRow], stored: Sequence[_Stored], reached: int) -> list[Wrong]:
     found = []
     there = {}
     for each in stored:
@@ -202,6 +207,8 @@ def _differences(made: dict[tuple[int, int], FactRow], stored: Sequence[_Stored]
             # What vouches for the facts of a scavenged event leaves out their conversation, which is that of the event.
             found.append(wrong("facts", f"{named} is of no event of its conversation", (_GIVE_BACK, (each.home, *key))))
     for key, row in made.items():
+        if key not in there and key[0] > reached:
+            continue
         if key not in there or (there[key].from_log and tuple(there[key].row) != row):
             problem = f"lacks fact {key[1]} at position {key[0]} ({row[8]}), which the log says"
             found.append(wrong("facts", problem, (_DROP_FACT, key), (_PUT_FACT, row)))

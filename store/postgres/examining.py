@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from .horizon import Horizon
 from .migrations import MIGRATIONS
 from .statements import HORIZON, OWN
 
 if TYPE_CHECKING:
     from .database import Database
+    from .horizon import Holder
 
 LONG: Final = 300
 """Seconds for which a transaction may write without a word: readers of all conversations wait for its end."""
@@ -21,13 +23,6 @@ _SIZES: Final = (
 _COUNTS: Final = (
     f"SELECT (SELECT count(*) FROM conversations WHERE {OWN}), (SELECT count(*) FROM events WHERE {OWN}),"  # noqa: S608 - constants
     f" (SELECT count(*) FROM events AS e WHERE {OWN} AND e.position >= {HORIZON})"
-)
-_OLDEST: Final = (
-    "SELECT extract(epoch FROM clock_timestamp() - a.since)::bigint, a.what FROM ("
-    " SELECT xact_start, format('process %s of database %s', pid, datname) FROM pg_stat_activity"
-    " WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() UNION ALL"
-    " SELECT prepared, format('the prepared transaction %L of database %s', gid, database) FROM pg_prepared_xacts"
-    ") AS a (since, what) WHERE a.since IS NOT NULL ORDER BY a.since LIMIT 1"
 )
 _SETTINGS: Final = (
     "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),"
@@ -63,29 +58,22 @@ async def examine(database: Database) -> Examined:
     """
     sizes = await database.rows(_SIZES, database.address.quoted_schema)
     ((conversations, events, hidden),) = await database.rows(_COUNTS)
-    oldest = await database.rows(_OLDEST)
+    holder = await Horizon(database).holder()
     ((version, fsync, full_pages, timeout),) = await database.rows(_SETTINGS)
-    found = [*_waiting(hidden, oldest[0] if oldest else None, timeout), *_durability(fsync, full_pages)]
+    found = [*_waiting(hidden, holder, timeout), *_durability(fsync, full_pages)]
     by_table = {str(name): int(size) for name, size in sizes}
     server = f"PostgreSQL {version}"
     return Examined(database.where, server, len(MIGRATIONS), conversations, events, by_table, found)
 
 
-def _waiting(hidden: int, oldest: tuple[int, str] | None, timeout: str) -> list[Finding]:
+def _waiting(hidden: int, holder: Holder | None, timeout: str) -> list[Finding]:
     found = []
-    if oldest is not None and oldest[0] >= LONG:
-        found.append(
-            Finding(
-                "transaction",
-                "warning",
-                f"{oldest[1]} writes in a transaction that began {oldest[0]:,} seconds ago, and readers of all"
-                f" conversations wait for its end ({hidden:,} events of this store). End it, by pg_terminate_backend or"
-                " ROLLBACK PREPARED",
-            )
-        )
+    if holder is not None and (holder.seconds or 0) >= LONG:
+        found.append(Finding("transaction", "warning", f"{holder}. It keeps {hidden:,} events of this store from them"))
     elif hidden:
         waits = "event waits" if hidden == 1 else "events wait"
-        found.append(Finding("horizon", "note", f"{hidden:,} {waits} for older transactions to end"))
+        who = f": {holder}" if holder is not None else ""
+        found.append(Finding("horizon", "note", f"{hidden:,} {waits} for older transactions to end{who}"))
     if timeout == "0":
         found.append(
             Finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ssl import SSLCertVerificationError
 from typing import Final
 
 import asyncpg
@@ -28,6 +29,28 @@ _RIGHTS: Final = (
     ),
 )
 _PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
+_RULES: Final = (
+    StoreError,
+    (
+        'no rule of the server\'s pg_hba.conf lets this role in from here in this way. Where it says "no encryption",'
+        " add ?sslmode=require to the URL; otherwise have an administrator add a rule"
+    ),
+)
+_NO_TLS: Final = (
+    StoreError,
+    "the server takes no encrypted connection. Turn on ssl in its settings, or write ?sslmode=prefer in the URL",
+)
+_UNTRUSTED: Final = (
+    StoreError,
+    (
+        "the server's certificate is not trusted. Give its authority's by sslrootcert=FILE in the URL, and name the"
+        " server as the certificate does"
+    ),
+)
+_READS: Final = (
+    "the server or the role may only read. Nothing was written. Of a standby, name its primary: all servers in one URL"
+    " with ?target_session_attrs=primary"
+)
 _DAMAGED: Final = (StoreCorrupt, "the database is damaged. Restore the database with the tools of its server")
 _LOST_TABLE: Final = (
     "a table of the store is missing. `timeline repair --yes` makes it anew where the log gives its rows; otherwise"
@@ -40,11 +63,15 @@ _POOLER: Final = (
 )
 _OF_POOLERS: Final = "unsupported startup parameter"
 """What pgbouncer says of the settings that a connection begins with; its state is that of a server that is away."""
+_OF_RULES: Final = "pg_hba.conf"
+"""What the server says of a connection that no rule allows; its state is that of a wrong role."""
+_OF_TLS: Final = "rejected SSL upgrade"
+"""What the driver says of a server without TLS; its type is that of a connection that broke."""
 _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "53100": (StoreFull, "the server's disk is full. What was stored is intact; free some space and try again"),
     "53200": (StoreUnavailable, "the server is out of memory. Nothing was written; try again"),
     "53300": (StoreUnavailable, "the server has no connection left. Raise its max_connections, or use pgbouncer"),
-    "25006": (StoreReadOnly, "the server or the role may only read (a standby?). Nothing was written"),
+    "25006": (StoreReadOnly, _READS),
     "42501": _RIGHTS,
     "28P01": _PASSWORD,
     "28000": _PASSWORD,
@@ -75,20 +102,36 @@ def is_away(error: BaseException) -> bool:
         return away and _OF_POOLERS not in str(error)
     if isinstance(error, asyncpg.InterfaceError):
         return "clos" in str(error)  # the connection is closed, or was closed in the middle of operation
-    return isinstance(error, OSError | asyncpg.TargetServerAttributeNotMatched)  # of several servers, none leads yet
+    if isinstance(error, OSError):
+        return _without_tls(error) is None
+    return isinstance(error, asyncpg.TargetServerAttributeNotMatched)  # of several servers, none leads yet
 
 
 def store_error(error: BaseException, where: str) -> StoreError:
     """Return the store error for an error of the driver."""
     said = f"{type(error).__name__}: {error}" if not isinstance(error, asyncpg.PostgresError) else str(error)
-    kind, meaning = StoreError, "the database refused. Nothing was written"
-    if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:
-        kind, meaning = _BY_STATE[error.sqlstate]
-    elif _OF_POOLERS in said:
-        kind, meaning = _POOLER
-    elif is_away(error):
-        kind, meaning = _AWAY
+    kind, meaning = _meaning(error, said)
     return kind(f"{where}: {meaning} (PostgreSQL: {said.splitlines()[0] if said else 'no message'}).")
+
+
+def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
+    """Return the kind of error, and what it means and its cure."""
+    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) and _OF_RULES in said:
+        return _RULES
+    if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:
+        return _BY_STATE[error.sqlstate]
+    if _OF_POOLERS in said:
+        return _POOLER
+    if isinstance(error, OSError) and (refused := _without_tls(error)) is not None:
+        return refused
+    return _AWAY if is_away(error) else (StoreError, "the database refused. Nothing was written")
+
+
+def _without_tls(error: OSError) -> tuple[type[StoreError], str] | None:
+    """Return what it means where both sides did not agree on encryption; trying again changes nothing."""
+    if isinstance(error, SSLCertVerificationError):
+        return _UNTRUSTED
+    return _NO_TLS if _OF_TLS in str(error) else None
 
 
 def pooled(where: str) -> StoreError:

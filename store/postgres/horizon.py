@@ -7,28 +7,54 @@ conversations wait for them, not for long, so that a caller reads what it has ap
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .statements import HIDDEN_POSITION, HORIZON_LAG, IS_SETTLED
+from .statements import HIDDEN_POSITION, HOLDER, HORIZON_LAG, IS_SETTLED
 
 if TYPE_CHECKING:
     from .database import Database
 
+log: Final = logging.getLogger("timeline.store")
 _FIRST_LOOK, _LONGEST_LOOK = 0.001, 0.1
 _PATIENCE: Final = 5.0
 """Seconds that a read of all conversations waits for the horizon to pass what this store has appended itself: some
 other transaction of the server is still writing. It is not waited for a second time."""
+_BETWEEN: Final = 60.0
+"""Seconds between two warnings of such a transaction."""
+
+
+class Holder(NamedTuple):
+    """The oldest transaction that writes, in any database of the server.
+
+    Attributes:
+        what: its process and database, or its name if it is a prepared one.
+        seconds: since it began; None for a role that may not see that, as `pg_read_all_stats` may.
+    """
+
+    what: str
+    seconds: int | None
+
+    def __str__(self) -> str:
+        began = "" if self.seconds is None else f" that began {self.seconds:,} seconds ago"
+        return (
+            f"{self.what} writes in a transaction{began}, and readers of all conversations wait for its end. If it was"
+            " forgotten, end it by pg_terminate_backend or ROLLBACK PREPARED"
+        )
 
 
 class Horizon:
     """One store's view of the horizon."""
 
     def __init__(self, database: Database) -> None:
-        self._rows = database.rows
+        self._rows, self._where = database.rows, database.where
         self._acknowledged = 0
         """The position of the newest event that this store itself appended."""
         self._waited_for = 0
         """The position up to which the horizon was waited for."""
+        self._warned: float | None = None
+        """When it was last said who holds readers up."""
 
     def note(self, position: int) -> None:
         """Note the position of an event that this store has appended."""
@@ -47,11 +73,30 @@ class Horizon:
         return int(rows[0][0]) if rows else 0
 
     async def pass_by(self, position: int) -> None:
-        """Wait, not for long, until readers of all conversations see what is up to a position."""
+        """Wait, not for long, until readers of all conversations see what is up to a position.
+
+        Where they do not see it by then, a warning names what they wait for.
+        """
         pause, waited = _FIRST_LOOK, 0.0
-        while waited < _PATIENCE and not (await self._rows(IS_SETTLED, position))[0][0]:
+        while not (await self._rows(IS_SETTLED, position))[0][0]:
+            if waited >= _PATIENCE:
+                await self._warn()
+                return
             await asyncio.sleep(pause)
             waited, pause = waited + pause, min(2 * pause, _LONGEST_LOOK)
+
+    async def _warn(self) -> None:
+        if self._warned is not None and monotonic() - self._warned < _BETWEEN:
+            return
+        holder = await self.holder()
+        if holder is not None:
+            self._warned = monotonic()
+            log.warning("%s: %s", self._where, holder)
+
+    async def holder(self) -> Holder | None:
+        """Return the oldest transaction that writes, which readers of all conversations wait for; None without one."""
+        rows = await self._rows(HOLDER)
+        return Holder(str(rows[0][0]), rows[0][1]) if rows else None
 
     async def lag(self) -> int:
         """Return the number of transactions behind the oldest one that runs, in any database of the server.

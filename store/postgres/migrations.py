@@ -85,7 +85,22 @@ async def check_version(connection: Connection, address: Address) -> None:
         StoreTooNew, NotAStore, StoreCorrupt: as for `schema_version`.
     """
     if await schema_version(connection, address) < len(MIGRATIONS):
+        await _check_leads(connection, address)
         raise too_old(address)
+
+
+async def _check_leads(connection: Connection, address: Address) -> None:
+    """Check that a server whose schema lacks steps is no standby: it gets them from its primary, and takes none here.
+
+    Raises:
+        StoreTooOld: it is one.
+    """
+    if await connection.fetchval("SELECT pg_is_in_recovery()"):
+        raise StoreTooOld(
+            f"{address.where}: the server is a standby, and has no store of this version in the schema "
+            f"{address.schema!r} yet. It lags, or its primary has none: wait until it has caught up, or run `timeline "
+            "migrate --db URL` with the URL of the primary."
+        )
 
 
 async def migrate(connection: Connection, address: Address) -> list[str]:
@@ -93,10 +108,12 @@ async def migrate(connection: Connection, address: Address) -> list[str]:
 
     Raises:
         StoreTooNew, NotAStore, StoreCorrupt: as for `schema_version`; nothing was changed.
-        StoreTooOld: the role may not create what is missing.
+        StoreTooOld: the role may not create what is missing, or the server is a standby.
     """
     done: list[str] = []
     there = await schema_version(connection, address)  # who may not read this lacks a right, and not a migration
+    if there < len(MIGRATIONS):
+        await _check_leads(connection, address)
     try:
         for number in range(there + 1, len(MIGRATIONS) + 1):
             async with connection.transaction():

@@ -297,6 +297,13 @@ HORIZON_LAG: Final = (
     "SELECT pg_snapshot_xmax(s)::text::bigint - pg_snapshot_xmin(s)::text::bigint"
     " FROM (SELECT pg_current_snapshot()) AS t (s)"
 )
+HOLDER: Final = (
+    "SELECT a.what, extract(epoch FROM clock_timestamp() - a.since)::bigint FROM ("
+    " SELECT backend_xid, xact_start, format('process %s of database %s', pid, datname) FROM pg_stat_activity"
+    " UNION ALL"
+    " SELECT transaction, prepared, format('the prepared transaction %L of database %s', gid, database)"
+    " FROM pg_prepared_xacts) AS a (xid, since, what) WHERE a.xid = pg_snapshot_xmin(pg_current_snapshot())::xid"
+)
 _ALL = f"e.{OWN} AND e.position > $1 AND e.position < {HORIZON}"
 _OF_ALL = " CROSS JOIN LATERAL (SELECT id FROM conversations WHERE key = e.conversation OFFSET 0) AS c"
 PAGE_OF_ALL: Final = (

@@ -110,6 +110,14 @@ class PostgresStore(DatabaseStore):
         """
         return await self._horizon.lag()
 
+    async def horizon_age(self) -> int:
+        """Return the seconds since the oldest transaction that writes began, in any database of the server.
+
+        It is 0 without one, and for a role that may not see when the transactions of others began.
+        """
+        holder = await self._horizon.holder()
+        return 0 if holder is None else holder.seconds or 0
+
     async def wakeups(self) -> AsyncIterator[Heard]:
         """Iterate over the hints of appends through other stores; see `WakingStore.wakeups`."""
         async for heard in self.waking.hear():

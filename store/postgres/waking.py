@@ -191,7 +191,7 @@ class Waking:
             if self._ears and not self._listening:
                 await connection.add_listener(self.channel, self._hear)
                 self._listening = True
-                self._spread(Heard(None, self._key))  # what was told before somebody listened
+                self._note(Heard(None, self._key))  # what was told before somebody listened
             for payload in self._payloads():
                 # as one message, so that it goes through pgbouncer as well
                 quoted = payload.replace("'", "''")
@@ -224,9 +224,12 @@ class Waking:
     def _hear(self, connection: Any, pid: int, channel: str, payload: object) -> None:
         del channel
         if pid != connection.get_server_pid():  # this store's own followers know already
-            self._heard.append(Heard(_read(str(payload)), self._key))
-            if self._passing is None or self._passing.done():
-                self._passing = asyncio.create_task(self._pass_on())
+            self._note(Heard(_read(str(payload)), self._key))
+
+    def _note(self, heard: Heard) -> None:
+        self._heard.append(heard)
+        if self._passing is None or self._passing.done():
+            self._passing = asyncio.create_task(self._pass_on())
 
     async def _pass_on(self) -> None:
         """Wake the followers with what was heard.

@@ -314,7 +314,7 @@ UNSET: Final = "DELETE FROM settings WHERE name = ?"
 
 # --- forgetting ---------------------------------------------------------------------------------------------------
 
-FORKS: Final = "SELECT id, base FROM conversations WHERE parent_key = ?"
+FORKS: Final = "SELECT id, base FROM conversations WHERE parent_key = ? ORDER BY key"
 TO_OVERWRITE: Final = (
     f"SELECT position, event_id, type, schema_version, at, {PAYLOAD}, salt, checksum, c FROM events"
     " WHERE conversation = ? AND version = ?"

@@ -241,6 +241,25 @@ class ForgetContract(ContractBase):
         with pytest.raises(ConversationErased):
             await store.append("late", [fork("a", 1)])
 
+    async def test_the_facts_of_a_fork_that_keeps_a_copy_are_those_of_the_log(self, store: EventStore) -> None:
+        """An examination finds nothing wrong, before the facts are asked for again and after."""
+        await store.append("a", [block_event("a.1", "read src/app.py, then https://example.org/a"), block_event()])
+        await store.append("f", [fork("a", 1), block_event("f.3", "src/other.py")])
+        before = [fact.subject async for fact in store.facts(conversation="f")]
+        assert before
+        await store.erase("a", forks="copy")
+        assert await store.examine() == []
+        assert [fact.subject async for fact in store.facts(conversation="f")] == before
+        assert await store.examine() == []
+
+    async def test_forks_are_named_in_the_order_of_their_opening(self, store: EventStore) -> None:
+        """Wherever they part from it, and whatever their names are."""
+        await store.append("a", events(4))
+        parts = {"late": 4, "b": 2, "a-3": 3, "early": 1}
+        for id_, version in parts.items():
+            await store.append(id_, [fork("a", version)])
+        assert list((await store.forks("a")).items()) == list(parts.items())
+
     async def test_forks_of_a_fork_that_keeps_a_copy_are_chained_behind_it(self, store: EventStore) -> None:
         """The copy has a chain of its own, since links name their conversation; so have they that continue it."""
         await store.append("a", [block_event("a.1", "shared"), block_event("a.2", WORD)])

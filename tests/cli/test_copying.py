@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from timeline.cli.exits import Exit
@@ -36,6 +38,28 @@ def test_one_conversation_is_copied_with_what_it_shares(
     rows = run("copy", "branch", "--from", db, "--to", other, "--json").json["conversations"]
     assert (rows[0]["id"], rows[0]["version"]) == (id_, 6)
     assert run("export", "branch", "--db", other).out == run("export", "branch").out
+
+
+def test_a_damaged_conversation_is_named_and_the_others_are_copied(
+    run: Callable[..., Done], simulated: dict[str, Any], db: Path, tmp_path: Path
+) -> None:
+    """The exit status is that of a damaged database; with a row that cannot be listed as well."""
+    id_, other = simulated["id"], tmp_path / "other.db"
+    with closing(sqlite3.connect(db)) as connection:
+        assert run("fork", id_, "--at", "6", "--as", "branch").code == 0
+        connection.execute("UPDATE events SET checksum = '00' WHERE conversation = 1 AND version = 9")
+        connection.commit()
+        done = run("copy", "--from", db, "--to", other)
+        done.fails(Exit.DATABASE, f"event 9 of conversation '{id_}'", "is damaged", "timeline restore")
+        assert "branch" in done.out
+        assert "1 problem, see above" in done.out
+        connection.execute("UPDATE conversations SET created_at = 'then' WHERE id = 'branch'")
+        connection.commit()
+    done = run("copy", "--from", db, "--to", other, "--json")
+    assert done.code == Exit.DATABASE
+    assert [(row["id"], row["events"]) for row in done.json["conversations"]] == [(id_, 0)]
+    assert done.json["not_copied"] == 2
+    assert "the row of conversation 'branch' is damaged" in done.err
 
 
 def test_what_cannot_be_copied_is_said_in_a_line(

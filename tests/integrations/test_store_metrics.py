@@ -59,8 +59,8 @@ async def test_the_queue_and_the_groups_are_reported(postgres_url: str) -> None:
     assert read(reader) == {}
 
 
-async def test_a_transaction_that_stays_open_is_seen_in_the_lag(postgres_url: str) -> None:
-    """The gauge grows with each transaction behind it, and falls when it ends."""
+async def test_a_transaction_that_stays_open_is_seen_in_the_lag_and_the_age(postgres_url: str) -> None:
+    """The gauge grows with each transaction behind it, and falls when it ends; how long it is open is another one."""
     reader = InMemoryMetricReader()
     async with (
         await PostgresStore.open(postgres_url) as store,
@@ -72,7 +72,24 @@ async def test_a_transaction_that_stays_open_is_seen_in_the_lag(postgres_url: st
         await other.execute("SELECT pg_current_xact_id()")
         for number in range(20):
             await store.append(str(number), events(1))
-        await until(reader, lambda found: found["horizon.lag"] >= 20)
+        await until(reader, lambda found: found["horizon.lag"] >= 20 and found["horizon.age"] >= 1)
         await transaction.rollback()
         await other.close()
-        await until(reader, lambda found: found["horizon.lag"] < 20)
+        await until(reader, lambda found: found["horizon.lag"] < 20 and found["horizon.age"] == 0)
+
+
+async def test_appends_that_came_second_are_counted(postgres_url: str) -> None:
+    """Two stores append to one conversation at once: each knows a head that the other one moves on."""
+    reader = InMemoryMetricReader()
+    async with (
+        await PostgresStore.open(postgres_url) as store,
+        await PostgresStore.open(postgres_url) as other,
+        observed(store, meter_provider=MeterProvider([reader])),
+    ):
+        for _ in range(10):
+            await store.append("a", events(1))
+            await other.append("a", events(1))
+        assert (await store.info("a")).version == 20
+        found = read(reader)
+    assert found["lost"] == 8  # all but the first two, which know no head yet
+    assert found["appends"] == 10

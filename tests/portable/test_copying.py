@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import signal
+import sqlite3
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +15,8 @@ from tests.postgres import new_schema
 from tests.recorded import needs_recordings, recorded
 from tests.scenes import after, answer, call, prompt, result, small_policy
 from timeline import Timeline
-from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed
+from timeline.audit.deep import repair
+from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed, StoreCorrupt
 from timeline.importers import read_recording
 from timeline.portable import Copied, NotCopied, copy_conversation, copy_store, export_log
 from timeline.portable.recordings import import_recording
@@ -145,31 +149,40 @@ async def test_an_interrupted_copy_goes_on_where_it_stopped(store: EventStore, o
     assert [outcome.events for outcome in await copied(store, other) if isinstance(outcome, Copied)] == [0, 0]
 
 
+async def killed_further_on(words: list[str], other_url: str, before: int) -> int:
+    """Kill a process that copies as soon as the copy is longer than before; return its version then."""
+    process = await asyncio.create_subprocess_exec(*words)
+    async with open_store(other_url, readonly=True) as watched:
+        there = before
+        while there == before and process.returncode is None:
+            with contextlib.suppress(ConversationNotFound):
+                there = (await watched.info("a")).version
+            await asyncio.sleep(0.002)
+        process.kill()
+        assert await process.wait() == -signal.SIGKILL
+        return (await watched.info("a")).version
+
+
 @pytest.mark.parametrize("other_url", ["sqlite", "postgres"], indirect=True)
-async def test_a_copy_that_was_killed_goes_on_where_it_stopped(
+async def test_a_copy_that_was_killed_again_and_again_goes_on_where_it_stopped(
     store: EventStore, other_url: str, tmp_path: Path
 ) -> None:
     """A process that is killed leaves whole events; the next one finds them, and adds the others once."""
     timeline = await talk(store, "a", rounds=4)
-    for page in range(5):
+    for page in range(8):
         long = "that takes some transactions to write " * 60
         await timeline.append(*[prompt(text=f"and {n} {long}", turn_id=f"turn_{page}_{n}") for n in range(500)])
     whole = (await store.info("a")).version
     async with open_store(other_url):
         pass
     words = [sys.executable, "-m", "timeline.cli", "copy", "--from", str(tmp_path / "agent.db"), "--to", other_url]
-    process = await asyncio.create_subprocess_exec(*words)
-    async with open_store(other_url, readonly=True) as watched:
-        there = 0
-        while not there and process.returncode is None:
-            with contextlib.suppress(ConversationNotFound):
-                there = (await watched.info("a")).version
-            await asyncio.sleep(0.002)
-    process.kill()
-    assert await process.wait() == -signal.SIGKILL
+    reached = [0]
+    for _ in range(3):
+        reached.append(await killed_further_on(words, other_url, reached[-1]))
+    assert reached == sorted(set(reached))
     async with open_store(other_url) as other:
         there = (await other.info("a")).version
-        assert 0 < there < whole
+        assert reached[-1] <= there < whole
         (done,) = await copied(store, other)
         assert isinstance(done, Copied)
         assert (done.known, done.events) == (there, whole - there)
@@ -229,6 +242,82 @@ async def test_a_scavenged_conversation_is_reported_and_not_copied(store: EventS
     (refused,) = await copied(store, MemoryStore())
     assert isinstance(refused, NotCopied)
     assert isinstance(refused.error, HistoryUnavailable)
+
+
+DAMAGE = {
+    "payload": "UPDATE events SET checksum = '00' WHERE conversation = 2 AND version = 30",
+    "lost": "DELETE FROM events WHERE conversation = 2 AND version = 30",
+    "link": "UPDATE events SET link = zeroblob(33) WHERE conversation = 2 AND version = 30",
+    "salt": "UPDATE events SET salt = zeroblob(16) WHERE conversation = 2 AND version = 30",
+}
+
+
+async def damaged(source: Path, *statements: str) -> Path:
+    """Make a store of five conversations, two of them forks of the second one; return a copy that was damaged."""
+    async with open_store(source) as store:
+        await talk(store, "a", rounds=2)
+        timeline = await talk(store, "b", rounds=20)
+        await more(await timeline.fork(at=9, conversation="early"), 30, 32)
+        await more(await timeline.fork(at=40, conversation="late"), 30, 32)
+        await talk(store, "c", rounds=2)
+    broken = source.with_name("broken.db")
+    shutil.copy(source, broken)
+    with closing(sqlite3.connect(broken)) as connection:
+        for statement in statements:
+            assert connection.execute(statement).rowcount
+        connection.commit()
+    return broken
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_damaged_conversation_leaves_out_no_other(damage: str, other: EventStore, tmp_path: Path) -> None:
+    """What lies before the damage comes along, with the fork that shares no more; a repeated copy does the rest.
+
+    Nothing is written that the chain of its store does not prove: the copy could not be continued behind it.
+    """
+    whole = tmp_path / "agent.db"
+    async with open_store(await damaged(whole, DAMAGE[damage]), readonly=True) as store:
+        outcomes = {outcome.conversation: outcome for outcome in await copied(store, other)}
+    assert [id_ for id_, outcome in outcomes.items() if isinstance(outcome, Copied)] == ["a", "early", "c"]
+    broken, fork = outcomes["b"], outcomes["late"]
+    assert isinstance(broken, NotCopied)
+    assert isinstance(fork, NotCopied)
+    assert isinstance(broken.error, StoreCorrupt)
+    assert (broken.events, (await other.info("b")).version, fork.events) == (29, 29, 0)
+    assert "versions 1 to 40 of 'b', of which the other store holds 29" in str(fork.error)
+    async with open_store(whole) as store:
+        assert all(isinstance(outcome, Copied) for outcome in await copied(store, other))
+        assert set(await exported(other)) == set(await exported(store))
+        for id_ in ("b", "late"):
+            assert await other.waypoints(id_) == await store.waypoints(id_)
+            assert (await other.info(id_)).window_start == (await store.info(id_)).window_start
+
+
+async def test_a_damaged_row_of_a_conversation_ends_a_copy_behind_all_others(other: EventStore, tmp_path: Path) -> None:
+    """It is not listed; its events can be copied when the row was made anew."""
+    broken = await damaged(tmp_path / "agent.db", "UPDATE conversations SET created_at = 'then' WHERE id = 'c'")
+    async with open_store(broken) as store:
+        with pytest.raises(StoreCorrupt, match=r"the row of conversation 'c' is damaged.*timeline repair"):
+            await copied(store, other)
+        assert [info.id async for info in other.conversations()] == ["a", "b", "early", "late"]
+        await store.mend()
+        assert all(isinstance(outcome, Copied) for outcome in await copied(store, other))
+        assert await exported(other) == await exported(store)
+
+
+async def test_snapshots_that_an_earlier_copy_did_not_bring_come_with_the_next_one(
+    other: EventStore, tmp_path: Path
+) -> None:
+    """They are damaged, so that only events were copied; `repair` makes them anew."""
+    damage = ("UPDATE snapshots SET checksum = 'x' WHERE conversation = 2", "UPDATE waypoints SET checksum = 'x'")
+    async with open_store(await damaged(tmp_path / "agent.db", *damage)) as store:
+        outcomes = {outcome.conversation: outcome for outcome in await copied(store, other)}
+        assert isinstance(outcomes["b"], NotCopied)
+        assert (await other.info("b")).version == outcomes["b"].events
+        await repair(store, dry_run=False)
+        assert all(isinstance(outcome, Copied) for outcome in await copied(store, other))
+        assert await other.waypoints("b") == await store.waypoints("b") != []
+        assert (await other.load_window("b")).snapshot == (await store.load_window("b")).snapshot
 
 
 async def test_an_erased_id_is_not_taken_again(store: EventStore, other: EventStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,16 @@ from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
 from timeline.cli.output import note, progress, say
-from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed
+from timeline.errors import StoreCorrupt, StoreError
 from timeline.portable import NotCopied, copy_conversation, copy_store
+from timeline.portable.copying import OF_ONE
 from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from timeline.cli.shapes import CopiedRow, CopyRow
+    from timeline.errors import TimelineError
     from timeline.portable import Copied
     from timeline.ports import EventStore
 
@@ -25,29 +28,42 @@ if TYPE_CHECKING:
 async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -> int:
     """Copy conversations, and print what became of each; one that cannot be copied leaves out no other.
 
+    Where a store fails on the way, what was copied until then is printed too. The copy can be repeated in either case.
+
     Raises:
         UsageProblem: both are the same store.
-        StoreError: a store cannot be opened, read or written; the copy can be repeated, and goes on where it stopped.
+        StoreError: a store cannot be opened.
     """
     if source == target:
         raise UsageProblem("--from and --to name the same store. Give --to another file or URL.")
     done: list[Copied | NotCopied] = []
-    async with reading(source) as store:
-        size = sum([info.version - info.base async for info in store.conversations()])
-        async with open_store(target) as into:
-            with progress("copying", size) as advance:
+    failed: list[TimelineError] = []
+    async with reading(source) as store, open_store(target) as into:
+        try:
+            with progress("copying", await _size(store)) as advance:
                 async for outcome in _copied(store, into, ids, _total(advance)):
                     done.append(outcome)  # noqa: PERF401 - kept when a later one fails
-    failed = [one for one in done if isinstance(one, NotCopied)]
-    for one in failed:
-        note(one_line(one.error))
-    worst = max((exit_code(one.error) for one in failed), default=Exit.OK)
+        except StoreError as error:
+            failed.append(error)
+    failed = [one.error for one in done if isinstance(one, NotCopied)] + failed
+    for problem in failed:
+        note(one_line(problem))
+    worst = max((exit_code(problem) for problem in failed), default=Exit.OK)
     if as_json:
         row: CopyRow = {"conversations": [_row(one) for one in done], "not_copied": len(failed)}
         output.write_json(row)
     else:
-        _print(done)
+        _print(done, len(failed))
     return worst
+
+
+async def _size(store: EventStore) -> int:
+    """Return the number of events; of those conversations alone that can be listed."""
+    events = 0
+    with suppress(StoreCorrupt):  # the copy names it, behind the others
+        async for info in store.conversations():
+            events += info.version - info.base
+    return events
 
 
 async def _copied(
@@ -60,7 +76,7 @@ async def _copied(
         try:
             for copied in await copy_conversation(store, id_, into, on_progress=partial(on_progress, id_)):
                 yield copied
-        except (ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed) as error:
+        except OF_ONE as error:
             yield NotCopied(id_, error)
 
 
@@ -77,8 +93,8 @@ def _total(advance: Callable[[int], None]) -> Callable[[str, int], None]:
 
 def _row(outcome: Copied | NotCopied) -> CopiedRow:
     if isinstance(outcome, NotCopied):
-        why = one_line(outcome.error)
-        return {"id": outcome.conversation, "version": None, "events": 0, "known": 0, "head": None, "problem": why}
+        why, events = one_line(outcome.error), outcome.events
+        return {"id": outcome.conversation, "version": None, "events": events, "known": 0, "head": None, "problem": why}
     return {
         "id": outcome.conversation,
         "version": outcome.version,
@@ -89,13 +105,14 @@ def _row(outcome: Copied | NotCopied) -> CopiedRow:
     }
 
 
-def _print(done: Sequence[Copied | NotCopied]) -> None:
+def _print(done: Sequence[Copied | NotCopied], problems: int) -> None:
     copied = [one for one in done if not isinstance(one, NotCopied)]
     if copied:
         rows = [(one.conversation, one.version, one.events, one.known, one.head.hex()[:16]) for one in copied]
         output.table(("id", "version", "copied", "known", "head"), rows)
         output.write()
-    events = counted(sum(one.events for one in copied), "event", "events")
+    events = counted(sum(one.events for one in done), "event", "events")
     say(f"{events} copied and read back, {counted(len(copied), 'conversation', 'conversations')}")
-    if len(copied) < len(done):
-        say(f"{counted(len(done) - len(copied), 'conversation', 'conversations')} not copied, see above")
+    if problems:
+        found = counted(problems, "problem", "problems")
+        say(f"{found}, see above; with the cure done, the same command goes on where it stopped")

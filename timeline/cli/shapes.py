@@ -174,7 +174,7 @@ the names that the replaced files have now.
 class CopiedRow(TypedDict):
     """A conversation of a copy: its version there, events copied now and known before, and the head that both have.
 
-    ``problem`` is why it was not copied; version and head are None then.
+    ``problem`` is why it was not copied, or not to its end; version and head are None then.
     """
 
     id: str

@@ -54,17 +54,21 @@ class MeasuredStore(Protocol):
         """Return the number of transactions behind the oldest one that runs."""
         ...
 
+    async def horizon_age(self) -> int:
+        """Return the seconds since the oldest transaction that writes began."""
+        ...
+
 
 @asynccontextmanager
 async def observed(
     store: MeasuredStore, *, meter_provider: MeterProvider | None = None, interval: float = INTERVAL
 ) -> AsyncIterator[None]:
-    """Report the queue of a store's appends and the lag of its horizon, as long as the block runs.
+    """Report the queue of a store's appends and the lag and age of its horizon, as long as the block runs.
 
     Args:
         store: the store; its address without the password is an attribute of each figure.
         meter_provider: gets the figures; None for the process's own.
-        interval: seconds between two looks at the horizon, each a statement on a connection that reads.
+        interval: seconds between two looks at the horizon, each two statements on a connection that reads.
     """
     one = _Observed(store)
     one.register(metrics.get_meter("timeline", __version__, meter_provider))
@@ -86,6 +90,7 @@ class _Observed:
         self._store = store
         self._attributes = {"timeline.store": store.where}
         self._lag: int | None = None
+        self._age: int | None = None
         self.ended = False
 
     def register(self, meter: metrics.Meter) -> None:
@@ -138,6 +143,12 @@ class _Observed:
             unit="{transaction}",
             description=lag,
         )
+        meter.create_observable_gauge(
+            "timeline.store.horizon.age",
+            callbacks=[self._reporting(lambda: self._age)],
+            unit="s",
+            description="Time since the oldest transaction of the server that writes began",
+        )
 
     def _reporting(self, read: Callable[[], int | None]) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def report(_: CallbackOptions) -> Iterable[Observation]:
@@ -147,11 +158,11 @@ class _Observed:
         return report
 
     async def look(self) -> None:
-        """Ask for the lag; while the server is away there is none."""
+        """Ask for lag and age; while the server is away there are none."""
         try:
-            self._lag = await self._store.horizon_lag()
+            self._lag, self._age = await self._store.horizon_lag(), await self._store.horizon_age()
         except StoreError as error:
-            self._lag = None
+            self._lag = self._age = None
             log.info("%s: the lag of the horizon is not known (%s)", self._store.where, error)
 
     async def keep_looking(self, interval: float) -> None:

@@ -2,7 +2,8 @@
 
 A copy is proved, not trusted. Before anything is appended, what the other store holds already is compared link by link;
 afterwards each new event is read back from there, and compared with the one that it is a copy of. So a copy that was
-interrupted goes on where it stopped, and one that is repeated brings over what came since.
+interrupted goes on where it stopped, and one that is repeated brings over what came since. What the chain of its own
+store does not prove is not written at all: where an event is damaged, the copy ends before it until that is mended.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import (
     ConversationErased,
     ConversationNotFound,
+    DuplicateEvent,
     HistoryUnavailable,
     ImportFailed,
+    PathTaken,
     StoreCorrupt,
+    VersionConflict,
 )
 from timeline.events.appended import columns_of
-from timeline.events.chain import Seal
+from timeline.events.chain import START, Seal, link
 from timeline.events.encoded import encoded_event
 from timeline.portable.lines import values_of
 from timeline.ports import Expected
@@ -35,6 +39,17 @@ _MOST_EVENTS: Final = 500
 """Events in one append."""
 _MOST_TEXT: Final = 4_000_000
 """Characters of payloads behind which an append is complete: large ones are not held by the hundred."""
+OF_ONE: Final = (
+    ConversationErased,
+    ConversationNotFound,
+    DuplicateEvent,
+    HistoryUnavailable,
+    ImportFailed,
+    PathTaken,
+    StoreCorrupt,
+    VersionConflict,
+)
+"""The errors that concern one conversation: the others can be copied all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +73,17 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class NotCopied:
-    """A conversation of which nothing, or not all, was copied, and why."""
+    """A conversation of which nothing, or not all, was copied, and why.
+
+    Attributes:
+        conversation: its id.
+        error: why; with its cure done, the copy can be repeated, and goes on where it stopped.
+        events: number of events that were appended before that.
+    """
 
     conversation: str
     error: TimelineError
+    events: int = 0
 
 
 async def copy_store(
@@ -71,7 +93,8 @@ async def copy_store(
 
     What belongs to the store as a whole is its retention, which an empty store takes over. Erased conversations leave
     nothing to copy: their ids are free in the other store. Positions are the other store's own: each conversation's
-    events keep their order, those of different ones follow one another.
+    events keep their order, those of different ones follow one another. Of a damaged conversation, what lies before the
+    damage is copied, and forks that share no more than that.
 
     Args:
         store: holds the conversations.
@@ -82,6 +105,7 @@ async def copy_store(
         The outcome of each conversation.
 
     Raises:
+        StoreCorrupt: the row of a conversation is damaged, so that it is not listed; all others were copied.
         StoreError: one of the stores failed; the copy can be repeated, and goes on where it stopped.
 
     Example:
@@ -97,12 +121,34 @@ async def copy_store(
     """
     if not await into.head():
         await into.set_retention(await store.retention())
-    infos = [info async for info in store.conversations()]
+    infos, unlisted = await _listed(store)
     for info in infos:
+        before = await _held(into, info.id)
         try:
             yield await copy_log(store, info, into, until=info.version, on_progress=partial(on_progress, info.id))
-        except (ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed) as error:
-            yield NotCopied(info.id, error)
+        except OF_ONE as error:
+            yield NotCopied(info.id, error, await _held(into, info.id) - before)
+    if unlisted is not None:
+        raise unlisted
+
+
+async def _listed(store: EventStore) -> tuple[list[ConversationInfo], StoreCorrupt | None]:
+    """Return all conversations that can be listed, and the error for those that cannot."""
+    infos = []
+    try:
+        async for info in store.conversations():
+            infos.append(info)  # noqa: PERF401 - kept when a later one cannot be read
+    except StoreCorrupt as error:
+        return infos, error
+    return infos, None
+
+
+async def _held(store: EventStore, conversation: str) -> int:
+    """Return the version that a store has of a conversation; 0 where it has none, or none any more."""
+    try:
+        return await _version(store, conversation)
+    except ConversationErased:
+        return 0
 
 
 async def copy_conversation(
@@ -164,6 +210,8 @@ async def copy_log(
     known = min(there, until)
     if known > info.base:
         await _compare(store, into, info, known, on_progress)
+    elif info.base and info.parent is not None:
+        await _check_shared(into, info, info.parent.conversation)
     first = max(known, info.base)
     written = 0
     async for batch in _batches(store, info.id, first, until):
@@ -173,7 +221,8 @@ async def copy_log(
         on_progress(first - info.base + written)
     if written:
         await _read_back(store, into, info.id, first, until)
-        await _copy_snapshots(store, into, info.id, until)
+    if there <= until:
+        await _copy_snapshots(store, into, info, until)
     head = await _link(store, info.id, until)
     return Copied(info.id, until, written, max(known - info.base, 0), head)
 
@@ -185,7 +234,24 @@ async def _version(store: EventStore, conversation: str) -> int:
         return 0
 
 
+async def _check_shared(into: EventStore, info: ConversationInfo, parent: str) -> None:
+    """Check that another store holds the past that a fork shares.
+
+    Raises:
+        ImportFailed: it does not, since its parent could not be copied.
+    """
+    there = await _held(into, parent)
+    if there < info.base:
+        raise ImportFailed(
+            info.id,
+            f"it shares versions 1 to {info.base} of {parent!r}, of which the other store holds {there or 'none'}. "
+            "Nothing of it was copied; mend what keeps that one from being copied, then copy again.",
+        )
+
+
 async def _link(store: EventStore, conversation: str, version: int) -> bytes:
+    if not version:
+        return START
     found = await anext(aiter(store.chained(conversation, after=version - 1, page=1)))
     return found.link or b""
 
@@ -228,16 +294,44 @@ def _identity(event: ChainedEvent) -> tuple[object, ...]:
 async def _batches(
     store: EventStore, conversation: str, after: int, until: int
 ) -> AsyncIterator[Sequence[tuple[WrittenEvent, EncodedEvent]]]:
+    """Read events in the sizes of appends; what lies before damage comes before its error.
+
+    Raises:
+        StoreCorrupt: an event is damaged, or is not the one that the chain has.
+    """
     batch: list[tuple[WrittenEvent, EncodedEvent]] = []
     size = 0
-    async for found in store.read_written(conversation, after=after, until=until):
-        batch.append((found, _encoded(found)))
-        size += len(found.text)
-        if len(batch) == _MOST_EVENTS or size > _MOST_TEXT:
+    try:
+        async for found in _proved(store, conversation, after, until):
+            batch.append((found, _encoded(found)))
+            size += len(found.text)
+            if len(batch) == _MOST_EVENTS or size > _MOST_TEXT:
+                yield batch
+                batch, size = [], 0
+    except StoreCorrupt:
+        if batch:
             yield batch
-            batch, size = [], 0
+        raise
     if batch:
         yield batch
+
+
+async def _proved(store: EventStore, conversation: str, after: int, until: int) -> AsyncIterator[WrittenEvent]:
+    """Read events, each compared with the chain: a copy of one that is not in it could never be continued.
+
+    Raises:
+        StoreCorrupt: see `_batches`.
+    """
+    previous = await _link(store, conversation, after)
+    async for found in store.read_written(conversation, after=after, until=until):
+        place = (conversation, found.version, found.id, found.type, found.schema_version, found.at)
+        if found.c is None or found.link != link(previous, *place, found.c):
+            raise StoreCorrupt(
+                f"event {found.version} of conversation {conversation!r} is damaged: it is not the one that its chain "
+                "has. `timeline verify` names all that does not hold. Put a backup of the store in its place."
+            )
+        previous = found.link
+        yield found
 
 
 def _encoded(found: WrittenEvent) -> EncodedEvent:
@@ -258,14 +352,14 @@ async def _append(
     batch: Sequence[tuple[WrittenEvent, EncodedEvent]],
     expected: int | Expected,
 ) -> None:
-    seals = [Seal(found.salt, found.c) for found, _ in batch if found.c is not None]
+    seals = [Seal(found.salt, found.c) for found, _ in batch if found.c is not None]  # each has one, see `_proved`
     hashes = {hash_ for _, event in batch if event.columns is None for hash_ in values_of(event.payload)}
     await into.append(
         conversation,
         [event for _, event in batch],
         expected=expected,
         values=await store.values(hashes),
-        seals=seals if len(seals) == len(batch) else [],
+        seals=seals,
     )
 
 
@@ -285,11 +379,18 @@ async def _read_back(store: EventStore, into: EventStore, conversation: str, aft
             )
 
 
-async def _copy_snapshots(store: EventStore, into: EventStore, conversation: str, until: int) -> None:
-    """Bring over the snapshots up to a version, so that opening the copy, and going back in it, costs no more."""
-    versions = [version for version in await store.waypoints(conversation) if version <= until]
-    near = [await store.load_waypoint(conversation, version, after=version - 1) for version in versions]
-    await into.replace_waypoints(conversation, [snapshot for snapshot in near if snapshot is not None])
-    newest = (await store.load_window(conversation)).snapshot
+async def _copy_snapshots(store: EventStore, into: EventStore, info: ConversationInfo, until: int) -> None:
+    """Bring over the snapshots up to a version, so that opening the copy, and going back in it, costs no more.
+
+    They come behind the events: those that an interrupted copy has not brought come with the next one.
+    """
+    there = set(await into.waypoints(info.id))
+    versions = [version for version in await store.waypoints(info.id) if version <= until and version not in there]
+    near = [await store.load_waypoint(info.id, version, after=version - 1) for version in versions]
+    if near:
+        await into.replace_waypoints(info.id, [snapshot for snapshot in near if snapshot is not None])
+    if (await into.info(info.id)).window_start == info.window_start:
+        return
+    newest = (await store.load_window(info.id)).snapshot
     if newest is not None and newest.version <= until:
-        await into.replace_snapshot(conversation, newest)
+        await into.replace_snapshot(info.id, newest)

@@ -13,7 +13,7 @@ from tests.histories import Players, logs_of, problems
 from tests.postgres import Postgres, with_query
 from tests.postgres_server import Server, new_folder
 from timeline import open_store
-from timeline.errors import StoreReadOnly
+from timeline.errors import StoreReadOnly, StoreTooOld
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
 
@@ -82,6 +82,22 @@ async def test_a_standby_is_read_and_refuses_to_be_written_to(own_postgres: Serv
         await asyncio.to_thread(standby.promote)
         assert (await store.append("a", events(1), expected=3)).version == 4
         assert [event.version async for event in reader.read_all()] == [1, 2, 3, 4]
+
+
+async def test_a_standby_that_has_no_store_yet_is_named_as_one(own_postgres: Server, standby: Server) -> None:
+    """It lags; who may not write to it could not bring its schema up to date either."""
+    connection = await asyncpg.connect(standby.url())
+    await connection.execute("SELECT pg_wal_replay_pause()")
+    async with open_store(own_postgres.url()) as store:
+        await store.append("a", events(1))
+    for opened in (open_store(standby.url()), open_store(standby.url(), readonly=True)):
+        with pytest.raises(StoreTooOld, match=r"is a standby.*wait until it has caught up.*URL of the primary"):
+            await opened
+    await connection.execute("SELECT pg_wal_replay_resume()")
+    await connection.close()
+    await until_caught_up(standby, own_postgres)
+    async with open_store(standby.url(), readonly=True) as store:
+        assert await versions(store, "a") == [1]
 
 
 @pytest.mark.timeout(8 * SECONDS + 120)
