@@ -85,7 +85,7 @@ def claude_code(text: str) -> str:
         (codex, LEAST, "any"),
         pytest.param(codex, 200, "any", marks=at_night),  # between the others: one is as small, one is as large
         pytest.param(codex, 200, "tiktoken", marks=full_depth),
-        pytest.param(claude_code, 200, "any", marks=full_depth),
+        pytest.param(claude_code, 200, "any", marks=at_night),
     ],
 )
 def test_a_large_line_is_imported_within_four_times_its_size(

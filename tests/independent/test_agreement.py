@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.depth import sampled
 from tests.independent import calculation
 from tests.independent.agreement import LIMITS, Tried, agreements, together
 from tests.independent.recordings import read, tokens
 from tests.project.recording import TURNS, write_recording
-from tests.recorded import needs_recordings, swept
+from tests.recorded import needs_recordings, recorded
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -33,27 +32,24 @@ HOUR: Final = {"cache_creation_input_tokens": 100, "cache_creation": {"ephemeral
 
 
 @needs_recordings
-@sampled
 @pytest.mark.parametrize("limit", [200_000, 32_000])
 def test_the_lab_and_the_calculation_agree_on_what_no_policy_costs(limit: int) -> None:
     """Where all is sent there are sizes, cache and prices alone; at 32,000 the fixed part is cut down besides."""
-    assert off(swept("claude-code/*.jsonl"), Tried(limit)) <= NONE_WITHIN
+    assert off(recorded("claude-code/*.jsonl"), Tried(limit)) <= NONE_WITHIN
 
 
 @needs_recordings
-@sampled
 @pytest.mark.parametrize("limit", LIMITS)
 def test_the_lab_and_the_calculation_agree_on_what_the_preset_cut_point_costs(limit: int) -> None:
     """The preset hides what is old where the cache is cold, and cuts above 0.9 of the limit."""
-    assert off(swept("claude-code/*.jsonl"), Tried(limit, 0.2)) <= CUTS_WITHIN
+    assert off(recorded("claude-code/*.jsonl"), Tried(limit, 0.2)) <= CUTS_WITHIN
 
 
 @needs_recordings
-@sampled
 @pytest.mark.parametrize("keep", [0.1, 0.4])
 def test_the_lab_and_the_calculation_agree_on_cut_points_that_keep_another_share(keep: float) -> None:
     """The agreement is not one that was fitted to the preset's figures."""
-    assert off(swept("claude-code/*.jsonl"), Tried(100_000, keep)) <= CUTS_WITHIN
+    assert off(recorded("claude-code/*.jsonl"), Tried(100_000, keep)) <= CUTS_WITHIN
 
 
 @pytest.mark.parametrize("idle", [timedelta(0), COLD])
@@ -77,11 +73,10 @@ def test_they_agree_under_each_kind_of_cache(tmp_path: Path, cache: CacheKind, i
 
 
 @needs_recordings
-@sampled
 @pytest.mark.parametrize("cache", ["5m", "1h", "automatic", "none"])
 def test_they_agree_on_recordings_under_each_kind_of_cache(cache: CacheKind) -> None:
     """At the smallest limit, where the fixed part is cut down and sizes matter most."""
-    assert off(swept("claude-code/*.jsonl"), Tried(32_000, cache=cache)) <= NONE_WITHIN
+    assert off(recorded("claude-code/*.jsonl"), Tried(32_000, cache=cache)) <= NONE_WITHIN
 
 
 @pytest.mark.parametrize("limit", [40_000, 20_000])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import pytest
 from playwright.sync_api import expect
@@ -72,6 +72,16 @@ def test_the_first_screen_answers_at_a_glance(browser: Browser, server: Served) 
             expect(strip).to_contain_text(said)
 
 
+SHIFTED: Final = """
+() => new Promise((done) => {
+  let sum = 0;
+  new PerformanceObserver((list) => { for (const one of list.getEntries()) sum += one.value; })
+    .observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => done(sum), 300);
+})
+"""
+"""By how much what was drawn already was moved, as shares of the window times shares of its height."""
+GOOD_SHIFT: Final = 0.1
 SLID_THEN_LED_AWAY = """way => {
   const pressed = (init) => {
     document.body.dispatchEvent(new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...init }));
@@ -443,12 +453,25 @@ def test_what_could_not_be_read_is_read_when_the_server_is_back(browser: Browser
         expect(seen.page.locator(".connection")).to_have_count(0)
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_what_is_drawn_moves_hardly_while_the_rest_is_loaded(browser: Browser, server: Served, width: int) -> None:
+    """Chromium's own measure of shifts, on a slow machine: less than a tenth is good (web.dev/articles/cls)."""
+    with looking(browser, server.base, width=width) as seen:
+        seen.page.context.new_cdp_session(seen.page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
+        seen.go(f"/c/{FORGETFUL}?at={CALL_84}")
+        seen.page.reload()
+        seen.page.locator(".plot path").first.wait_for()
+        seen.page.wait_for_timeout(1_000)
+        assert seen.page.evaluate(SHIFTED) <= GOOD_SHIFT
+
+
 def test_a_log_that_grows_and_is_compacted_is_followed_without_a_jump(browser: Browser, own: Path) -> None:
     """The row that is looked at keeps its place while others come."""
     with served(own) as running, looking(browser, running.base) as seen:
         seen.go(f"/c/{FORGETFUL}?at={CALL_84}")
         row = seen.page.locator(f'[data-version="{CALL_84}"] .row-event')
         row.wait_for()
+        seen.page.locator(".plot path").first.wait_for()
         before = row.bounding_box()
 
         async def grow(store: EventStore) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.depth import DEPTH, sampled
 from tests.recorded import needs_recordings, recorded
 from timeline import policies
 from timeline.events import CompactionCompleted
@@ -46,9 +47,10 @@ def lacking(sent: Sent) -> list[str]:
     ]
 
 
+@sampled
 @needs_recordings
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+@pytest.mark.parametrize("file", FILES[:: DEPTH.step], ids=lambda file: f"{file.parent.name}/{file.stem}")
 async def test_every_summary_that_a_model_is_sent_leads_to_its_lists(file: Path, preset: str) -> None:
     """However little a compaction covers newly."""
     found: list[str] = []
