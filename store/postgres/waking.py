@@ -191,7 +191,7 @@ class Waking:
             if self._ears and not self._listening:
                 await connection.add_listener(self.channel, self._hear)
                 self._listening = True
-                self._note(Heard(None, self._key))  # what was told before somebody listened
+                self._note(Heard(None, self._key))  # what came before anybody listened
             for payload in self._payloads():
                 # as one message, so that it goes through pgbouncer as well
                 quoted = payload.replace("'", "''")

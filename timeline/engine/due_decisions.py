@@ -130,13 +130,9 @@ class _DueDecisions:
                 return ()
             freed = {"blocks": len(batch.replacements), "freed_tokens": batch.freed, "least_tokens": least}
             figures = {**facts, **freed}
-            hidden = BlocksHidden(
-                reason=reason,
-                blocks=batch.replacements,
-                facts=figures,
-                counter=self.counter.name,
-                unsaid=left_unsaid(window.items, batch.replacements),
-            )
+            blocks = batch.replacements
+            unsaid = await off_loop(len(window.items), partial(left_unsaid, window.items, blocks))
+            hidden = BlocksHidden(reason=reason, blocks=blocks, facts=figures, counter=self.counter.name, unsaid=unsaid)
             hide = await progress.annotated(HideDecision(hidden, batch.before, batch.freed), window)
             chosen.append((hide, window))
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]
