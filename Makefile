@@ -6,7 +6,7 @@ help:  ## Say what there is
 	@$(PYTHON) .ci/dev.py || true
 demo:  ## Install into .venv and show what the library does
 	@$(PYTHON) .ci/dev.py demo
-test:  ## Install into .venv and run every check; a part of the long searches, in CI all of them
+test:  ## Install into .venv and run every check; a part of the long searches, in CI a larger one
 	@$(PYTHON) .ci/dev.py test
 night:  ## The same for a night: twenty times the examples
 	@$(PYTHON) .ci/dev.py night

@@ -3,7 +3,7 @@
 
     python3 .ci/dev.py demo     make .venv, install the library from pinned packages, run `timeline demo`
     python3 .ci/dev.py test     the same with the developers' packages, then every check that a change must pass
-    python3 .ci/dev.py night    the same checks, and searches twenty times as long as those of CI: hours
+    python3 .ci/dev.py night    the same checks, and searches twenty times as long, and whole sweeps: hours
     python3 .ci/dev.py bench    the benchmarks; JSON on standard output
     python3 .ci/dev.py pins     choose the pinned packages anew from pyproject.toml (needs uv)
 
@@ -35,12 +35,11 @@ PINS = {"run": Path(".ci", "pins-run.txt"), "test": Path(".ci", "pins-test.txt")
 LINKS = {ROOT / ".ci" / "types" / "timeline" / name: ROOT / name for name in ("store", "summarizers")}
 """What shows type checkers `timeline.store` and `timeline.summarizers`; git has them, a source distribution has not."""
 
-CHECKS = (
-    ("ruff", "check"),
-    ("ruff", "format", "--check"),
-    ("mypy",),
-    ("pytest", "--numprocesses=2", "--dist=worksteal", "--durations=40", "--durations-min=3"),
-)
+CHECKS: tuple[tuple[str, ...], ...] = (("ruff", "check"), ("ruff", "format", "--check"))
+"""They answer within a second, before anything else."""
+TYPES: tuple[str, ...] = ("mypy",)
+TESTS: tuple[str, ...] = ("pytest", "--numprocesses=2", "--dist=worksteal", "--durations=40", "--durations-min=3")
+"""Types are checked beside them: that takes two minutes of one core where nothing is cached."""
 
 
 def say(text: str) -> None:
@@ -48,11 +47,16 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def run(*command: str | Path) -> int:
-    """Show a command, run it in the checkout, and return its exit status."""
+def show(*command: str | Path) -> list[str]:
+    """Tell the person which command comes now; return its words."""
     words = [str(word) for word in command]
     say("$ " + shlex.join(word.removeprefix(f"{ROOT}{os.sep}") for word in words))
-    return subprocess.run(words, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
+    return words
+
+
+def run(*command: str | Path) -> int:
+    """Show a command, run it in the checkout, and return its exit status."""
+    return subprocess.run(show(*command), cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
 
 
 def must_run(*command: str | Path) -> None:
@@ -105,16 +109,26 @@ def demo() -> int:
 def test() -> int:
     """Run every check, also after one has failed, and say at the end which ones did."""
     install("test")
-    failed = []
-    for check in CHECKS:
-        start = time.monotonic()
-        status = run(PYTHON, "-m", *check)
-        say(f"  {'passed' if status == 0 else f'failed with exit status {status}'} in {time.monotonic() - start:.0f} s")
-        if status:
-            failed.append(shlex.join(check))
-    if failed:
+    statuses = {check: checked(check) for check in CHECKS}
+    command = [str(PYTHON), "-m", *TYPES]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as types:
+        statuses[TESTS] = checked(TESTS)
+        show(*command)
+        found, _ = types.communicate()
+        print(found, end="", flush=True)
+        statuses[TYPES] = types.returncode
+    if failed := [shlex.join(check) for check, status in statuses.items() if status]:
         say("FAILED: " + "; ".join(failed))
-    return 1 if failed else 0
+        return 1
+    return 0
+
+
+def checked(check: Sequence[str]) -> int:
+    """Run a check, say how it ended and how long it took, and return its exit status."""
+    start = time.monotonic()
+    status = run(PYTHON, "-m", *check)
+    say(f"  {'passed' if status == 0 else f'failed with exit status {status}'} in {time.monotonic() - start:.0f} s")
+    return status
 
 
 def night() -> int:

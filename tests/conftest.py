@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -40,6 +41,12 @@ def pytest_report_header() -> list[str]:
     """Print how deep this run goes, and which servers it has."""
     depth = f"depth: {DEPTH.label} ({VARIABLE} = {' | '.join(depth.label for depth in Depth)})"
     return [depth, postgres_server.header()]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collecting the tests made out of garbage collection: two million objects, walked again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,10 +1,11 @@
 """How deep the tests go: one dial, which every search, sweep and set of pages reads.
 
-    quick    the default: an answer within minutes. Searches play a fifth of their examples, sweeps a sixth of their
+    quick    the default: an answer within minutes. Searches play a tenth of their examples, sweeps a sixth of their
              cases, and of the documents those run whose files changed.
-    full     in CI, where the environment sets ``CI``: everything that docs/guarantees.md promises, and of sweeps every
-             second case, so that an answer comes within half an hour on a slow machine, too.
-    night    ``make night``: twenty times the examples, sweeps whole, and every recording under every preset.
+    full     in CI, where the environment sets ``CI``: everything that docs/guarantees.md promises; half of the examples
+             of searches and a third of the cases of sweeps, so that an answer comes within half an hour on a slow
+             machine, too.
+    night    ``make night``: ten times the examples, sweeps whole, and every recording under every preset.
 
 ``TIMELINE_TEST_DEPTH`` names another one for a run. What is not played at a depth is deselected, never skipped, and a
 deeper run selects everything that a shallower one does.
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLE: Final = "TIMELINE_TEST_DEPTH"
-FIFTH: Final = 5
 FEWEST: Final = 3
 """The first example of a search is the smallest there is: fewer than three would look at next to nothing."""
 
@@ -48,17 +48,12 @@ class Depth(IntEnum):
     @property
     def step(self) -> int:
         """How far apart the cases of a sweep are that a run of this depth plays; a deeper run plays them, too."""
-        return {Depth.QUICK: 6, Depth.FULL: 2, Depth.NIGHT: 1}[self]
+        return {Depth.QUICK: 6, Depth.FULL: 3, Depth.NIGHT: 1}[self]
 
     def examples(self, count: int) -> int:
-        """Return how many examples a search plays that plays ``count`` in CI."""
-        match self:
-            case Depth.QUICK:
-                return max(ceil(count / FIFTH), min(FEWEST, count))
-            case Depth.FULL:
-                return count
-            case Depth.NIGHT:
-                return 20 * count
+        """Return how many examples a search plays whose whole is ``count``."""
+        share = {Depth.QUICK: 0.1, Depth.FULL: 0.5, Depth.NIGHT: 10}[self]
+        return max(ceil(share * count), min(FEWEST, count))
 
 
 def depth_in(environment: Mapping[str, str]) -> Depth:
@@ -82,7 +77,7 @@ sampled: Final = pytest.mark.sampled
 
 
 def examples(count: int) -> int:
-    """Return how many examples a search plays in this run; ``count`` of them in CI."""
+    """Return how many examples a search plays in this run whose whole is ``count``."""
     return DEPTH.examples(count)
 
 

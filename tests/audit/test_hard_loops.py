@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.audit.test_call_bodies import PICTURE, STREAMED, TOOLS, assert_same, method_of, received
+from tests.depth import at_night, sampled
 from tests.providers.asking import WIRES
 from tests.providers.script import Answer, Call, Hang, Trouble
 from tests.providers.sending import client_of
@@ -203,8 +204,16 @@ async def read_back(file: Path) -> list[RecordedCall]:
         return [await timeline.call(call.n) async for call in timeline.calls()]
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("wire", WIRES)
+WAYS: Final = [
+    pytest.param(wire, stream, marks=() if stream == bool(number % 2) else at_night, id=f"{wire}-{how}")
+    for number, wire in enumerate(WIRES)
+    for stream, how in ((False, "whole"), (True, "streamed"))
+]
+"""Each wire one way by day, and both at night."""
+
+
+@sampled
+@pytest.mark.parametrize(("wire", "stream"), WAYS)
 async def test_calls_that_fail_are_refused_or_are_tried_again_are_what_the_provider_received(
     tmp_path: Path,
     wire: str,

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli import sessions
 from tests.cli.terminals import into_pipes, on_terminal
+from tests.depth import at_night, sampled
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, Attachment, ToolCall, ToolResult, UserPrompt
 
@@ -128,7 +129,8 @@ def commands(made: Made) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("run", [on_terminal, into_pipes])
+@sampled
+@pytest.mark.parametrize("run", [on_terminal, pytest.param(into_pipes, marks=at_night)])
 def test_no_command_writes_a_control_character_of_a_conversation(
     made: Made, tmp_path: Path, run: Callable[..., list[Shown]]
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli import sessions
+from tests.depth import DEPTH, sampled
 from timeline import policies
 from timeline.cli.exits import Exit
 from timeline.policy.library import designs
@@ -102,7 +103,8 @@ def test_undo_is_under_the_conversations_policy(run: Callable[..., Done], db: Pa
     assert "policy cut_point, release 1" in about(run, "conversation.opened")[0]
 
 
-@pytest.mark.parametrize("name", [*PRESETS, *designs()])
+@sampled
+@pytest.mark.parametrize("name", [*PRESETS, *designs()][:: DEPTH.step])
 def test_every_preset_and_every_published_design_can_be_named(
     run: Callable[..., Done], recording: Path, name: str
 ) -> None:

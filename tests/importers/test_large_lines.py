@@ -83,8 +83,9 @@ def claude_code(text: str) -> str:
     ("write", "megabytes", "counter"),
     [
         (codex, LEAST, "any"),
-        pytest.param(codex, 200, "any", marks=at_night),  # between the others: one is as small, one is as large
-        pytest.param(codex, 200, "tiktoken", marks=full_depth),
+        pytest.param(codex, 200, "any", marks=at_night),
+        pytest.param(codex, LEAST, "tiktoken", marks=full_depth),
+        pytest.param(codex, 200, "tiktoken", marks=at_night),
         pytest.param(claude_code, 200, "any", marks=at_night),
     ],
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.depth import at_night, sampled
 from tests.independent import calculation
 from tests.independent.agreement import LIMITS, Tried, agreements, together
 from tests.independent.recordings import read, tokens
@@ -73,7 +74,8 @@ def test_they_agree_under_each_kind_of_cache(tmp_path: Path, cache: CacheKind, i
 
 
 @needs_recordings
-@pytest.mark.parametrize("cache", ["5m", "1h", "automatic", "none"])
+@sampled
+@pytest.mark.parametrize("cache", ["5m", "1h", *(pytest.param(name, marks=at_night) for name in ("automatic", "none"))])
 def test_they_agree_on_recordings_under_each_kind_of_cache(cache: CacheKind) -> None:
     """At the smallest limit, where the fixed part is cut down and sizes matter most."""
     assert off(recorded("claude-code/*.jsonl"), Tried(32_000, cache=cache)) <= NONE_WITHIN

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.depth import sampled
 from tests.independent import asking
 from tests.independent.asking import asked_in, lost
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from tests.scenes import AT, words
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
@@ -148,11 +149,12 @@ async def test_what_a_list_has_no_room_for_is_counted_and_reported() -> None:
 
 
 @needs_recordings
+@sampled
 @pytest.mark.parametrize("limit", [100_000, 32_000])
 async def test_nothing_asked_in_recorded_conversations_is_lost_without_a_word(limit: int) -> None:
     """After each compaction of each recording, under the default preset."""
     compactions = 0
-    for file in recorded("*/*.json*"):
+    for file in swept("*/*.json*"):
         for recording in read_recording(file):
             talk = await talk_in(policies.balanced(max_tokens=limit))
             for event in recording.events:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.depth import sampled
 from tests.inspector.looking import change, looking, served, violations
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from timeline.importers import read_recording
 from timeline.portable.recordings import import_recording
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 VIEWS = ("", "/context", "/compactions", "/diff", "/family", "/cache", "/live", "/export")
 """Views that are opened of each recording; another policy is run on one of them, since that takes seconds."""
-RECORDINGS = [path for kind in ("jsonl", "json", "traj") for path in recorded(f"**/*.{kind}")]
-pytestmark = needs_recordings
+RECORDINGS = [path for kind in ("jsonl", "json", "traj") for path in swept(f"**/*.{kind}")]
+pytestmark = [needs_recordings, sampled]
 
 
 @pytest.fixture(scope="module")

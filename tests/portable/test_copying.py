@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.depth import sampled
 from tests.postgres import new_schema
-from tests.recorded import needs_recordings, recorded
+from tests.recorded import needs_recordings, swept
 from tests.scenes import after, answer, call, prompt, result, small_policy
 from timeline import Timeline
 from timeline.audit.deep import repair
@@ -191,9 +192,10 @@ async def test_a_copy_that_was_killed_again_and_again_goes_on_where_it_stopped(
 
 
 @needs_recordings
+@sampled
 async def test_every_recording_is_copied_to_a_server_and_back(tmp_path: Path, postgres_url: str) -> None:
     """The exports of all three stores are the same bytes, and so are the heads of their chains."""
-    files = [file for file in recorded("*/*") if file.suffix in {".json", ".jsonl", ".traj"}]
+    files = [file for file in swept("*/*") if file.suffix in {".json", ".jsonl", ".traj"}]
     async with open_store(tmp_path / "agent.db") as store, open_store(postgres_url) as server:
         for file in files:
             for recording in read_recording(file):

@@ -139,7 +139,7 @@ def test_the_readme_prints_the_commands_that_ci_runs() -> None:
         assert f"make {target}" in readme
         assert f"python3 .ci/dev.py {target}" in readme
         assert f"$(PYTHON) .ci/dev.py {target}\n" in makefile
-    assert "exec make test </dev/null\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "\nmake test </dev/null\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_the_readme_shows_what_its_first_program_prints() -> None:
