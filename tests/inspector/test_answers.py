@@ -294,6 +294,18 @@ async def test_a_call_and_its_result_name_each_other_and_one_that_is_alone_says_
     assert not (await ask(app, path, {"after": 4, "limit": 1})).json["rows"][0]["orphan"]
 
 
+async def test_a_hide_says_which_prompts_it_leaves_something_of_unsaid(app: Any, store: EventStore) -> None:
+    """In the words of `show`, with the versions as a compaction has them."""
+    timeline = await Timeline.open(store, "asked")
+    asked = "Never push to main. " + "Look at the logs of the service. " * 40
+    [stored] = await timeline.append(UserPrompt(text=asked))
+    await timeline.hide(stored.path, text="a prompt")
+    row = (await ask(app, "/v1/conversations/asked/blocks")).json["rows"][-1]
+    assert row["type"] == "blocks.hidden"
+    assert row["unsaid"] == [timeline.version - 1]
+    assert row["text"] == f"(unsaid: @{timeline.version - 1}) manual: {timeline.version - 1}"
+
+
 async def test_a_family_has_forks_and_parents(app: Any, store: EventStore, sent: Sent) -> None:
     """From whichever of them it is asked."""
     timeline = await Timeline.open(store, sent.id)

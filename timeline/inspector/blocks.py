@@ -9,8 +9,15 @@ from pydantic_core import to_json
 from timeline.answers.about import about_event, text_of
 from timeline.blocks import ToolCall, ToolResult, instant_text
 from timeline.errors import BlockNotFound
-from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, ModelCalled, appended_block
-from timeline.events.addresses import Address
+from timeline.events import (
+    BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
+    CompactionCompleted,
+    ModelCalled,
+    appended_block,
+)
+from timeline.events.addresses import Address, listed_addresses
 from timeline.events.other_payloads import CompactionFailed
 from timeline.facts.name_list import LISTS, asked_list, list_address
 from timeline.fold.window import tombstone
@@ -95,15 +102,18 @@ def _row(
     payload = event.payload
     block = appended_block(payload)
     duration = payload.duration if isinstance(payload, CompactionCompleted | CompactionFailed | ModelCalled) else None
+    unsaid = payload.unsaid if isinstance(payload, CompactionCompleted | BlocksHidden) else ()
     at = instant_text(event.at)
     if block is None:
+        said = f"(unsaid: {listed_addresses(unsaid)}) " if unsaid else ""
         return LogRow(
             version=event.version,
             at=at,
             checksum=event.checksum,
             type=event.type,
             duration=duration,
-            text=about_event(payload)[:MOST_TEXT],
+            unsaid=unsaid[-MOST_LISTED:],
+            text=f"{said}{about_event(payload)}"[:MOST_TEXT],
         )
     if event.version in reasons:
         block = tombstone(block, reasons[event.version])
@@ -129,7 +139,7 @@ def _row(
         tokens=tokens,
         shown_tokens=states.shown(event.version, block, tokens or 0),
         duration=duration,
-        unsaid=payload.unsaid[-MOST_LISTED:] if isinstance(payload, CompactionCompleted) else (),
+        unsaid=unsaid[-MOST_LISTED:],
         text=text[:MOST_TEXT],
         left_out=max(0, len(text) - MOST_TEXT),
     )

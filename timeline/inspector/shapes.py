@@ -174,8 +174,8 @@ class LogRow(listed.EventRow):
         orphan: whether it is a call without a result in the log, or a result without its call.
         tokens: its own tokens; ``shown_tokens`` what is sent of it.
         duration: seconds that a compaction or a model call took.
-        unsaid: versions of covered prompts of which something asked is left out, the newest of them; the compaction
-            says how many there are.
+        unsaid: versions of the prompts of which a compaction or a hide leaves something asked unsaid, the newest of
+            them; the event has all.
         text: the beginning of its text; ``left_out`` is how many characters more it has.
     """
 
