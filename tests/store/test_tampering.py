@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.audit.deep import DeepReport
 
 EDITS: Final = 8
-"""Edits of one test: of rows and bytes 160 in all in CI, and 3,200 at night."""
+"""Edits of one test: of rows and bytes 80 in all in CI, and 3,200 at night."""
 
 
 @pytest.fixture(scope="module")

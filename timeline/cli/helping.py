@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from typer.core import TyperCommand
+from typer.main import get_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from typer.models import CommandInfo
 
 _TYPE: Final = re.compile(r" <[^<>|]*>(\.\.\.)?")
 """The type of an argument or option; the choices of an option, such as <jsonl|markdown>, are kept."""
@@ -39,6 +44,27 @@ def _in_words(text: str) -> str:
     return _AT_LEAST.sub(r"at least \1", _BETWEEN.sub(r"\1 to \2", text))
 
 
+class _WhenAsked(Mapping[str, Any]):
+    """Commands by name, each made when it is asked for: typer reads a hundred functions to make all of ours."""
+
+    def __init__(self, infos: dict[str, CommandInfo], made: Mapping[str, Any]) -> None:
+        self._infos = infos
+        self._made = dict(made)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+            alone.registered_commands.append(self._infos[name])
+            self._made[name] = get_command(alone)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys((*self._infos, *self._made))
+
+    def __len__(self) -> int:
+        return len(self._infos.keys() | self._made.keys())
+
+
 class Commands(typer.Typer):
     """A group of commands, each with such a help, which `-h` prints, too."""
 
@@ -49,3 +75,21 @@ class Commands(typer.Typer):
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """Register a command, as typer does."""
         return super().command(name, cls=_Command, **options)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Run a command."""
+        return self._group(*args, **options)
+
+    @cached_property
+    def _group(self) -> Any:
+        """All commands and groups, as they are registered when the first one is run."""
+        infos = {_name(info): info for info in self.registered_commands}
+        self.registered_commands = []
+        group: Any = get_command(self)
+        self.registered_commands = list(infos.values())
+        group.commands = _WhenAsked(infos, group.commands)
+        return group
+
+
+def _name(info: CommandInfo) -> str:
+    return info.name or getattr(info.callback, "__name__", "").replace("_", "-")

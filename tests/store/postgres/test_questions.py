@@ -1,4 +1,4 @@
-"""The queries of a PostgreSQL store: the contract, and the same answers as SQLite's to the same log."""
+"""The queries of a PostgreSQL store have the same answers as SQLite's to the same log."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from timeline.events import BlockAppended, BlockRedacted, CompactionReverted
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, compaction, event
-from timeline.store.testing.digests import DigestContract
-from timeline.store.testing.facts import FactContract
-from timeline.store.testing.searches import SearchContract
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,16 +18,6 @@ if TYPE_CHECKING:
 
     from timeline.events import NewEvent
     from timeline.ports import EventStore
-
-
-class TestQueriesOfPostgres(DigestContract, FactContract, SearchContract):
-    """Every sentence of `timeline.queries.Queries`."""
-
-    @pytest.fixture
-    async def store(self, postgres_url: str) -> AsyncIterator[EventStore]:
-        """Open a store in a schema of its own."""
-        async with await PostgresStore.open(postgres_url) as store:
-            yield store
 
 
 LONG = "x" * 5_000
