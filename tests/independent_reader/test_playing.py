@@ -37,7 +37,7 @@ def chosen() -> list[tuple[str, str, int]]:
         case Depth.NIGHT:
             return [(name, *way) for name, way in product(FILES, ways)]
         case Depth.FULL:
-            in_turns = [(name, *ways[4 * n % len(ways)]) for n, name in enumerate(FILES)][:: DEPTH.step]
+            in_turns = [(name, *ways[4 * n % len(ways)]) for n, name in enumerate(FILES)][:: 2 * DEPTH.step]
             return list(dict.fromkeys([*in_turns, *some]))
         case _:
             return some

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.depth import examples, sampled
+from tests.depth import DEPTH, Depth, examples, sampled
 from tests.store.tampering import POLICY, blocks_of, edit_row, flip_byte, make, reads
 from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from timeline.audit.deep import DeepReport
 
-EDITS: Final = 8
-"""Edits of one test: of rows and bytes 80 in all in CI, and 3,200 at night."""
+EDITS: Final = 8 if DEPTH is Depth.NIGHT else 5
+"""Edits of one test: of rows and bytes 50 in all in CI, and 3,200 at night."""
 
 
 @pytest.fixture(scope="module")
