@@ -93,7 +93,8 @@ def install(kind: str) -> None:
     else:
         must_run(sys.executable, "-m", "venv", "--clear", "--without-pip", VENV)
         pip = (sys.executable, "-m", "pip", "--python", PYTHON)
-    options = ("install", "-qq", "--no-input", "--disable-pip-version-check")
+    # Not compiled: Python does that for what is imported.
+    options = ("install", "-qq", "--no-input", "--disable-pip-version-check", "--no-compile")
     # The pins are complete: nothing is looked for beside them, not even what a package names and does not need here.
     must_run(*pip, *options, "--no-deps", "--require-hashes", "--requirement", PINS[kind])
     must_run(*pip, *options, "--no-deps", "--no-build-isolation", "--editable", ".")
