@@ -20,6 +20,7 @@ from timeline.events import (
     ModelCalled,
     PolicyChanged,
 )
+from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import (
     CompactionBoundary,
     CompactionFailed,
@@ -37,6 +38,8 @@ from timeline.log.stopwatch import with_duration
 from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.blocks import Block
     from timeline.events import Payload
 
@@ -70,6 +73,11 @@ def about_block(block: Block, cells: int) -> str:
             return brief(f"{'error: ' if block.is_error else ''}{block.text}", cells)
         case _:
             return brief(block.text or ("(data)" if block.data is not None else ""), cells)
+
+
+def with_unsaid(text: str, versions: Sequence[int]) -> str:
+    """Return the description of a decision, behind the addresses of the prompts that it leaves something of unsaid."""
+    return f"(unsaid: {listed_addresses(versions)}) {text}" if versions else text
 
 
 def about_event(payload: Payload) -> str:  # noqa: C901, PLR0912 - one case an event type

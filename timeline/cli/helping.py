@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from typer.core import TyperCommand
-from typer.main import get_command
+from typer.main import get_command, get_command_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,4 +92,4 @@ class Commands(typer.Typer):
 
 
 def _name(info: CommandInfo) -> str:
-    return info.name or getattr(info.callback, "__name__", "").replace("_", "-")
+    return info.name or get_command_name(getattr(info.callback, "__name__", ""))

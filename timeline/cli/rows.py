@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.answers.about import ABOUT, about_block, about_event
+from timeline.answers.about import ABOUT, about_block, about_event, with_unsaid
 from timeline.answers.listed import EventRow
 from timeline.blocks import RangeSummary, ToolCall, instant_text
 from timeline.display.brief import brief
@@ -18,7 +18,6 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
-from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import (
     CompactionFailed,
 )
@@ -150,7 +149,7 @@ def _report(row: Row, unsaid: Sequence[int]) -> None:
     """Put what a decision left unsaid into its row."""
     if unsaid:
         row.unsaid = list(unsaid)
-        row.about = brief(f"(unsaid: {listed_addresses(unsaid)}) {row.about}", ABOUT)
+        row.about = brief(with_unsaid(row.about, unsaid), ABOUT)
 
 
 def _show_live(row: Row, item: Item | None) -> None:

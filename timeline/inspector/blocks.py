@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
 
-from timeline.answers.about import about_event, text_of
+from timeline.answers.about import about_event, text_of, with_unsaid
 from timeline.blocks import ToolCall, ToolResult, instant_text
 from timeline.errors import BlockNotFound
 from timeline.events import (
@@ -17,7 +17,7 @@ from timeline.events import (
     ModelCalled,
     appended_block,
 )
-from timeline.events.addresses import Address, listed_addresses
+from timeline.events.addresses import Address
 from timeline.events.other_payloads import CompactionFailed
 from timeline.facts.name_list import LISTS, asked_list, list_address
 from timeline.fold.window import tombstone
@@ -105,7 +105,6 @@ def _row(
     unsaid = payload.unsaid if isinstance(payload, CompactionCompleted | BlocksHidden) else ()
     at = instant_text(event.at)
     if block is None:
-        said = f"(unsaid: {listed_addresses(unsaid)}) " if unsaid else ""
         return LogRow(
             version=event.version,
             at=at,
@@ -113,7 +112,7 @@ def _row(
             type=event.type,
             duration=duration,
             unsaid=unsaid[-MOST_LISTED:],
-            text=f"{said}{about_event(payload)}"[:MOST_TEXT],
+            text=with_unsaid(about_event(payload), unsaid)[:MOST_TEXT],
         )
     if event.version in reasons:
         block = tombstone(block, reasons[event.version])
