@@ -102,7 +102,7 @@ class Waking:
         self._hidden = 0
         """Up to where the followers are woken once more, when they can see it; 0 where they see all."""
         self._looking: asyncio.Task[None] | None = None
-        self._closed = False
+        self._closed = self._warned = False
 
     @classmethod
     def of(cls, address: Address, horizon: Horizon) -> Self:
@@ -126,7 +126,10 @@ class Waking:
 
     async def hear(self) -> AsyncIterator[Heard]:
         """Iterate over the wake-ups of others until the store is closed; none come where no connection can listen."""
-        if not self._listens or self._closed:
+        if not self._listens:
+            self._say_that_none_come()
+            return
+        if self._closed:
             return
         ears: asyncio.Queue[Heard | None] = asyncio.Queue()
         self._ears.add(ears)
@@ -152,6 +155,15 @@ class Waking:
             await asyncio.wait([running])
         for ears in self._ears:
             ears.put_nowait(None)
+
+    def _say_that_none_come(self) -> None:
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "%s: followers look for new events by themselves, since pgbouncer passes no wake-ups on. Name the server "
+                "itself in the URL, with listen_url=postgresql://..., for followers that are woken at once",
+                self._where,
+            )
 
     def _wake(self) -> None:
         self._work.set()

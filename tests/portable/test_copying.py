@@ -19,7 +19,7 @@ from timeline import Timeline
 from timeline.audit.deep import repair
 from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed, StoreCorrupt
 from timeline.importers import read_recording
-from timeline.portable import Copied, NotCopied, copy_conversation, copy_store, export_log
+from timeline.portable import Copied, NotCopied, copy_conversation, copy_conversations, copy_store, export_log
 from timeline.portable.recordings import import_recording
 from timeline.retention import scavenge
 from timeline.store import open_store
@@ -293,6 +293,23 @@ async def test_a_damaged_conversation_leaves_out_no_other(damage: str, other: Ev
         for id_ in ("b", "late"):
             assert await other.waypoints(id_) == await store.waypoints(id_)
             assert (await other.info(id_)).window_start == (await store.info(id_)).window_start
+
+
+async def test_a_named_conversation_that_is_damaged_says_how_much_of_it_was_copied(
+    other: EventStore, tmp_path: Path
+) -> None:
+    """Of a fork, the log that keeps it from being copied is named as well; what is unknown leaves out nothing."""
+    async with open_store(await damaged(tmp_path / "agent.db", DAMAGE["payload"]), readonly=True) as store:
+        outcomes = [outcome async for outcome in copy_conversations(store, ["nobody", "late", "c"], other)]
+    unknown, parent, fork, done = outcomes
+    assert isinstance(unknown, NotCopied)
+    assert isinstance(unknown.error, ConversationNotFound)
+    assert isinstance(parent, NotCopied)
+    assert (parent.conversation, parent.events) == ("b", (await other.info("b")).version)
+    assert parent.events == 29
+    assert isinstance(fork, NotCopied)
+    assert (fork.conversation, fork.events) == ("late", 0)
+    assert isinstance(done, Copied)
 
 
 async def test_a_damaged_row_of_a_conversation_ends_a_copy_behind_all_others(other: EventStore, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline import open_store
@@ -12,12 +11,11 @@ from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
 from timeline.cli.output import note, progress, say
 from timeline.errors import StoreCorrupt, StoreError
-from timeline.portable import NotCopied, copy_conversation, copy_store
-from timeline.portable.copying import OF_ONE
+from timeline.portable import NotCopied, copy_conversations, copy_store
 from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from timeline.cli.shapes import CopiedRow, CopyRow
     from timeline.errors import TimelineError
@@ -41,7 +39,13 @@ async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -
     async with reading(source) as store, open_store(target) as into:
         try:
             with progress("copying", await _size(store)) as advance:
-                async for outcome in _copied(store, into, ids, _total(advance)):
+                adding = _total(advance)
+                outcomes = (
+                    copy_conversations(store, ids, into, on_progress=adding)
+                    if ids
+                    else copy_store(store, into, on_progress=adding)
+                )
+                async for outcome in outcomes:
                     done.append(outcome)  # noqa: PERF401 - kept when a later one fails
         except StoreError as error:
             failed.append(error)
@@ -64,20 +68,6 @@ async def _size(store: EventStore) -> int:
         async for info in store.conversations():
             events += info.version - info.base
     return events
-
-
-async def _copied(
-    store: EventStore, into: EventStore, ids: Sequence[str], on_progress: Callable[[str, int], None]
-) -> AsyncIterator[Copied | NotCopied]:
-    if not ids:
-        async for outcome in copy_store(store, into, on_progress=on_progress):
-            yield outcome
-    for id_ in ids:
-        try:
-            for copied in await copy_conversation(store, id_, into, on_progress=partial(on_progress, id_)):
-                yield copied
-        except OF_ONE as error:
-            yield NotCopied(id_, error)
 
 
 def _total(advance: Callable[[int], None]) -> Callable[[str, int], None]:

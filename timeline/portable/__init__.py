@@ -2,12 +2,12 @@
 
 `export_log` writes the lines, `read_copies` reads them, `read_exported` from memory, and `import_copy` appends the
 events that a store does not have yet. Redacted content never leaves a store. `lines` documents the format of the lines.
-`copy_store` and `copy_conversation` do without the file, from one open store into another.
+`copy_store`, `copy_conversations` and `copy_conversation` do without the file, from one open store into another.
 """
 
 from __future__ import annotations
 
-from timeline.portable.copying import Copied, NotCopied, copy_conversation, copy_store
+from timeline.portable.copying import Copied, NotCopied, copy_conversation, copy_conversations, copy_store
 from timeline.portable.exporting import Exported, export_log
 from timeline.portable.importing import import_copy
 from timeline.portable.reading import LogCopy, read_copies, read_exported
@@ -18,6 +18,7 @@ __all__ = [
     "LogCopy",
     "NotCopied",
     "copy_conversation",
+    "copy_conversations",
     "copy_store",
     "export_log",
     "import_copy",

@@ -29,7 +29,7 @@ from timeline.portable.lines import values_of
 from timeline.ports import Expected
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from timeline.errors import TimelineError
     from timeline.events.encoded import EncodedEvent
@@ -123,13 +123,51 @@ async def copy_store(
         await into.set_retention(await store.retention())
     infos, unlisted = await _listed(store)
     for info in infos:
-        before = await _held(into, info.id)
-        try:
-            yield await copy_log(store, info, into, until=info.version, on_progress=partial(on_progress, info.id))
-        except OF_ONE as error:
-            yield NotCopied(info.id, error, await _held(into, info.id) - before)
+        yield await _outcome(store, info, into, info.version, on_progress)
     if unlisted is not None:
         raise unlisted
+
+
+async def copy_conversations(
+    store: EventStore,
+    conversations: Iterable[str],
+    into: EventStore,
+    *,
+    on_progress: Callable[[str, int], None] = lambda _, __: None,
+) -> AsyncIterator[Copied | NotCopied]:
+    """Copy some conversations, each after the shared part of those that it was forked from, as `copy_store` copies all.
+
+    Args:
+        store: holds the conversations.
+        conversations: their ids.
+        into: another store. What it holds of them already is compared, and not written again.
+        on_progress: called with a conversation and the number of its events compared or appended.
+
+    Yields:
+        The outcome of each log, ancestors first.
+
+    Raises:
+        StoreError: one of the stores failed; the copy can be repeated, and goes on where it stopped.
+    """
+    for conversation in conversations:
+        try:
+            line = await _line(store, conversation)
+        except OF_ONE as error:
+            yield NotCopied(conversation, error)
+            continue
+        for info, until in line:
+            yield await _outcome(store, info, into, until, on_progress)
+
+
+async def _outcome(
+    store: EventStore, info: ConversationInfo, into: EventStore, until: int, on_progress: Callable[[str, int], None]
+) -> Copied | NotCopied:
+    """Copy a conversation's own events up to a version; say what kept it from being copied."""
+    before = await _held(into, info.id)
+    try:
+        return await copy_log(store, info, into, until=until, on_progress=partial(on_progress, info.id))
+    except OF_ONE as error:
+        return NotCopied(info.id, error, await _held(into, info.id) - before)
 
 
 async def _listed(store: EventStore) -> tuple[list[ConversationInfo], StoreCorrupt | None]:
@@ -171,15 +209,18 @@ async def copy_conversation(
         ImportFailed: the other store holds another conversation under one of the ids.
         StoreError: an append failed, and the copy can be repeated; or an event came out of the other store differently.
     """
+    line = await _line(store, conversation)
+    return [await copy_log(store, info, into, until=until, on_progress=on_progress) for info, until in line]
+
+
+async def _line(store: EventStore, conversation: str) -> list[tuple[ConversationInfo, int]]:
+    """Return the logs that hold a conversation's versions, ancestors first, each with the last version of its part."""
     info = await store.info(conversation)
     line = [(info, info.version)]
     while info.base and info.parent is not None:
         base, info = info.base, await store.info(info.parent.conversation)
         line.append((info, base))
-    return [
-        await copy_log(store, ancestor, into, until=until, on_progress=on_progress)
-        for ancestor, until in reversed(line)
-    ]
+    return line[::-1]
 
 
 async def copy_log(

@@ -209,8 +209,8 @@ async def test_an_iteration_ends_with_its_store(postgres_url: str) -> None:
     assert [heard async for heard in one.hear()] == []
 
 
-async def test_behind_pgbouncer_wakeups_are_sent_and_none_are_heard() -> None:
-    """A pooled connection cannot listen; a direct one hears what it tells."""
+async def test_behind_pgbouncer_wakeups_are_sent_and_none_are_heard(caplog: pytest.LogCaptureFixture) -> None:
+    """A pooled connection cannot listen, which is said once; a direct one hears what it tells."""
     place = Postgres(pooled=True)
     async with (
         new_schema(place) as pooled,
@@ -220,9 +220,13 @@ async def test_behind_pgbouncer_wakeups_are_sent_and_none_are_heard() -> None:
         await ears.wait(1)
         async with waking(pooled, "log", listens=False) as one:
             assert [heard async for heard in one.hear()] == []
+            assert [heard async for heard in one.hear()] == []
             one.tell("cards", [PROMPT])
             await ears.wait(2)
         assert ears.heard[1].concerns("cards", {PROMPT})
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == 1
+    assert "listen_url=" in warned[0]
 
 
 async def test_telling_never_waits_for_a_server_that_is_away() -> None:
