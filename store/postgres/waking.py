@@ -160,8 +160,8 @@ class Waking:
         if not self._warned:
             self._warned = True
             log.warning(
-                "%s: followers look for new events by themselves, since pgbouncer passes no wake-ups on. Name the server "
-                "itself in the URL, with listen_url=postgresql://..., for followers that are woken at once",
+                "%s: followers look for new events by themselves, since pgbouncer passes no wake-ups on. Name the "
+                "server itself in the URL, with listen_url=postgresql://..., for followers that are woken at once",
                 self._where,
             )
 

@@ -13,6 +13,7 @@ from agents.memory import Session, is_openai_responses_compaction_aware_session
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.log.counted import Counted
 from tests.scenes import AT, opened, small_policy, turn
 from timeline import open_store
 from timeline.blocks import UserPrompt
@@ -199,6 +200,17 @@ async def test_what_is_popped_is_gone_from_items_and_context_but_not_from_the_lo
     assert [entry.text for entry in context.neutral.entries] == ["One", "Other"]
     assert (await session.timeline.read("ar:turn_1.assistant.completion")).text == "Two"
     assert (await session.timeline.verify()).ok
+
+
+async def test_popping_all_items_reads_each_event_a_few_times() -> None:
+    """What is popped stays in the log with its decision; reading from the end each time would read all of it again."""
+    store = Counted()
+    session = await session_in(store)
+    await session.add_items([user(f"Number {number}") for number in range(100)])
+    before = store.events
+    assert [(await session.pop_item())["content"] for _ in range(100)] == [f"Number {n}" for n in reversed(range(100))]  # type: ignore[index]
+    assert await session.pop_item() is None
+    assert store.events - before < 12 * 100
 
 
 async def test_two_processes_never_pop_the_same_item(tmp_path: Path) -> None:

@@ -32,16 +32,35 @@ if TYPE_CHECKING:
     from timeline.timeline import Timeline
 
 
-async def leave_newest(timeline: Timeline, store: EventStore) -> Stored | None:
-    """Abandon the newest item of a session and return it; None where it has none."""
-    found: list[Stored] = []
+class Popping:
+    """Takes back the items of a session from the end, one after the other.
 
-    async def choose() -> Branch:
-        found[:] = await stored_items(store, timeline.id, newest=1)
-        return Branch(leaving(found), [])
+    An item that is gone stays in the log, with the decision that says so behind it: reading from the end each time
+    would read all of these again. So what was read beside the newest item is kept for the next time, unless something
+    else was appended meanwhile, and twice as many items are read when it is used up.
+    """
 
-    await _carry_out(timeline, choose)
-    return found[0] if found else None
+    def __init__(self, timeline: Timeline, store: EventStore) -> None:
+        self._timeline, self._store = timeline, store
+        self._items: list[Stored] = []
+        self._version = 0
+        """Of the log whose newest items these are."""
+        self._wanted = 1
+
+    async def pop(self) -> Stored | None:
+        """Abandon the newest item and return it; None where there is none."""
+        await _carry_out(self._timeline, self._choose)
+        found = self._items.pop() if self._items else None
+        self._version = self._timeline.version
+        return found
+
+    async def _choose(self) -> Branch:
+        moved = self._timeline.version != self._version
+        if moved or not self._items:
+            self._wanted = 1 if moved else 2 * self._wanted
+            self._items = await stored_items(self._store, self._timeline.id, newest=self._wanted)
+            self._version = self._timeline.version
+        return Branch(leaving(self._items[-1:]), [])
 
 
 async def leave_all(timeline: Timeline, store: EventStore) -> None:

@@ -25,10 +25,10 @@ from timeline.integrations.framework_requests import framework_request
 from timeline.integrations.openai_agents.beside import beside
 from timeline.integrations.openai_agents.branches import left_behind
 from timeline.integrations.openai_agents.going_back import (
+    Popping,
     go_back_to,
     leave,
     leave_all,
-    leave_newest,
     went_on_elsewhere,
 )
 from timeline.integrations.openai_agents.history import key_of, stored_items, window
@@ -128,6 +128,7 @@ class TimelineSession:
         self._responses: set[str] = {FAKE_RESPONSES_ID}
         self._replies = Replies()
         self._known = Known(self._store, timeline.id)
+        self._popping = Popping(timeline, self._store)
         self._read: list[tuple[Any, list[Block]]] = []
         self._added = 0
         """Items that were added since a model was called."""
@@ -202,7 +203,7 @@ class TimelineSession:
         del wrapper
         async with self._lock:
             await self._go_on()
-            found = await leave_newest(self.timeline, self._store)
+            found = await self._popping.pop()
             self._known = Known(self._store, self.timeline.id)
             return None if found is None else found.item  # type: ignore[return-value]  # theirs are TypedDicts
 
