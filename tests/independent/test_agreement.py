@@ -40,14 +40,14 @@ def test_the_lab_and_the_calculation_agree_on_what_no_policy_costs(limit: int) -
 
 
 @needs_recordings
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("limit", [pytest.param(n, marks=at_night if n == LIMITS[1] else ()) for n in LIMITS])
 def test_the_lab_and_the_calculation_agree_on_what_the_preset_cut_point_costs(limit: int) -> None:
     """The preset hides what is old where the cache is cold, and cuts above 0.9 of the limit."""
     assert off(recorded("claude-code/*.jsonl"), Tried(limit, 0.2)) <= CUTS_WITHIN
 
 
 @needs_recordings
-@pytest.mark.parametrize("keep", [0.1, 0.4])
+@pytest.mark.parametrize("keep", [pytest.param(0.1, marks=at_night), 0.4])
 def test_the_lab_and_the_calculation_agree_on_cut_points_that_keep_another_share(keep: float) -> None:
     """The agreement is not one that was fitted to the preset's figures."""
     assert off(recorded("claude-code/*.jsonl"), Tried(100_000, keep)) <= CUTS_WITHIN

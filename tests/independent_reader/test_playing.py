@@ -44,7 +44,7 @@ def chosen() -> list[tuple[str, str, int]]:
 
 
 @sampled
-@pytest.mark.parametrize("preset", COMPACTING[:: DEPTH.step])
+@pytest.mark.parametrize("preset", COMPACTING[:: 2 * DEPTH.step])
 async def test_a_long_made_session_keeps_its_facts_through_its_compactions(tmp_path: Path, preset: str) -> None:
     """A write that was refused is never listed as written, and a command that works again not as failing."""
     played = await play(

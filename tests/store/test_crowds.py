@@ -13,7 +13,7 @@ import pytest
 
 from tests import newest_sqlite
 from tests.crowd import SQLITES, Crowd, Member, check_log
-from tests.depth import DEPTH, Depth, sampled
+from tests.depth import DEPTH, Depth, at_night, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,11 @@ KILLS = {Depth.QUICK: 4, Depth.FULL: 6, Depth.NIGHT: 400}[DEPTH]
 PROCESSES = 4
 STARVED = 10
 """No process does less than this part of the fastest, on a machine that does other work too."""
-HERE = [name for name in SQLITES if name != "newest" or newest_sqlite.THERE]
+HERE = [
+    pytest.param(name, marks=at_night if name == "newest" else ())
+    for name in SQLITES
+    if name != "newest" or newest_sqlite.THERE
+]
 
 
 @pytest.fixture(params=HERE)

@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -320,8 +321,11 @@ async def test_a_fork_never_reads_the_log_of_another_conversation_than_its_paren
     assert await problems(file) == []
 
 
-@pytest.mark.parametrize("name", list(indexes.made_by(STEPS)))
-@pytest.mark.parametrize("other", ["", "CREATE INDEX {} ON events (at)"], ids=["dropped", "another"])
+@sampled
+@pytest.mark.parametrize(
+    ("name", "other"),
+    list(product(indexes.made_by(STEPS), ["", "CREATE INDEX {} ON events (at)"]))[:: DEPTH.step],
+)
 async def test_an_index_that_was_dropped_or_changed_is_found_and_made_anew(
     tmp_path: Path, sound: Path, before: dict[str, str], name: str, other: str
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.depth import DEPTH, Depth, sampled
+from tests.depth import DEPTH, Depth, at_night, sampled
 from tests.histories import Players, logs_of, problems
 from tests.postgres import PLACES, Postgres
 from timeline import open_store
@@ -28,7 +28,7 @@ KILLS = {Depth.QUICK: 1, Depth.FULL: 3, Depth.NIGHT: 50}[DEPTH]
 
 @sampled
 @pytest.mark.timeout(4 * SECONDS + 120)
-@pytest.mark.parametrize("postgres_url", PLACES if DEPTH is Depth.NIGHT else PLACES[::3], indirect=True)
+@pytest.mark.parametrize("postgres_url", PLACES if DEPTH is Depth.NIGHT else PLACES[3:], indirect=True)
 async def test_several_processes_on_a_database_agree_on_one_log(postgres_url: str, tmp_path: Path) -> None:
     """Appends with and without an expected version, conflicts and looks of three processes have an order."""
     async with open_store(postgres_url) as store:
@@ -49,7 +49,7 @@ async def test_several_processes_on_a_database_agree_on_one_log(postgres_url: st
 @pytest.mark.timeout(20 * KILLS + 180)
 @pytest.mark.parametrize(
     "own_postgres",
-    [pytest.param(Postgres("oldest"), id="oldest"), pytest.param(Postgres("newest"), id="newest")],
+    [pytest.param(Postgres("oldest"), id="oldest"), pytest.param(Postgres("newest"), id="newest", marks=at_night)],
     indirect=True,
 )
 async def test_a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing(
