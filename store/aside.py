@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .codec import decode
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 _MOST_AT_ONCE: Final = 256 * 1024
 """Characters that are worked on while the event loop waits: some 30 ms."""
+_SECONDS: Final = 0.004
+"""How long events are read before others have a turn. Who waits for a timer has it in the third turn from then."""
 _PAYLOAD: Final = 6
 """Place of the payload in the row of an event."""
 
@@ -37,3 +40,14 @@ async def decoded(conversation: str, row: Row, where: str) -> Event:
     work, payload = partial(decode, conversation, row, where), row[_PAYLOAD]
     is_long = isinstance(payload, str) and len(payload) > _MOST_AT_ONCE  # that of a damaged row is anything
     return await asyncio.to_thread(work) if is_long else work()
+
+
+async def all_decoded(conversation: str, rows: Iterable[Row], where: str) -> list[Event]:
+    """Read the events of a page from their rows, as `decoded` does; others have turns between them."""
+    events, end = [], monotonic() + _SECONDS
+    for row in rows:
+        events.append(await decoded(conversation, row, where))
+        if monotonic() > end:
+            await asyncio.sleep(0)
+            end = monotonic() + _SECONDS
+    return events

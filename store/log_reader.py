@@ -14,7 +14,7 @@ from timeline.errors import ConversationErased, ConversationNotFound, HistoryUna
 from timeline.events.chain import given
 from timeline.ports import ChainedEvent, StoredWindow
 
-from .aside import decoded
+from .aside import all_decoded, decoded
 from .codec import decode_info, decode_snapshot, decode_value, decode_written
 from .failures import checked_page
 from .log_rows import MOST, Part
@@ -172,7 +172,7 @@ class LogReader:
         own = Part(row[0], conversation, info.base, info.version)
         parts = [own] if start > info.base else await self._lineage(conversation)
         async for owner, page in self._pages(self._rows.pages(None), parts, start - 1, info.version, _WINDOW_PAGE):
-            events += [await decoded(owner, row, self.where) for row in page]
+            events += await all_decoded(owner, page, self.where)
         if len(events) != len(carried) + max(0, info.version - start + 1):
             raise StoreCorrupt(
                 f"{self.where}: events of the window of conversation {conversation!r} are missing."

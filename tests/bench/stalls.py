@@ -40,27 +40,29 @@ _SYSTEM: Final = "You are an agent. " * 400
 
 
 def rows() -> Iterator[Row]:
-    """Measure the longest stall of a hide and of a compaction, and the 99th percentile of a step."""
+    """Measure the longest stall of a hide, of a compaction and of an opening, and the 99th percentile of a step."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
-        hides, compactions, steps = runner.run(_measured(Path(folder) / "bench.db"))
+        hides, compactions, openings, steps = runner.run(_measured(Path(folder) / "bench.db"))
     longest = "longest stall of the loop while another conversation of 1M tokens"
     yield figure("Decisions", f"{longest} hides", "ms", hides, MOST_STALL)
     yield figure("Decisions", f"{longest} compacts", "ms", compactions, MOST_STALL)
+    yield figure("Decisions", f"{longest} is opened", "ms", openings, MOST_STALL)
     yield figure("A step", "a step at 1M tokens, CPU", "ms", [1_000 * step for step in steps], MEDIAN_STEP)
     yield percentile("A step", "a step at 1M tokens, CPU", steps, MOST_STEP)
 
 
-async def _measured(file: Path) -> tuple[list[float], list[float], list[float]]:
+async def _measured(file: Path) -> tuple[list[float], list[float], list[float], list[float]]:
     store = await SQLiteStore.open(file)
-    hides, compactions = [], []
+    hides, compactions, openings = [], [], []
     for number in range(REPEATS):
         hidden = await _conversation(store, f"hide {number}")
         hides.append(await _longest_stall(hidden.render(system=_SYSTEM, now=COLD)))
+        openings.append(await _longest_stall(Timeline.open(store, hidden.id, policy=hidden.policy, now=COLD)))
         compacted = await _conversation(store, f"compact {number}")
         compactions.append(await _longest_stall(compacted.compact(now=START)))
     steps = [taken async for taken in _steps(await _conversation(store, "steps"))]
     await store.aclose()
-    return hides, compactions, steps
+    return hides, compactions, openings, steps
 
 
 async def _conversation(store: EventStore, id_: str) -> Timeline:

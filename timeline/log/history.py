@@ -7,6 +7,7 @@ first: if a later summary covers an earlier one, the earlier one's blocks would 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
@@ -26,6 +27,7 @@ from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.reported import NO_REPORTS, REPORTING
 from timeline.fold.snapshot import counts_calls, has_reports, restore
 from timeline.log.in_turns import in_turns
+from timeline.log.off_loop import off_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -284,7 +286,8 @@ async def restored(
         reported = NO_REPORTS
         async for event in store.read(conversation, until=snapshot.version, types=REPORTING):
             reported = reported.after(event.version, event.payload)
-    return restore(conversation, snapshot, events, without, calls=calls, reported=reported)
+    work = partial(restore, conversation, snapshot, events, without, calls=calls, reported=reported)
+    return await off_loop(len(events), work)
 
 
 async def _scavenged(store: EventStore, conversation: str, version: int) -> HistoryUnavailable:
