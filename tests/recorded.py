@@ -23,5 +23,5 @@ def recorded(pattern: str) -> list[Path]:
 
 
 def swept(pattern: str) -> list[Path]:
-    """Return the recordings that a sweep of this depth plays: every fourth one in CI, and all at night."""
+    """Return the recordings that a sweep of this depth plays: every third one in CI, and all at night."""
     return recorded(pattern)[:: DEPTH.step]

@@ -208,7 +208,7 @@ async def test_popping_all_items_reads_each_event_a_few_times() -> None:
     session = await session_in(store)
     await session.add_items([user(f"Number {number}") for number in range(100)])
     before = store.events
-    assert [(await session.pop_item())["content"] for _ in range(100)] == [f"Number {n}" for n in reversed(range(100))]  # type: ignore[index]
+    assert [await session.pop_item() for _ in range(100)] == [user(f"Number {n}") for n in reversed(range(100))]
     assert await session.pop_item() is None
     assert store.events - before < 12 * 100
 
