@@ -86,7 +86,7 @@ def link() -> None:
 
 
 def install(kind: str) -> bool:
-    """Make .venv, install the pinned packages and the library itself, unless that is done; return whether it was not."""
+    """Make .venv with the pinned packages and the library itself, unless it is there; return whether it was not."""
     link()
     made = {name: VENV / f"installed-{name}" for name in PINS}
     enough = ("run", "test") if kind == "run" else ("test",)

@@ -25,6 +25,7 @@ from timeline.events import appended_block
 from timeline.events.encoding import checksum
 from timeline.facts.extracting import FORM
 from timeline.facts.record import merged, record_from
+from timeline.home import Home
 from timeline.ports import (
     KEPT_TYPES,
     Appended,
@@ -32,7 +33,6 @@ from timeline.ports import (
     ConversationInfo,
     Expected,
     Finding,
-    Home,
     Rehearsal,
     Removal,
     Snapshot,

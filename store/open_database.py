@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from timeline.ports import Home
+from timeline.home import Home
 
 from .failures import closed
 

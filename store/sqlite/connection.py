@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from timeline.errors import ForkedProcess
-from timeline.ports import leave_to_parent
+from timeline.home import leave_to_parent
 
 from ..packing import unpacked
 from .identity import found_node

@@ -14,7 +14,7 @@ from tests.project.sources import PACKAGES, ROOT, Import, imports, modules, re_e
 #
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      engine, agent and Timeline, with all below
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
-VOCABULARY = "blocks databases digest display errors events frozen ports queries usage"
+VOCABULARY = "blocks databases digest display errors events frozen home ports queries usage"
 PURE_PARTS = "vocabulary facts policy fold wire planning projection"
 ENGINE = f"{PURE_PARTS} tokens checks log lifecycle"
 FACE = "re-exports"
@@ -61,7 +61,7 @@ PICTURE = {
 ``re-exports`` is `timeline` itself, which imports lazily.
 """
 BESIDE_THE_CORE = {
-    "store": "blocks databases digest errors events facts frozen ports queries",
+    "store": "blocks databases digest errors events facts frozen home ports queries",
     "summarizers": "blocks digest errors events frozen policy.limits ports tokens usage wire.refusals wire.usage",
 }
 """What of `timeline` the two other packages may import."""

@@ -20,8 +20,8 @@ from timeline.agent.recording import append_in_turns
 from timeline.checks import given
 from timeline.errors import InvalidArgument
 from timeline.fold.window import FRAMEWORK_ID
+from timeline.home import Home
 from timeline.log.protocol import Departure
-from timeline.ports import Home
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:

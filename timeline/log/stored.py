@@ -18,6 +18,7 @@ from timeline.errors import ConversationNotFound, HistoryUnavailable, PathTaken,
 from timeline.events import BlockRedacted, CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import is_due, take_snapshot
+from timeline.home import Home
 from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import (
@@ -32,7 +33,7 @@ from timeline.log.history import (
 from timeline.log.off_loop import off_loop
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
-from timeline.ports import Expected, Home
+from timeline.ports import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

@@ -28,8 +28,9 @@ import timeline
 from timeline.agent.list_follower import ListFollower as AsyncListFollower
 from timeline.agent.recall import RecallTool as AsyncRecallTool
 from timeline.agent.step_hook import StepHook as AsyncStepHook
+from timeline.home import Home, leave_to_parent
 from timeline.message_lists import compact_messages as compact_messages_async
-from timeline.ports import EventStore, Home, leave_to_parent
+from timeline.ports import EventStore
 from timeline.retention import rehearse as rehearse_async
 from timeline.retention import scavenge as scavenge_async
 from timeline.sync.twins import Twin, blocking, calling, iterating, like

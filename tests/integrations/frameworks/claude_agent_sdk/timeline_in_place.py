@@ -15,8 +15,8 @@ import claude_agent_sdk
 import claude_agent_sdk._internal.session_store
 import pytest
 
+from timeline.home import Home
 from timeline.integrations.claude_agent_sdk import TimelineSessionStore
-from timeline.ports import Home
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:

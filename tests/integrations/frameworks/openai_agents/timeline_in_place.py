@@ -23,9 +23,9 @@ from agents import RunConfig, RunHooks, SessionSettings
 from agents.memory.session_settings import coerce_session_settings
 from agents.run import AgentRunner, CallModelData
 
+from timeline.home import Home
 from timeline.integrations.openai_agents import TimelineSession
 from timeline.integrations.openai_agents.history import stored_items
-from timeline.ports import Home
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:

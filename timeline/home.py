@@ -1,0 +1,84 @@
+"""Where an object belongs: the process and the event loop that it is used in, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from timeline.errors import ForkedProcess, WrongEventLoop
+
+
+class Home:
+    """The process and the event loop that an object belongs to: those in which it is made.
+
+    An object that is made without an event loop belongs to the one in which it is first used.
+
+    Args:
+        what: names the object in errors.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._process = os.getpid()
+        self._loop = _running_loop()
+
+    def __deepcopy__(self, memo: object) -> Home:
+        """A copy of the object belongs where the object does: an event loop has no copy."""
+        return self
+
+    def check(self) -> None:
+        """Check that the object is used where it belongs.
+
+        Raises:
+            ForkedProcess: this process is a fork of its own.
+            WrongEventLoop: another event loop runs here than its own.
+        """
+        self.check_process()
+        loop = _running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif loop is not self._loop:
+            raise WrongEventLoop(self._what)
+
+    def check_alone(self) -> None:
+        """Check the same of an object in which nothing waits: it moves on from an event loop that is closed.
+
+        Raises:
+            ForkedProcess: this process is a fork of its own.
+            WrongEventLoop: another event loop has it, which may be running in another thread.
+        """
+        if self._loop is not None and self._loop.is_closed():
+            self._loop = None
+        self.check()
+
+    def check_process(self) -> None:
+        """Check that the object is used in its process, from whatever thread.
+
+        Raises:
+            ForkedProcess: this process is a fork of its own.
+        """
+        if self.forked:
+            raise ForkedProcess(self._what, self._process)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process is a fork of the object's own."""
+        return os.getpid() != self._process
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def leave_to_parent(inherited: object) -> None:
+    """Keep an object from ever being finalized in this process, a fork of the one that it belongs to.
+
+    Its clean-up would reach what the two processes share, such as a database's files. Nothing else keeps an object
+    alive beyond the end of the interpreter.
+    """
+    import ctypes  # noqa: PLC0415 - only forks need it, and it takes long to import
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))

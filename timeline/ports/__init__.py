@@ -1,0 +1,73 @@
+"""Ports: the protocols that stores, summarizers, token counters and clocks implement, and an application's hooks."""
+
+from __future__ import annotations
+
+from timeline.ports.clocks import Clock, MeasuringClock, StoppedClock, SystemClock
+from timeline.ports.counters import TokenCounter, ratio_of
+from timeline.ports.forgetting import NOT_REACHED, ErasureReport, Forgetting, ForksOnErase, Rewriting
+from timeline.ports.hooks import Hook, Hooks, Skip
+from timeline.ports.proofs import ChainedEvent, Finding, Proofs, WrittenEvent
+from timeline.ports.scavenging import KEPT_TYPES, Rehearsal, Removal, Scavenging
+from timeline.ports.stored import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+from timeline.ports.stores import EventStore, Wakeup, WakingStore
+from timeline.ports.summarizers import (
+    CUT_KEY,
+    HIDDEN_KEY,
+    SIGNALS,
+    SUMMARY_TIMEOUT,
+    PromptName,
+    Summarizer,
+    Summary,
+    SummaryKind,
+    SummaryRequest,
+    WarmContext,
+    WindowedSummarizer,
+    name_of,
+    window_of,
+)
+
+__all__ = [
+    "CUT_KEY",
+    "HIDDEN_KEY",
+    "KEPT_TYPES",
+    "NOT_REACHED",
+    "SIGNALS",
+    "SUMMARY_TIMEOUT",
+    "Appended",
+    "ChainedEvent",
+    "Clock",
+    "ConversationInfo",
+    "ErasureReport",
+    "EventStore",
+    "Expected",
+    "Finding",
+    "Forgetting",
+    "ForksOnErase",
+    "Hook",
+    "Hooks",
+    "MeasuringClock",
+    "PromptName",
+    "Proofs",
+    "Rehearsal",
+    "Removal",
+    "Rewriting",
+    "Scavenging",
+    "Skip",
+    "Snapshot",
+    "StoppedClock",
+    "StoredWindow",
+    "Summarizer",
+    "Summary",
+    "SummaryKind",
+    "SummaryRequest",
+    "SystemClock",
+    "TokenCounter",
+    "Wakeup",
+    "WakingStore",
+    "WarmContext",
+    "WindowedSummarizer",
+    "WrittenEvent",
+    "name_of",
+    "ratio_of",
+    "window_of",
+]

@@ -1,0 +1,52 @@
+"""What tells the time, and measures durations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Protocol, runtime_checkable
+
+
+class Clock(Protocol):
+    """The source of the time of calls without ``now``; of durations too, if it is a `MeasuringClock`."""
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC. It may step back; the times of a handle's events do not."""
+        ...
+
+
+@runtime_checkable
+class MeasuringClock(Clock, Protocol):
+    """A clock that durations are measured by, as tests need it. With any other clock, the computer measures them."""
+
+    def monotonic(self) -> float:
+        """Return the seconds since some fixed moment, never less than before."""
+        ...
+
+
+class SystemClock:
+    """The computer's clock."""
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return the seconds since some fixed moment, whatever the wall clock is set to."""
+        return perf_counter()
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedClock:
+    """A clock that always shows one moment, for a view of the past and for replays: by it nothing has a duration."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        """Return that moment."""
+        return self.at
+
+    def monotonic(self) -> float:
+        """Return the same reading each time."""
+        return 0.0

@@ -1,0 +1,63 @@
+"""Functions of the application to await around a compaction, and before a block is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
+
+Hook: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Returned by `Hooks.on_before_compaction` to prevent the compaction; the reason is recorded."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Functions of the application to await around a compaction; an error in one is recorded, never fatal.
+
+    The hooks are those of the cut-point design (002) [cut_point], the last that of the keep-ratio design (003)
+    [keep_ratio].
+
+    Attributes:
+        on_before_compaction: called with ``{before_tokens}``. Returns `Skip` to prevent the compaction: it is refused
+            as ``vetoed``, and not tried again until the conversation has grown. Returns a text to use as the summary,
+            in place of the summarizer's: it replaces all covered blocks, an earlier summary included, and is cut to the
+            policy's caps. With any other value the compaction goes on. A dry run calls no hook, so it shows the result
+            without one.
+        on_after_compaction: called with ``{before_tokens, after_tokens, compacted_tokens}``; its result is ignored.
+        on_session_start: called next, when the conversation goes on from a summary, with ``{source, conversation,
+            summary, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a
+            path. Its result is ignored.
+        on_append: called with each block before it is counted and stored; returns the block to store, such as one with
+            its secrets masked (`timeline.forgetting.mask_credentials`). Every other text that is stored is shown to it
+            as a `Note`: titles, errors, labels and approvals of stages, entries of frameworks, summaries. Where it
+            changes a system prompt, tools or an ephemeral text, which were sent as they are, the context is recorded by
+            hashes, as with ``record="hash"``. It is no coroutine. An error in it is raised, and nothing is stored: a
+            secret that it could not mask must not get in.
+
+    Example:
+        ```python
+        from timeline import Hooks, Skip, Timeline, open_store
+
+
+        async def before(facts):  # {"before_tokens": …}
+            return Skip("a deploy is running")
+
+
+        store = await open_store("memory://")
+        timeline = await Timeline.open(store, "cards", hooks=Hooks(on_before_compaction=before))
+        ```
+    """
+
+    on_before_compaction: Hook | None = field(default=None)
+    on_after_compaction: Hook | None = field(default=None)
+    on_session_start: Hook | None = field(default=None)
+    on_append: Callable[[Block], Block] | None = field(default=None)

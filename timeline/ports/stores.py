@@ -1,0 +1,190 @@
+"""The append-only store of conversations, and the wake-ups of one that hears of other processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from timeline.ports.forgetting import Forgetting
+from timeline.ports.proofs import Proofs
+from timeline.ports.scavenging import Scavenging
+from timeline.ports.stored import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+from timeline.queries import Queries
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from uuid import UUID
+
+    from timeline.events import Event, NewEvent
+    from timeline.events.chain import Seal
+
+
+class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
+    """An append-only store of conversations. `timeline.store.testing.StoreContract` is this docstring as tests.
+
+    Every event of an append, its values and its snapshot are written in one transaction, or none is. Reads see whole
+    appends. Cancelling a call never leaves half an append, and never a store that cannot be used.
+
+    **Forks.** A conversation whose first append holds a `ConversationOpened` with a parent link of the relation
+    ``fork`` and a version V shares the parent's versions 1 to V (`ConversationInfo.base`) and goes on at V + 1, so
+    that every version, range and path of the parent up to V means the same in the fork. Reads of the fork include the
+    shared events, under the parent's name and checksum, and paths in use up to V are taken in the fork too. The fork
+    never shows what the parent appends later. A parent may be a fork itself. Event ids are a conversation's own.
+
+    **Scavenged events** (`Scavenging`) are left out of every read; `find` raises for the path of one.
+    """
+
+    async def append(
+        self,
+        conversation: str,
+        events: Sequence[NewEvent],
+        *,
+        expected: int | Expected = Expected.ANY,
+        values: Mapping[str, str] = ...,
+        snapshot: Snapshot | None = None,
+        seals: Sequence[Seal] = ...,
+    ) -> Appended:
+        """Append events, in order, at the end of a conversation; the first append opens it.
+
+        An append that the log holds already (same ids in the same order, same content, where ``expected`` puts them)
+        writes nothing and returns its versions. An append without events writes nothing and returns the current
+        version. ``values`` are content-addressed texts by sha256, ``snapshot`` replaces the conversation's snapshot.
+        ``seals`` are those that the events had elsewhere, one each, so that they keep their links; unless given, each
+        payload gets a salt of its own. The append links its events, in their order, behind the one before them.
+
+        Raises:
+            VersionConflict: the conversation is not at ``expected``.
+            DuplicateEvent: the log holds some of the ids already, in another append or with other content.
+            PathTaken: a block's path is in use in the conversation.
+            ConversationNotFound: the append opens a fork of a conversation that does not exist.
+            HistoryUnavailable: the append opens a fork at a version that the parent does not hold, or comes with a
+                snapshot that needs events which were scavenged.
+            AppendUncertain: the commit failed; the same append again, under the same ids, is written once.
+            StoreError: the database is locked, read-only, full, damaged or closed; nothing was written.
+        """
+        ...
+
+    def read(
+        self,
+        conversation: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        types: Collection[str] | None = None,
+        page: int = 500,
+    ) -> AsyncIterator[Event]:
+        """Iterate over events with ``after < version <= until``, by version, of the given types.
+
+        Reads ``page`` events at a time; no lock or cursor is held between two pages.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            StoreCorrupt: an event does not match its checksum.
+        """
+        ...
+
+    async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
+        """Return the events of these versions that exist, by version."""
+        ...
+
+    async def find(self, conversation: str, path: str) -> Event | None:
+        """Return the event that appended the block at a path, or None.
+
+        Raises:
+            HistoryUnavailable: the event was scavenged.
+        """
+        ...
+
+    async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
+        """Return all paths in use that begin with one of the stems."""
+        ...
+
+    async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
+        """Return the event ids that the conversation itself holds; none for an unknown conversation.
+
+        The ids of the events that a fork shares with its parent are the parent's.
+        """
+        ...
+
+    async def load_window(self, conversation: str) -> StoredWindow:
+        """Read the data to open a conversation with; the cost does not depend on the history before the window.
+
+        The window of a fork may begin in its parent. A fork does not use its parent's snapshot: until it has one of its
+        own, its window is everything from version 1 on.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
+        """Read the newest snapshot of the past with ``after < version <= until``; None where there is none.
+
+        Every snapshot that came with an append is kept as one, until a scavenge removes what it was made of. It is the
+        fold of the log as it was then. A fork's may be its parent's.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            StoreCorrupt: it is damaged; `timeline repair` makes it anew.
+        """
+        ...
+
+    async def info(self, conversation: str) -> ConversationInfo:
+        """Return the facts about one conversation.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+        """Iterate over all conversations, in the order in which they were opened.
+
+        Raises:
+            StoreCorrupt: what is stored of a conversation is damaged; all others were yielded.
+        """
+        ...
+
+    def read_all(
+        self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
+    ) -> AsyncIterator[Event]:
+        """Iterate over the events of all conversations with ``position > after``, by position.
+
+        Each event comes once, under its own conversation; a fork's are those behind its ``base``.
+        """
+        ...
+
+    async def head(self) -> int:
+        """Return the position of the last event of all; 0 in an empty store. The cost does not depend on the history.
+
+        A reader can stop at a head and go on behind it without missing events: no later event has a lower position.
+        """
+        ...
+
+    async def values(self, hashes: Collection[str]) -> dict[str, str]:
+        """Return the content-addressed values of these hashes that the store holds."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish running writes, then close; a second call does nothing."""
+        ...
+
+
+class Wakeup(Protocol):
+    """A store's hint that something was appended through another store on its database."""
+
+    def concerns(self, conversation: str | None, types: Collection[str]) -> bool:
+        """Return whether a conversation, or any one if None, may have got an event of one of these types."""
+        ...
+
+
+@runtime_checkable
+class WakingStore(Protocol):
+    """What a store has that hears of appends of other processes. Followers of any other store find them by looking."""
+
+    def wakeups(self) -> AsyncIterator[Wakeup]:
+        """Iterate over the wake-ups from now on, until the store is closed.
+
+        It never fails: while there is no connection to hear them by, none come, and when there is one again, the first
+        one concerns everything. Followers look at the log by themselves too, so that one may be lost.
+        """
+        ...
