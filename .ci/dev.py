@@ -40,10 +40,10 @@ LINKS = {ROOT / ".ci" / "types" / "timeline" / name: ROOT / name for name in ("s
 CHECKS: tuple[tuple[str, ...], ...] = (("ruff", "check"), ("ruff", "format", "--check"))
 """They answer within a second, before anything else."""
 TYPES: tuple[str, ...] = ("mypy",)
-TESTS: tuple[str, ...] = ("pytest", "--numprocesses=3", "--dist=worksteal", "--durations=40", "--durations-min=3")
-"""In one process more than CI has cores: a tenth of the time a test waits for a server, a browser or a process.
+TESTS: tuple[str, ...] = ("pytest", "--numprocesses=2", "--dist=worksteal", "--durations=40", "--durations-min=3")
+"""Types are checked beside them: that takes two minutes of one core where nothing is cached.
 
-Types are checked beside them: that takes two minutes of one core where nothing is cached.
+A third process on two cores takes longer: it collects everything once more, and makes what files of tests share.
 """
 
 
@@ -85,13 +85,13 @@ def link() -> None:
             place.symlink_to(folder, target_is_directory=True)
 
 
-def install(kind: str) -> bool:
-    """Make .venv with the pinned packages and the library itself, unless it is there; return whether it was not."""
+def install(kind: str) -> None:
+    """Make .venv and install the pinned packages and the library itself, unless that is done already."""
     link()
     made = {name: VENV / f"installed-{name}" for name in PINS}
     enough = ("run", "test") if kind == "run" else ("test",)
     if any(made[name].is_file() and made[name].read_text() == fingerprint(PINS[name]) for name in enough):
-        return False
+        return
     # Debian's python3 may lack ensurepip; the pip that runs this then installs the other one from outside.
     if find_spec("ensurepip") is not None:
         must_run(sys.executable, "-m", "venv", "--clear", VENV)
@@ -106,7 +106,6 @@ def install(kind: str) -> bool:
     must_run(PYTHON, "-m", "pip", *options, "--require-hashes", "--requirement", PINS[kind])
     must_run(PYTHON, "-m", "pip", *options, "--no-build-isolation", "--editable", ".")
     made[kind].write_text(fingerprint(PINS[kind]))
-    return True
 
 
 def demo() -> int:
@@ -117,12 +116,10 @@ def demo() -> int:
 
 def test() -> int:
     """Run every check, also after one has failed, and say at the end which ones did."""
-    fresh = install("test")
+    install("test")
     statuses = {check: checked(check) for check in CHECKS}
     command = [str(PYTHON), "-m", *TYPES]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as types:
-        if fresh:
-            compile_tests()
         statuses[TESTS] = checked(TESTS)
         show(*command)
         found, _ = types.communicate()
@@ -132,12 +129,6 @@ def test() -> int:
         say("FAILED: " + "; ".join(failed))
         return 1
     return 0
-
-
-def compile_tests() -> None:
-    """Have the tests compiled once: each of the processes that run them would do that for all. It tells no result."""
-    command = show(PYTHON, "-m", "pytest", "--collect-only", "--quiet")
-    subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
 
 
 def checked(check: Sequence[str]) -> int:

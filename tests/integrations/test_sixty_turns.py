@@ -1,6 +1,7 @@
 """Agents of sixty turns with tools: refused for their size, killed, resumed, and regenerated from the middle.
 
-CI plays each scene with twenty-four turns, which hold all of these; a night plays all sixty.
+CI plays the scene of one framework with twenty-four turns, which hold all of these, and a night all scenes with all
+sixty: what differs by the framework is in the contract of adapters, which CI plays for each.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
-    full_depth,
     pytest.mark.timeout(600),
     pytest.mark.parametrize("plot", ["short", pytest.param("sixty", marks=at_night)]),
 ]
 
 
+@full_depth
 def test_turns_of_langchain(plot: str, tmp_path: Path) -> None:
     """Its history is a checkpointer's."""
     play("tests.integrations.contract.langchain:of_scene", tmp_path, plot=plot).check(has_guardrails=False)
 
 
+@at_night
 def test_turns_of_pydantic_ai(plot: str, tmp_path: Path) -> None:
     """Its history is what the application stores after each step."""
     play("tests.integrations.contract.pydantic_ai:of_scene", tmp_path, plot=plot).check(has_guardrails=False)
 
 
+@at_night
 def test_turns_of_the_openai_agents_sdk(plot: str, tmp_path: Path) -> None:
     """Its history is the session."""
     play("tests.integrations.contract.openai_agents:of_responses", tmp_path, plot=plot).check(has_guardrails=True)

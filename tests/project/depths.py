@@ -16,7 +16,13 @@ from tests.project.sources import ROOT
 PAGE: Final = ROOT / "docs" / "guarantees.md"
 HEAD: Final = "| guarantee | depth | tests |\n| --- | --- | --- |\n"
 WHOLE: Final = "whole"
-MARKS: Final = {"given": "searched", "search": "searched", "sampled": "sampled", "full_depth": "CI"}
+MARKS: Final = {
+    "given": "searched",
+    "search": "searched",
+    "sampled": "sampled",
+    "full_depth": "CI",
+    "at_night": "night",
+}
 """What a test is held at by what stands above it; a test with nothing of these is played whole in every run."""
 _HEAD: Final = re.compile(r"^\| guarantee \|.*\n\| --- \|.*\n", re.MULTILINE)
 _ROW: Final = re.compile(r"^\| (?P<guarantee>.+?) \| (?:[\w, ]+ \| )?(?P<tests>`tests/.*) \|$", re.MULTILINE)

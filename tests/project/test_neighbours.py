@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.depth import at_night
 from tests.project.environments import Environment, made_wheel, new_environment
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def theirs(tmp_path: Path) -> Path:
     return made_wheel(tmp_path, THEIRS, files)
 
 
-@pytest.fixture(params=["ours before theirs", "theirs before ours"])
+@pytest.fixture(params=["theirs before ours", pytest.param("ours before theirs", marks=at_night)])
 def both(request: pytest.FixtureRequest, tmp_path: Path, wheel: Path, theirs: Path) -> Environment:
     """An environment with both, installed in either order."""
     environment = new_environment(tmp_path)
