@@ -3,7 +3,7 @@
 
     python3 .ci/dev.py demo     make .venv, install the library from pinned packages, run `timeline demo`
     python3 .ci/dev.py test     the same with the developers' packages, then every check that a change must pass
-    python3 .ci/dev.py night    the same checks, and searches sixty times as long, and whole sweeps: hours
+    python3 .ci/dev.py night    the same checks, and searches a hundred times as long, and whole sweeps: hours
     python3 .ci/dev.py bench    the benchmarks; JSON on standard output
     python3 .ci/dev.py pins     choose the pinned packages anew from pyproject.toml (needs uv)
 

@@ -2,9 +2,9 @@
 
     quick    the default: an answer within minutes. Searches play a tenth of their examples, sweeps a sixth of their
              cases, and of the documents those run whose files changed.
-    full     in CI, where the environment sets ``CI``: everything that docs/guarantees.md promises; a third of the
-             examples of searches and of the cases of sweeps, so that an answer comes within half an hour on a slow
-             machine, too.
+    full     in CI, where the environment sets ``CI``: everything that docs/guarantees.md promises; a fifth of the
+             examples of searches and a third of the cases of sweeps, so that an answer comes within half an hour on
+             a slow machine, too.
     night    ``make night``: twenty times the examples, sweeps whole, and every recording under every preset.
 
 ``TIMELINE_TEST_DEPTH`` names another one for a run. What is not played at a depth is deselected, never skipped, and a
@@ -52,7 +52,7 @@ class Depth(IntEnum):
 
     def examples(self, count: int) -> int:
         """Return how many examples a search plays whose whole is ``count``."""
-        share = {Depth.QUICK: 0.1, Depth.FULL: 1 / 3, Depth.NIGHT: 20}[self]
+        share = {Depth.QUICK: 0.1, Depth.FULL: 0.2, Depth.NIGHT: 20}[self]
         return max(ceil(share * count), min(FEWEST, count))
 
 

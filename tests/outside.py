@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 import certifi
+import httpcore2
 
 ATTEMPTS: Final[list[str]] = []
 """What was tried to reach, and was refused."""
@@ -64,3 +66,5 @@ def trust_one_authority(folder: Path) -> None:
     file = folder / "one-authority.pem"
     file.write_text(f"{known[known.index(_BEGIN) : known.index(_END)]}{_END}\n", encoding="ascii")
     certifi.where = lambda: str(file)
+    # The SDKs' client asks the system for its authorities, not certifi.
+    httpcore2.default_ssl_context = lambda **_: ssl.create_default_context(cafile=file)
