@@ -159,9 +159,10 @@ async def test_a_name_is_listed_where_it_is_defined() -> None:
         "{n:6}→func DoThing{n}(a int) error {{",
         "{n:6}\texport class DoThing{n} extends A {{",
         "src/a.go:{n}:type DoThing{n} struct {{",
+        "src/a-2-b.go-{n}-type DoThing{n} struct {{",
         "+    pub(crate) async fn DoThing{n}<T>(",
     ],
-    ids=["numbered", "tab", "hits", "change"],
+    ids=["numbered", "tab", "hits", "around hits", "change"],
 )
 async def test_definitions_are_seen_behind_what_tools_put_in_front_of_a_line(line: str) -> None:
     """Of a text with room for some of its names, all that it defines are listed."""

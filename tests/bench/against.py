@@ -12,12 +12,12 @@ import os
 import statistics
 import subprocess
 import sys
-import tarfile
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Self
 
+from tests.archives import unpack
 from tests.bench.kinds import KINDS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -55,8 +55,7 @@ def checkout(revision: str, folder: Path) -> Path:
     archive = subprocess.run(
         ["git", "archive", revision, "timeline", "store", "summarizers"], cwd=ROOT, check=True, capture_output=True
     ).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
+    unpack(io.BytesIO(archive), folder)
     return folder
 
 

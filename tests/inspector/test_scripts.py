@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.archives import unpack
 from tests.project.sources import ROOT
 
 WEB: Final = ROOT / "timeline" / "inspector" / "web"
@@ -64,8 +64,8 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("the npm registry is not reached, and the compiler of the types comes from there")
     assert archive.exists(), packed.stderr
     assert base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode() == INTEGRITY
-    with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter="data")
+    with archive.open("rb") as packed_files:
+        unpack(packed_files, folder)
     return folder / "package" / "bin" / "tsc"
 
 

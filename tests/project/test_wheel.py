@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tarfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.archives import unpack
 from tests.project.environments import built
 from tests.project.sources import PACKAGES, ROOT
 
@@ -66,8 +66,8 @@ def test_the_wheel_holds_every_file_of_the_three_folders(wheel: Path) -> None:
 
 def test_a_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     """A package built from the sources has the files of the wheel."""
-    with tarfile.open(built("sdist", tmp_path)) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+    with built("sdist", tmp_path).open("rb") as archive:
+        unpack(archive, tmp_path / "unpacked")
     [source] = (tmp_path / "unpacked").iterdir()
     assert files_in(built("wheel", tmp_path / "again", source)) == files_in(wheel)
 

@@ -28,7 +28,7 @@ _LINE_TOKENS: Final = 6
 """Most tokens of a line's end, its offset and its colon."""
 _FRAME_TOKENS: Final = 40
 """Most tokens of the two lines around an outline."""
-_NUMBERED: Final = r"^(?:(?:[^\s:]{1,200}[:-])?+[ \t]{0,20}\d{1,9}[ \t]{0,4}(?:[→:|-]|(?<=\t)))?+[+-]?[ \t]*+"
+_NUMBERED: Final = r"^(?:(?:[^\s:]{1,200}[:-])?[ \t]{0,20}\d{1,9}[ \t]{0,4}(?:[→:|-]|(?<=\t)))?[+-]?[ \t]*+"
 """The start of a line, and what tools that show files or hits put in front of it: a file, a number, a sign."""
 _WORDS_BEFORE: Final = (
     "abstract async const data declare default export extern final inline internal open override private protected pub"

@@ -9,12 +9,13 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 import tomllib
 import xml.etree.ElementTree as ET
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tests.archives import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,8 +55,8 @@ def _unpacked(folder: Path, *wanted: str | Path) -> Path:
     building = ("--no-build-isolation",) if find_spec("pip") is not None else ()
     pip("download", *building, "--no-deps", "--no-binary=:all:", *wanted, "--dest", folder)
     (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+    with archive.open("rb") as packed:
+        unpack(packed, folder)
     return folder / archive.name.removesuffix(".tar.gz")
 
 
