@@ -126,8 +126,11 @@ HIGH: Final = [
 BETWEEN: Final = [
     Setting(0.62, Rounds(24, 240, 96), Cache(0.9), Line(target=0.85)),
     Setting(0.7, Rounds(32, 400, 200), Cache(0.65), Line(target=0.85)),
+    Setting(0.3, Rounds(7, 12, 7), Cache(0.5), Line(0.8, target=0.7)),
+    Setting(0.1, Rounds(6, 10, 6), Cache(0.3), Line(0.65, target=0.5)),
+    Setting(0.5, Rounds(64, 400, 400), Cache(0.9, EVERYTHING), Line(target=0.75)),
 ]
-"""Between these: found by trials against seed-002-first, at 32,000 and at 100,000 tokens."""
+"""Between these: found by trials against seed-002-first at each limit, clear-tool-uses and opencode at the widest."""
 
 
 class Alike(NamedTuple):
@@ -188,7 +191,25 @@ def named(name: str) -> Callable[[int], Policy]:
     return lambda limit: find_policy(name, max_tokens=limit)
 
 
-SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW, *HIGH, *BETWEEN)}
+ALIKE: Final = [
+    Alike("anthropic-compact", keep=6_000),
+    Alike("claude-code", keep=10_000),
+    Alike("cline", keep=30_000),
+    Alike("crush", keep=6_000),
+    Alike("deepagents", keep=0.13),
+    Alike("keep_last", trigger=0.77),
+    Alike("langchain", trigger=0.82),
+    Alike("pi", keep=24_000),
+    Alike("pi", keep=28_000),
+    Alike("seed-002-first"),
+    Alike("strands", trigger=0.89),
+]
+"""Lines and cuts of published defaults with a little more behind them, so that no less is in sight at any call."""
+
+SETTINGS: Final[dict[str, Callable[[int], Policy]]] = {
+    **{setting.name: setting.policy for setting in (*LATTICE, *LOW, *HIGH, *BETWEEN)},
+    **{setting.name: setting.policy for setting in ALIKE},
+}
 """What is searched."""
 FIRST: Final = "none"
 """What costs are shares of."""
