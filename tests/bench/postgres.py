@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
 
-from tests.bench.append import TEXT as LONG
-from tests.bench.append import event
 from tests.bench.rows import Row, against
 from tests.bench.together import syncs
+from tests.bench.tool_results import TEXT as LONG
+from tests.bench.tool_results import event
 from tests.postgres import without
 from tests.postgres_server import Server, new_folder
 from timeline.events.chain import START

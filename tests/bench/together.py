@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from tests.bench.append import event
 from tests.bench.logs import POLICY
 from tests.bench.rows import against
+from tests.bench.tool_results import event
 from timeline.blocks import UserPrompt
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline

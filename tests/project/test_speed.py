@@ -3,13 +3,18 @@ from __future__ import annotations
 import gc
 import json
 import math
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.bench.__main__ import parts
 from tests.bench.rows import Measured, Row, against, exponent, growth, percentile, ratios
+from tests.depth import at_night
 from tests.project import speed
+from tests.project.sources import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +38,15 @@ def test_the_page_of_speed_shows_what_was_measured() -> None:
     assert [file.name for file, plot in drawn.items() if file.read_text(encoding="utf-8") != plot] == []
     for plot in drawn.values():
         assert ET.fromstring(plot).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
+
+
+@at_night
+@pytest.mark.parametrize("part", parts())
+def test_every_part_of_the_benchmarks_can_be_measured(part: str) -> None:
+    """Whatever the library's statements and calls are by now; how fast it is is not asked here."""
+    command = [sys.executable, "-m", "tests.bench", part]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["rows"], done.stderr
 
 
 @pytest.mark.parametrize(
