@@ -5,7 +5,6 @@ What a database is asked is in its own part of `DatabaseFacts`: a page of rows, 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -18,7 +17,7 @@ from timeline.errors import ConversationNotFound, StoreCorrupt
 from timeline.facts.record import merged, record_from
 from timeline.queries import FactEntry
 
-from .aside import at_its_size
+from .aside import at_its_size, in_thread
 from .fact_making import Made, Question, facts_of_page, moment_of, redacted
 from .facts import KINDS, NAMED, Coverage, CoveredBy, FactFilter, FactRow, block_path, fact_of, stored_fact
 from .failures import RESTORE
@@ -209,7 +208,7 @@ class DatabaseFacts(ABC):
         hidden = set().union(*scope.hidden.values()) if scope.hidden else set()
         groups = await self.groups(scope.parts, hidden, covers)
         # A log of a million tokens has thousands of rows: 20 ms, in which other conversations go on.
-        return await asyncio.to_thread(lambda: record_from(map(_entry, groups), most))
+        return await in_thread(lambda: record_from(map(_entry, groups), most))
 
     async def _going_on(self, scope: _Scope, key: int, covers: Covers, most: int) -> FactRecord:
         """Return the record of a log's compaction: that of the one before it, and what came since.

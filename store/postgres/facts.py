@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from timeline.facts.extracting import BY_USER, FORM
 
+from ..aside import in_thread
 from ..digests import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group
@@ -313,7 +314,8 @@ class PostgresFacts(DatabaseFacts):
             BY_USER,
             NUMBERS["request"],
         )
-        return sorted(map(_group, rows), key=lambda group: group[:3])
+        # A log of a million tokens has thousands of them: the event loop would stand still for 200 ms.
+        return await in_thread(lambda: sorted(map(_group, rows), key=lambda group: group[:3]))
 
 
 def _group(row: Row) -> Group:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from timeline.errors import StoreCorrupt
 from timeline.facts.extracting import BY_USER, FORM
+from timeline.log.collector import collector_at_rest
 
+from ..aside import in_thread
 from ..digests import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group
@@ -85,8 +87,10 @@ def _add_slice(connection: sqlite3.Connection, until: int) -> int:
     rows, cut = slice_of(found, text=5, size=SLICE, most=MOST_EVENTS)
     reached = rows[-1][0] if cut else max(after, until)
     known = {position for (position,) in connection.execute(statements.KNOWN_BETWEEN, (after, reached))}
-    made = _answer(connection, facts_of_page([row for row in rows if row[6]], known))
-    connection.executemany(statements.REPLACE_FACT, chain.from_iterable((*page.done, *page.named) for page in made))
+    with collector_at_rest():  # the rows of a slice are gone when they are stored
+        made = _answer(connection, facts_of_page([row for row in rows if row[6]], known))
+        connection.executemany(statements.REPLACE_FACT, chain.from_iterable((*page.done, *page.named) for page in made))
+        del made
     connection.execute(statements.SET_FACTS_PROGRESS, (FORM, reached))
     return reached
 
@@ -179,7 +183,8 @@ class SQLiteFacts(DatabaseFacts):
         firsts = await self.rows(statements.FIRST_FACTS, parameters)
         if len(rows) != len(firsts):
             raise StoreCorrupt(f"facts of events that are not there are in the index of facts. {CURE}")
-        return list(starmap(_group, zip(rows, firsts, strict=True)))
+        # A log of a million tokens has thousands of them: the event loop would stand still for 200 ms.
+        return await in_thread(lambda: list(starmap(_group, zip(rows, firsts, strict=True))))
 
 
 def _group(row: Row, first: Row) -> Group:
