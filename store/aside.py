@@ -38,7 +38,7 @@ async def at_its_size(work: Callable[[], T], rows: Iterable[Sequence[Any]]) -> T
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do work that makes an object for each of thousands of rows, in a thread."""
+    """Do work that makes an object for each of thousands of rows, in a thread, while the garbage collector rests."""
     return await asyncio.to_thread(_undisturbed, work)
 
 
