@@ -7,8 +7,6 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from timeline.log.collector import collector_at_rest
-
 from .codec import decode
 
 if TYPE_CHECKING:
@@ -35,16 +33,6 @@ async def at_its_size(work: Callable[[], T], rows: Iterable[Sequence[Any]]) -> T
     """
     size = sum(len(text) for row in rows for text in row if isinstance(text, str))
     return await asyncio.to_thread(work) if size > _MOST_AT_ONCE else work()
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Do work that makes an object for each of thousands of rows, in a thread, while the garbage collector rests."""
-    return await asyncio.to_thread(_undisturbed, work)
-
-
-def _undisturbed(work: Callable[[], T]) -> T:
-    with collector_at_rest():
-        return work()
 
 
 async def decoded(conversation: str, row: Row, where: str) -> Event:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from timeline.errors import ConversationNotFound, StoreCorrupt
 from timeline.facts.record import merged, record_from
+from timeline.log.off_loop import in_thread
 from timeline.queries import FactEntry
 
-from .aside import at_its_size, in_thread
+from .aside import at_its_size
 from .fact_making import Made, Question, facts_of_page, moment_of, redacted
 from .facts import KINDS, NAMED, Coverage, CoveredBy, FactFilter, FactRow, block_path, fact_of, stored_fact
 from .failures import RESTORE

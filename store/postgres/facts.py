@@ -15,8 +15,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from timeline.facts.extracting import BY_USER, FORM
+from timeline.log.off_loop import in_thread
 
-from ..aside import in_thread
 from ..digests import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group

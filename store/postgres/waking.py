@@ -107,16 +107,12 @@ class Waking:
     @classmethod
     def of(cls, address: Address, horizon: Horizon) -> Self:
         """Return the wake-ups of the store with an address."""
-        listens = address.listen_url is not None or not address.pgbouncer
-        # A wake-up is a commit. It keeps no appends waiting for a disk that has nothing of theirs to write: one that a
-        # crash takes is made up for by polling. A pooler may not pass the setting on.
-        settings = {"synchronous_commit": "off"} if listens else None
 
         async def connect() -> Connection:
             # No statement is prepared: those of this connection have no parameters.
-            url = address.listen_url or address.dsn
-            return await asyncpg.connect(url, timeout=_CONNECT, statement_cache_size=0, server_settings=settings)
+            return await asyncpg.connect(address.listen_url or address.dsn, timeout=_CONNECT, statement_cache_size=0)
 
+        listens = address.listen_url is not None or not address.pgbouncer
         name = f"{address.schema}\n{address.tenant or 0}"
         return cls(connect, name, address.where, horizon=horizon, listens=listens)
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from timeline.errors import StoreCorrupt
 from timeline.facts.extracting import BY_USER, FORM
 from timeline.log.collector import collector_at_rest
+from timeline.log.off_loop import in_thread
 
-from ..aside import in_thread
 from ..digests import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, Found, Group

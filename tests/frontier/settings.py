@@ -139,27 +139,25 @@ class Alike(NamedTuple):
     """A published design's own line and cut, with all of ours that takes nothing out of sight.
 
     Its summary is asked for in the cached context, by one question also where the cut divides a turn; the record behind
-    it has 1,500 tokens; everything is kept for an hour; nothing is hidden. So it shows what the design shows, call by
-    call, on any conversation: no search chose it.
+    it has 1,500 tokens; everything is kept for an hour; nothing is hidden. So it shows about what the design shows, on
+    any conversation; what differs is the length of summaries.
 
     Attributes:
         design: name of the published default.
         keep: kept behind the cut instead of what the design keeps: a share of the room, or tokens.
         trigger: share of the limit above which it compacts, instead of the design's line.
-        paused: hide all but the newest two rounds once the cache is cold.
     """
 
     design: str
     keep: float | None = None
     trigger: float | None = None
-    paused: bool = False
 
     @property
     def name(self) -> str:
         """The design, and what is different in it."""
         line = "" if self.trigger is None else f" above {self.trigger:g}"
         keep = "" if self.keep is None else f" keep {self.keep:,g}"
-        return f"as {self.design}{line}{keep}{' paused' if self.paused else ''}"
+        return f"as {self.design}{line}{keep}"
 
     def policy(self, limit: int) -> Policy:
         """Return the policy at a limit."""
@@ -167,14 +165,13 @@ class Alike(NamedTuple):
         [cut] = [dict(step.cut.model_dump()) for step in design.steps if isinstance(step, Summarize)]
         if cut["kind"] == "cut_point":
             cut |= {"on_split": "together", "halvings": 4} | self._kept()
-        hiding = policies.balanced().model_dump()["hiding"] | {"intact": 2, "files": 4, "old": 2}
         return policies.balanced(
             max_tokens=limit,
             output_reserve=design.output_reserve,
             trigger=design.trigger if self.trigger is None else self.trigger,
             target=0.9,
             steps=[{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original", "asked": "in_cache"}],
-            hiding=hiding | {"pressure_minimum": None} if self.paused else None,
+            hiding=None,
             compact_when_cold=None,
             cache_points={"kept_long": EVERYTHING},
             summary_tokens=min(design.summary_tokens, 2_000),
@@ -206,7 +203,7 @@ ALIKE: Final = [
     Alike("seed-002-first"),
     Alike("strands", trigger=0.89),
 ]
-"""Lines and cuts of published defaults with a little more behind them, so that no less is in sight at any call."""
+"""Lines and cuts of published defaults with a little more behind them, so that no less is in sight on the average."""
 
 SETTINGS: Final[dict[str, Callable[[int], Policy]]] = {
     **{setting.name: setting.policy for setting in (*LATTICE, *LOW, *HIGH, *BETWEEN)},

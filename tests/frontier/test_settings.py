@@ -13,7 +13,7 @@ FIXED = FixedPart(system=30_000, tools=10_000)
 @pytest.mark.parametrize("limit", [200_000, 100_000, 32_000])
 @pytest.mark.parametrize("design", ["anthropic-compact", "claude-code", "cline", "crush", "deepagents", "pi"])
 def test_what_is_like_a_design_compacts_where_it_does_and_cuts_as_it_does(design: str, limit: int) -> None:
-    """So it shows as much at each call, whatever the conversation."""
+    """Then what it shows differs by the length of summaries alone."""
     theirs, ours = policies.by_name(design, max_tokens=limit), Alike(design).policy(limit)
     lines = [account_of((), FIXED, policy).trigger for policy in (theirs, ours)]
     cuts = [
@@ -30,4 +30,4 @@ def test_what_is_like_a_design_compacts_where_it_does_and_cuts_as_it_does(design
 def test_its_name_says_what_is_different() -> None:
     """A setting is found by its name."""
     assert Alike("pi", keep=23_000).name == "as pi keep 23,000"
-    assert Alike("cline", keep=0.5, trigger=0.8, paused=True).name == "as cline above 0.8 keep 0.5 paused"
+    assert Alike("cline", keep=0.5, trigger=0.8).name == "as cline above 0.8 keep 0.5"
