@@ -60,7 +60,7 @@ class Group:
         """Put a batch behind a head, or behind the batch before it on the same log."""
         move = self.moves.get(batch.conversation)
         if move is None:
-            move = self.moves[batch.conversation] = _Move(head.seen, head.seen)
+            move = self.moves[batch.conversation] = _Move(head, head.copied())
         after = move.head.version
         move.head.link = self.rows.add(batch, head.key, after, move.head.link)
         move.head.version += len(batch.drafts)
@@ -68,6 +68,11 @@ class Group:
         if batch.snapshot is not None:
             move.window_start = batch.snapshot.window_start
         self.placed.append(Placed(batch, head.key, after + 1, move.head.version, len(self.rows) - 1))
+
+    def of_one(self) -> list[Any]:
+        """Return the parameters of `statements.APPEND_ONE` but the last one, of a group with one event."""
+        (move,) = self.moves.values()
+        return [*move.row(), *self.rows.of_one()]
 
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
@@ -124,7 +129,10 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
     Raises:
         asyncpg.UniqueViolationError: an id or a path is in use; nothing of the group was written.
     """
-    row = await connection.fetchrow(statements.APPEND, *group.parameters(), least)
+    if len(group.rows) == 1:
+        row = await connection.fetchrow(statements.APPEND_ONE, *group.of_one(), least)
+    else:
+        row = await connection.fetchrow(statements.APPEND, *group.parameters(), least)
     assert row is not None  # noqa: S101 - a SELECT without FROM a table has one row
     begin, keys = row
     won = set(keys or ())

@@ -1,7 +1,7 @@
 """The connections of a PostgreSQL store: pools of asyncpg, the session's settings, and the translation of errors.
 
-Reads are single statements on any connection of the readers' pool. A write has a transaction on one of two connections
-of its own: one for the queue of appends, one for everything else, so that neither waits for the other's place.
+Reads are single statements on any connection of the readers' pool. A write has a transaction on one of the writers'
+pool. The queue of appends waits for neither: it keeps connections of its own.
 
 The schema and the tenant are settings of the session, made when a connection is opened. Behind pgbouncer a session is
 not ours between two transactions: there each transaction sets them for itself, also around a single read.
@@ -30,7 +30,7 @@ from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, pooled, reading_o
 from .migrations import check_version, migrate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from ..codec import Row
     from .address import Address
@@ -43,6 +43,8 @@ log: Final = logging.getLogger("timeline.store")
 LEAST_SERVER: Final = 15
 READERS: Final = 4
 """Most connections that read at once."""
+WRITERS: Final = 2
+"""Most connections that write at once, beside those of the queue of appends."""
 PATIENCE: Final = 10.0
 """Seconds that a read, and an append, wait for a server that went away to come back."""
 ATTEMPTS: Final = 10
@@ -91,7 +93,7 @@ class Database(OpenDatabase):
             self._readers = self._pool(READERS)
             await self._readers
             if not self.read_only:
-                self._writers = self._pool(2)
+                self._writers = self._pool(WRITERS)
                 await self._writers
         except DRIVER_ERRORS as error:
             await self._drop_pools()
@@ -291,10 +293,16 @@ class Database(OpenDatabase):
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Connection]:
         """Open a writing transaction; the driver's errors pass."""
-        async with self.connection() as connection, connection.transaction(isolation="read_committed"):
+        async with self.connection() as connection, self.transaction(connection):
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self, connection: Connection) -> AsyncIterator[None]:
+        """Open a writing transaction on a connection; the driver's errors pass."""
+        async with connection.transaction(isolation="read_committed"):
             if self.address.pgbouncer:
                 await connection.execute(self.begin)
-            yield connection
+            yield
 
     async def do(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Do work in a writing transaction that goes on to its end, also when the caller is cancelled.
@@ -358,7 +366,6 @@ class Database(OpenDatabase):
             warnings.warn(f"{self.where}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
 
 
-def _keep(connection: object) -> Coroutine[Any, Any, None]:
+async def _keep(connection: object) -> None:
     """Leave a connection as it is when it goes back to its pool: its settings are the store's."""
     del connection
-    return asyncio.sleep(0)

@@ -51,6 +51,14 @@ class EventRows:
         self._links += sealed.links
         return self._links[-1]
 
+    def of_one(self) -> list[Any]:
+        """Return the parameters of `statements.APPEND_ONE` from the ninth on, which write the only event."""
+        ((id_, type_, form, _, path, turn, tokens, payload),) = self._drafts
+        key, rest = (None, None) if path is None else split(path)
+        turn = None if turn is None else escaped(turn)
+        sealed = [self._checksums[0], self._salts[0], self._commitments[0]]
+        return [id_, escaped(type_), form, key, rest, turn, tokens, payload, *sealed]
+
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` from the ninth on: the columns of the events."""
         ids, types, forms, ats, paths, turns, tokens, payloads = zip(*self._drafts, strict=True)

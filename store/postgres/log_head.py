@@ -42,9 +42,8 @@ class Head:
     first_version: int = 1
     link: bytes = START
 
-    @property
-    def seen(self) -> Head:
-        """A copy, which stays as it is when this one moves on."""
+    def copied(self) -> Head:
+        """Return a copy, which moves on while this one stays as it is."""
         return Head(self.key, self.version, self.base, self.parent_key, self.first_version, self.link)
 
 

@@ -16,6 +16,7 @@ from ..failures import InDoubt
 from ..log_reader import LogReader
 from .address import parse
 from .appending import append_within
+from .committing import Uncertain
 from .database import Database, Durability
 from .forgetting import Forgetting
 from .horizon import Horizon
@@ -24,7 +25,7 @@ from .proofs import Proofs
 from .queries import Questions
 from .scavenging import Scavenging
 from .waking import Waking
-from .writer import Figures, Uncertain, Writer
+from .writer import Figures, Writer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("timeline.store")
 ALIVE: Final = "SELECT 1"
-TOGETHER: Final = 0.004
+TOGETHER: Final = 0.008
 """Seconds between two notifications: what is committed in between is told together."""
 HEARTBEAT: Final = 30.0
 """Seconds after which a silent connection is asked whether it is there."""
@@ -91,6 +91,7 @@ class Waking:
         self._key = blake2b(name.encode(), digest_size=16).digest()
         self.channel = f"timeline_{self._key.hex()}"
         self._told: dict[str, set[str]] = {}
+        """The types of what was appended since the last notification, by conversation."""
         self._all = False
         self._work = asyncio.Event()
         self._ears: set[asyncio.Queue[Heard | None]] = set()
@@ -118,8 +119,10 @@ class Waking:
 
     def tell(self, conversation: str, types: Collection[str]) -> None:
         """Note that a conversation got events of these types; it is sent soon. It never waits and never fails."""
-        if len(self._told) < _MOST_CONVERSATIONS:
-            self._told.setdefault(_hashed(self._key, conversation), set()).update(types)
+        if (of := self._told.get(conversation)) is not None:
+            of.update(types)
+        elif len(self._told) < _MOST_CONVERSATIONS:
+            self._told[conversation] = set(types)
         else:
             self._all = True
         self._wake()
@@ -222,8 +225,8 @@ class Waking:
             yield _ALL
             return
         by_types: dict[tuple[str, ...], list[str]] = {}
-        for hashed, types in told.items():
-            by_types.setdefault(tuple(sorted(types)), []).append(hashed)
+        for conversation, types in told.items():
+            by_types.setdefault(tuple(sorted(types)), []).append(_hashed(self._key, conversation))
         for types_, hashes in by_types.items():
             room = _MOST_BYTES - len(json.dumps(types_)) - 8
             if room <= 2 * _HASH:

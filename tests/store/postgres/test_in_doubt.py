@@ -106,7 +106,7 @@ async def test_an_append_that_reached_no_server_is_not_uncertain(
     own_postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was sent, so nothing can have been written."""
-    monkeypatch.setattr("timeline.store.postgres.writer.PATIENCE", 0.3)
+    monkeypatch.setattr("timeline.store.postgres.committing.PATIENCE", 0.3)
     async with open_store(own_postgres.url()) as store:
         await store.append("a", events(1))
         await asyncio.to_thread(own_postgres.stop)

@@ -24,6 +24,8 @@ from timeline.store.testing import block_event, compaction, events, fork
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
+    from timeline.store.postgres.connections import Connection as AnyConnection
+
     Connection = asyncpg.Connection[asyncpg.Record]
 
 STATEMENTS = {
@@ -35,6 +37,7 @@ VALUES: dict[str, Any] = {
     "int8": 5,
     "text": "c5",
     "bytea": b"5",
+    "uuid": UUID(int=5),
     "bool": False,
     "int8[]": [5, 6],
     "text[]": ["c5", "c6"],
@@ -175,7 +178,7 @@ async def test_every_statement_of_an_append_touches_one_partition(postgres_url: 
             touched[statement] = {name for name in names if re.fullmatch(r"events_\d+", name)}
         ((partitions,),) = await connection.fetch("SELECT count(DISTINCT tableoid) FROM events WHERE conversation = 5")
     assert partitions == 1
-    assert statements.APPEND in touched
+    assert {statements.APPEND, statements.APPEND_ONE} <= touched.keys()
     assert statements.PATHS_IN_USE in touched
     assert statements.LINK_AT in touched
     assert max(map(len, touched.values())) == 1, touched
@@ -199,9 +202,14 @@ async def test_a_merge_of_facts_compares_no_subject_with_another(postgres_url: s
 async def asked_by_appends(store: PostgresStore) -> list[tuple[str, Sequence[Any]]]:
     """Return the statements of appends of all kinds to one conversation."""
     asked: list[tuple[str, Sequence[Any]]] = []
-    async with store.database.connection() as one, store.database.connection() as other:
-        for connection in (one, other):
-            connection.add_query_logger(lambda query: asked.append((query.query, query.args)))
+    connected = store.database.connected
+
+    async def logging() -> AnyConnection:
+        connection = await connected()
+        connection.add_query_logger(lambda query: asked.append((query.query, query.args)))
+        return connection
+
+    store.database.connected = logging  # type: ignore[method-assign] # the queue of appends has connections of its own
     first = [block_event("t:1"), *events(2)]
     await store.append("new", first)
     await store.append("new", first)  # the same again, which is found by its ids

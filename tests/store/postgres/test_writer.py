@@ -1,17 +1,26 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import asyncpg
+import pytest
+
+from tests.postgres import without
 from timeline.errors import ConversationErased, VersionConflict
 from timeline.ports import Appended, Expected
+from timeline.store.postgres.address import parse
 from timeline.store.postgres.store import PostgresStore
+from timeline.store.postgres.writer import FEWEST
 from timeline.store.testing import block_event, events, fork
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-import pytest
+LOCKED = (
+    "SELECT count(*) FROM pg_stat_activity AS a WHERE a.wait_event_type = 'Lock' AND $1 = ANY(pg_blocking_pids(a.pid))"
+)
 
 
 @pytest.fixture
@@ -21,15 +30,25 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
         yield store
 
 
-async def test_many_conversations_are_opened_by_one_transaction(store: PostgresStore) -> None:
-    """They are listed in the order in which they came, and each continues."""
-    names = [f"c{number}" for number in range(100)]
+async def test_conversations_are_opened_together(store: PostgresStore) -> None:
+    """Those of one transaction are listed in the order in which they came, and each continues."""
+    names = [f"c{number}" for number in range(2 * FEWEST - 1)]
     placed = await asyncio.gather(*(store.append(name, events(2), expected=Expected.NO_STREAM) for name in names))
-    assert [(each.first_version, each.version) for each in placed] == [(1, 2)] * 100
-    assert store.figures.groups <= 3
+    assert [(each.first_version, each.version) for each in placed] == [(1, 2)] * len(names)
+    assert store.figures.groups == 1
     assert [info.id async for info in store.conversations()] == names
     assert [event.conversation async for event in store.read_all()] == [name for name in names for _ in range(2)]
     assert (await store.append("c7", events(1), expected=2)).version == 3
+
+
+async def test_very_many_conversations_are_opened_by_few_transactions(store: PostgresStore) -> None:
+    """Each is opened once, whichever transaction is first."""
+    names = {f"c{number}" for number in range(200)}
+    await asyncio.gather(*(store.append(name, events(1), expected=Expected.NO_STREAM) for name in names))
+    assert store.figures.groups <= 4
+    listed = [info.id async for info in store.conversations()]
+    assert len(listed) == 200
+    assert set(listed) == names
 
 
 async def test_of_those_that_are_opened_together_each_is_accepted_or_refused_for_itself(store: PostgresStore) -> None:
@@ -67,3 +86,84 @@ async def test_two_stores_that_open_the_same_conversations_open_each_once(
     assert sum(isinstance(outcome, Appended) for outcome in done) == 40
     assert sum(isinstance(outcome, VersionConflict) for outcome in done) == 40
     assert [info.version async for info in store.conversations()] == [1] * 40
+
+
+@asynccontextmanager
+async def held(url: str, conversation: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    """Hold the row of a conversation, so that an append to it waits."""
+    connection = await asyncpg.connect(without(url, "schema"), server_settings={"search_path": parse(url).schema})
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT FROM conversations WHERE id = $1 FOR UPDATE", conversation)
+            yield connection
+    finally:
+        await connection.close()
+
+
+async def waited_for(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """Wait until somebody waits for what a connection holds."""
+    async with asyncio.timeout(30):
+        while not await connection.fetchval(LOCKED, connection.get_server_pid()):  # noqa: ASYNC110 - the server knows
+            await asyncio.sleep(0.01)
+
+
+async def test_many_conversations_do_not_wait_for_the_group_of_another_one(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    """One whose row somebody holds keeps its own appends waiting; the next ones to it keep their order behind it."""
+    names = [f"c{number}" for number in range(FEWEST)]
+    for name in ("held", *names):
+        await store.append(name, events(1))
+    async with held(postgres_url, "held") as holder:
+        made = events(3)
+        waiting = [asyncio.create_task(store.append("held", [event])) for event in made[:1]]
+        await waited_for(holder)
+        waiting += [asyncio.create_task(store.append("held", [event])) for event in made[1:]]
+        others = asyncio.gather(*(store.append(name, events(1)) for name in names))
+        assert [each.version for each in await asyncio.wait_for(others, 30)] == [2] * FEWEST
+        assert not any(task.done() for task in waiting)
+    assert [each.version for each in await asyncio.gather(*waiting)] == [2, 3, 4]
+    assert [event.id async for event in store.read("held", after=1)] == [event.id for event in made]
+
+
+async def test_a_few_appends_go_together_and_many_in_two_groups(store: PostgresStore) -> None:
+    """A statement for each of a few would keep the server longer than one for all."""
+    names = [f"c{number}" for number in range(8 * FEWEST)]
+    await asyncio.gather(*(store.append(name, events(1)) for name in names))
+    groups = []
+    for together in (names[: 2 * FEWEST - 1], names):
+        before = store.figures.groups
+        await asyncio.gather(*(store.append(name, events(1)) for name in together))
+        groups.append(store.figures.groups - before)
+    assert groups == [1, 2]
+
+
+async def test_every_conversation_keeps_the_order_of_its_appends_over_all_groups(store: PostgresStore) -> None:
+    """Appends to 50 conversations are queued at once, 20 to each, and more while these are written."""
+    made = {f"c{number}": events(40) for number in range(50)}
+
+    async def work(name: str) -> None:
+        for event in made[name][20:]:
+            await store.append(name, [event])
+
+    queued = [store.append(name, [made[name][place]]) for place in range(20) for name in made]
+    tasks = [asyncio.create_task(append) for append in queued]
+    await asyncio.gather(*tasks)
+    await asyncio.gather(*map(work, made))
+    for name, each in made.items():
+        assert [event.id async for event in store.read(name)] == [event.id for event in each]
+    assert store.figures.waiting == store.figures.waiting_characters == 0
+
+
+async def test_cancelled_appends_keep_no_place_in_a_group(store: PostgresStore) -> None:
+    """All that would have been the first group are cancelled while they wait; the others are written."""
+    names = [f"c{number}" for number in range(4 * FEWEST)]
+    await asyncio.gather(*(store.append(name, events(1)) for name in names))
+    tasks = [asyncio.create_task(store.append(name, events(1))) for name in names]
+    await asyncio.sleep(0)  # all have queued their appends, and no group is taken yet
+    for task in tasks[: 2 * FEWEST]:
+        task.cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [True] * 16 + [False] * 16
+    held = {info.id: info.version async for info in store.conversations()}
+    assert list(held.values()) == [1] * 16 + [2] * 16

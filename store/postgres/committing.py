@@ -1,0 +1,295 @@
+"""Commit a group of appends: by one statement as far as that goes, the others one by one.
+
+A group that came second, or that the server refused, is taken apart: each append is then placed anew for itself.
+
+A connection that breaks leaves an append in doubt. The same append again is written once, so it is repeated when the
+server is back; only if the server stays away it is the caller's turn (`AppendUncertain`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import OrderedDict
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from timeline.errors import StoreBusy, TimelineError
+
+from .appending import (
+    MOST_EVENTS,
+    Group,
+    Lost,
+    append_within,
+    at_the_end,
+    needs_transaction,
+    open_together,
+    opens,
+    write,
+)
+from .database import ATTEMPTS, PATIENCE
+from .failures import AGAIN, DRIVER_ERRORS, is_away, store_error
+from .log_head import Head, heads_of, shared_paths
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from timeline.ports import Appended
+
+    from ..codec import Batch
+    from .connections import Connection
+    from .database import Database
+
+log: Final = logging.getLogger("timeline.store")
+MOST_HEADS: Final = 4_096
+"""Logs of which the head is remembered: a guess, which the compare-and-set checks."""
+_SEVERAL: Final = 2
+"""Conversations from which on they are opened together."""
+_ROUNDS: Final = 5
+"""Times that a group that came second is tried as a group."""
+_LONGEST_PAUSE: Final = 0.05
+_FAREWELL: Final = 10.0
+"""Seconds that a connection has to close."""
+
+
+class Uncertain(Exception):
+    """The connection broke while an append was under way, and the same append again has not settled what became of it.
+
+    The server did not come back, or refuses what it may have taken before: one that took over, say, and only reads.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        away = not isinstance(error, Lost) and is_away(error)
+        then = error if away else f"and the same append again failed, {str(error) or 'other writers were first'}"
+        super().__init__(f"the connection broke{': ' if away else ', '}{then}")
+
+
+class Heads:
+    """The heads of logs as this store last saw them, up to `MOST_HEADS` of them: the least recent are forgotten."""
+
+    def __init__(self) -> None:
+        self._heads: OrderedDict[str, Head] = OrderedDict()
+
+    def __contains__(self, conversation: object) -> bool:
+        return conversation in self._heads
+
+    def get(self, conversation: str) -> Head | None:
+        """Return the head of a conversation's log, if it is remembered."""
+        return self._heads.get(conversation)
+
+    def remember(self, conversation: str, head: Head) -> None:
+        """Remember a head as the most recent one."""
+        self._heads[conversation] = head
+        self._heads.move_to_end(conversation)
+        while len(self._heads) > MOST_HEADS:
+            self._heads.popitem(last=False)
+
+    def forget(self, conversation: str) -> None:
+        """Forget a head that another writer may have moved."""
+        self._heads.pop(conversation, None)
+
+
+class Committer:
+    """Commits one group after the other on a connection that it keeps: one of a pool takes as long as an append.
+
+    Args:
+        database: the store's connections.
+        heads: which all committers of the store share; two of them never have the same conversation at once.
+
+    Attributes:
+        lost: appends that came second and were placed again.
+    """
+
+    def __init__(self, database: Database, heads: Heads) -> None:
+        self._database, self._heads = database, heads
+        self._connection: Connection | None = None
+        self._reached = False
+        """Whether the group under way has had a connection: from then on the server may have written it."""
+        self.lost = 0
+
+    async def aclose(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                await connection.close(timeout=_FAREWELL)
+            except DRIVER_ERRORS as error:
+                log.debug("%s: closing: %s", self._database.where, error)
+
+    async def commit(self, batches: Sequence[Batch]) -> list[Appended | BaseException]:
+        """Append batches together as far as that goes, the others one by one in their order."""
+        done: dict[int, Appended] = {}
+        away = self._reached = False
+        try:
+            done |= await self._opened(batches)
+        except (Lost, asyncpg.UniqueViolationError):
+            log.debug("%s: conversations are opened one by one", self._database.where)
+        except DRIVER_ERRORS as error:
+            away = is_away(error)
+        for _ in range(0 if away else _ROUNDS):
+            left = [number for number in range(len(batches)) if number not in done]
+            if not left:
+                break
+            try:
+                written, tried = await self._together([batches[number] for number in left])
+            except asyncpg.UniqueViolationError:
+                break
+            except DRIVER_ERRORS as error:
+                away = is_away(error)
+                break
+            done |= {left[number]: appended for number, appended in written.items()}
+            if len(written) == tried:
+                break
+            self.lost += tried - len(written)
+        in_doubt = away and self._reached
+        return [
+            done[number] if number in done else await self._alone(batch, in_doubt=in_doubt)
+            for number, batch in enumerate(batches)
+        ]
+
+    async def _opened(self, batches: Sequence[Batch]) -> dict[int, Appended]:
+        """Open new conversations together, by the first batch of each, where there are several; return the places."""
+        first: dict[str, int] = {}
+        for number, batch in enumerate(batches):
+            if batch.conversation not in self._heads:
+                first.setdefault(batch.conversation, number)
+        if len(first) < _SEVERAL:
+            return {}
+        async with self._begun() as connection:
+            for conversation, head in (await heads_of(connection, first)).items():
+                self._heads.remember(conversation, head)
+            new = [number for conversation, number in first.items() if conversation not in self._heads]
+            new = [number for number in new if opens(batches[number])]
+            if len(new) < _SEVERAL or sum(len(batches[number].drafts) for number in new) > MOST_EVENTS:
+                return {}
+            opened = await open_together(connection, [batches[number] for number in new])
+        return {new[place]: appended for place, appended in opened.items()}
+
+    async def _together(self, batches: Sequence[Batch]) -> tuple[dict[int, Appended], int]:
+        """Write the batches that go to the ends of their logs; return their places, and how many were tried."""
+        if self._database.address.pgbouncer:
+            async with self._begun() as connection:
+                group, numbers, written = await self._placed(connection, batches)
+        else:
+            connection = await self._connected()
+            self._reached = True
+            group, numbers, written = await self._placed(connection, batches)
+        won = {group.placed[number].batch.conversation for number in written}
+        for conversation, move in group.moves.items():
+            if conversation in won:
+                self._heads.remember(conversation, move.head)
+            else:
+                self._heads.forget(conversation)
+        return {numbers[number]: appended for number, appended in written.items()}, len(numbers)
+
+    async def _placed(
+        self, connection: Connection, batches: Sequence[Batch]
+    ) -> tuple[Group, dict[int, int], dict[int, Appended]]:
+        """Write the batches that go to the ends of their logs; return their group, their numbers in it, and places."""
+        unknown = {batch.conversation for batch in batches if batch.conversation not in self._heads}
+        if unknown:
+            for conversation, head in (await heads_of(connection, unknown)).items():
+                self._heads.remember(conversation, head)
+        group, numbers = self._grouped(batches, await self._in_shared_past(connection, batches))
+        if not numbers:
+            return group, numbers, {}
+        try:
+            return group, numbers, await self._written(connection, group)
+        except BaseException:
+            for conversation in group.moves:
+                self._heads.forget(conversation)
+            raise
+
+    async def _connected(self) -> Connection:
+        """Return the connection, a new one if it broke; the driver's errors pass."""
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._database.connected()
+        return self._connection
+
+    @asynccontextmanager
+    async def _begun(self) -> AsyncIterator[Connection]:
+        """Begin a transaction on the connection."""
+        connection = await self._connected()
+        async with self._database.transaction(connection):
+            self._reached = True
+            yield connection
+
+    async def _written(self, connection: Connection, group: Group) -> dict[int, Appended]:
+        if connection.is_in_transaction() or not needs_transaction(placed.batch for placed in group.placed):
+            return await write(connection, group)
+        async with connection.transaction(isolation="read_committed"):
+            return await write(connection, group)
+
+    async def _in_shared_past(self, connection: Connection, batches: Sequence[Batch]) -> set[int]:
+        """Return the numbers of the batches with a path that is in use in what their fork shares with its parent."""
+        found = set()
+        for number, batch in enumerate(batches):
+            head = self._heads.get(batch.conversation)
+            if head is not None and head.base and await shared_paths(connection, batch, head):
+                found.add(number)
+        return found
+
+    def _grouped(self, batches: Sequence[Batch], taken: set[int]) -> tuple[Group, dict[int, int]]:
+        """Put the batches that go to the ends of their logs into a group; return their numbers by place in it too."""
+        group, numbers = Group(), dict[int, int]()
+        heads: dict[str, Head | None] = {}
+        for number, batch in enumerate(batches):
+            conversation = batch.conversation
+            head = heads[conversation] if conversation in heads else self._heads.get(conversation)
+            if (
+                number in taken
+                or not at_the_end(batch, head)
+                or head is None
+                or len(group.rows) + len(batch.drafts) > MOST_EVENTS
+            ):
+                heads[conversation] = None  # what comes behind it waits for its turn as well
+                continue
+            numbers[len(group.placed)] = number
+            group.add(batch, head)
+            heads[conversation] = group.moves[conversation].head
+        return group, numbers
+
+    async def _alone(self, batch: Batch, *, in_doubt: bool) -> Appended | BaseException:
+        """Append one batch in a transaction of its own, again where another writer or a broken connection was first.
+
+        Returns the error that refused it.
+        """
+        self._heads.forget(batch.conversation)
+        attempt, until = 0, monotonic() + PATIENCE
+        while True:
+            started = False
+            try:
+                async with self._begun() as connection:
+                    started = True
+                    appended = await append_within(connection, batch)
+                return replace(appended, repeated=False) if in_doubt else appended
+            except TimelineError as refusal:
+                return refusal
+            except (Lost, *DRIVER_ERRORS) as error:
+                away = not isinstance(error, Lost) and is_away(error)
+                in_doubt = in_doubt or (away and started)
+                attempt += not away
+                if attempt >= ATTEMPTS or (away and monotonic() > until) or not (away or _again(error)):
+                    return self._given_up(error, in_doubt=in_doubt)
+                self.lost += isinstance(error, Lost)
+            await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2 ** min(attempt, 6)) + 0.1 * away))  # noqa: S311 - so that they do not meet again
+
+    def _given_up(self, error: BaseException, *, in_doubt: bool) -> BaseException:
+        if in_doubt:
+            return Uncertain(error)
+        if isinstance(error, Lost):
+            return StoreBusy(
+                f"{self._database.where}: other writers of the conversation were first {ATTEMPTS} times. Nothing was"
+                " written; try again."
+            )
+        return store_error(error, self._database.where)
+
+
+def _again(error: BaseException) -> bool:
+    """Return whether the same append may go well: another one was first, or the server gave this one up."""
+    return isinstance(error, Lost | asyncpg.UniqueViolationError) or getattr(error, "sqlstate", None) in AGAIN
