@@ -192,6 +192,26 @@ def test_the_collector_rests_for_one_piece_of_work_at_a_time() -> None:
     assert gc.get_threshold() == thresholds
 
 
+def test_what_was_made_while_the_collector_rested_is_old_afterwards() -> None:
+    """A collection of the young objects is due then, and would walk all of it while every thread waits."""
+    with collector_at_rest():
+        made = [[] for _ in range(50_000)]  # type: ignore[var-annotated]
+        assert len(gc.get_objects(generation=0)) > len(made)
+    assert len(gc.get_objects(generation=0)) < len(made) / 10
+
+
+def test_what_an_application_keeps_from_the_collector_stays_so() -> None:
+    """A server freezes what it has loaded before it forks its workers."""
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with collector_at_rest():
+            pass
+        assert gc.get_freeze_count() > frozen / 2
+    finally:
+        gc.unfreeze()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_process_that_is_forked_meanwhile_collects() -> None:

@@ -7,7 +7,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.depth import examples
 from tests.scenes import AT, log_of, opened
 from timeline.blocks import CustomBlock, NewerBlock, RangeSummary, UserPrompt, instant_text, parse_instant
 from timeline.errors import StoreCorrupt
@@ -29,7 +32,7 @@ from timeline.events import (
     event_id,
 )
 from timeline.events.encoding import PAYLOADS, checksum, decode_payload, encode_payload
-from timeline.frozen import canonical_json
+from timeline.frozen import canonical_json, compact_json
 from timeline.store.memory import MemoryStore
 
 
@@ -63,6 +66,23 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "stage.rewound",
         "tools.changed",
     ]
+
+
+ITEMS = st.lists(st.one_of(st.integers(), st.text(), st.none(), st.dictionaries(st.text(), st.text(), max_size=2)))
+
+
+@given(st.integers(0, 3), st.integers(0, 3), st.lists(ITEMS, min_size=1, max_size=3))
+@settings(max_examples=examples(100))
+def test_long_lists_are_written_as_the_whole_would_be(of_own: int, nested: int, items: list[list[Any]]) -> None:
+    """A decision about thousands of blocks is written in parts, which nothing in the text shows."""
+    lists = [[*each * 150][: 150 * size] for size, each in zip((of_own, nested), (items[0], items[-1]), strict=True)]
+    data: dict[str, Any] = {
+        "a": 1,
+        "ü": lists[0],
+        "digest": {"deep": {"list": lists[1]}, "list": lists[1], "x": []},
+        "z": {},
+    }
+    assert encode_payload(UnknownPayload(type="x", data=data)) == compact_json(data)
 
 
 @pytest.mark.parametrize(

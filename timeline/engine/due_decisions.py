@@ -146,7 +146,8 @@ class _DueDecisions:
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.at):
-                self.taken += [describe_hide(hide, window, self.pressure) for hide, window in chosen]
+                for hide, window in chosen:
+                    self.taken.append(await describe_hide(hide, window, self.pressure))
                 return True
         return False
 

@@ -72,7 +72,7 @@ class CompactionProgress:
             goes_on=await goes_on(hide.freed),
             duration=self.watch.duration(),
         )
-        filled = as_pruned(pruned, hide.event.blocks, window, hide.freed)
+        filled = await off_loop(len(window.items), partial(as_pruned, pruned, hide.event.blocks, window, hide.freed))
         return replace(hide, event=hide.event.model_copy(update={"pruned": filled}))
 
     def follow(self, pruned: Pruned | None) -> None:
@@ -106,13 +106,13 @@ async def hide_by_step(
 
     with suppress(VersionConflict):  # then it is left to the next pass
         if await pressure.log.decide(choose, at=pressure.at):
-            taken = [describe_hide(hide, window, pressure) for hide, window in chosen]
+            taken = [await describe_hide(hide, window, pressure) for hide, window in chosen]
             progress.follow(chosen[-1][0].event.pruned)
             return taken
     return []
 
 
-def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> TakenDecision:
+async def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> TakenDecision:
     """Report an appended batch to the observer, and return it as a decision.
 
     Its facts are the event's own, the messages' tokens before and after, and the tools whose outputs were hidden.
@@ -125,7 +125,8 @@ def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> Tak
     event = hide.event
     if event.pruned is not None:
         pressure.compactor.observer.pruned(pressure.log.fold.conversation, event.pruned)
-    tools = tools_of({replacement.version for replacement in event.blocks}, window)
+    hidden = {replacement.version for replacement in event.blocks}
+    tools = await off_loop(len(window.items), partial(tools_of, hidden, window))
     facts: dict[str, int | str] = {
         **event.facts,
         "before_tokens": hide.before,

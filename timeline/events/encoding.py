@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -50,6 +50,7 @@ from timeline.events.other_payloads import (
 from timeline.frozen import compact_json, sha256_hex
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
     from timeline.events import Payload
@@ -92,9 +93,43 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
 _APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 
 
+_PART: Final = 200
+"""Items of a list that are written at once: nobody else has the interpreter while thousands are."""
+
+
 def encode_payload(payload: Payload) -> str:
     """Write a payload as the JSON text that is stored and hashed."""
-    return compact_json(payload.dump())
+    data = payload.dump()
+    # The long lists of a decision are fields of its own, or of its digest.
+    if not any(map(_is_long, (item for value in data.values() for item in _fields_of(value)))):
+        return compact_json(data)
+    return _object({name: _written(value) for name, value in data.items()})
+
+
+def _fields_of(value: Any) -> Iterable[Any]:
+    return value.values() if type(value) is dict else (value,)
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) is list and len(value) > _PART
+
+
+def _written(value: Any) -> str:
+    """Write one field as JSON."""
+    if type(value) is dict:
+        return _object({name: _listed(item) for name, item in value.items()})
+    return _listed(value)
+
+
+def _object(texts: Mapping[str, str]) -> str:
+    return "{" + ",".join([f"{compact_json(name)}:{text}" for name, text in texts.items()]) + "}"
+
+
+def _listed(value: Any) -> str:
+    if not _is_long(value):
+        return compact_json(value)
+    parts = [value[start : start + _PART] for start in range(0, len(value), _PART)]
+    return "[" + ",".join([compact_json(part)[1:-1] for part in parts]) + "]"
 
 
 def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
