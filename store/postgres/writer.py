@@ -202,7 +202,7 @@ class Writer:
 
     def _give_turns(self, batches: Sequence[Batch]) -> None:
         """Let the conversations of a group that has ended wait for their next turns, if they have more."""
-        for conversation in {batch.conversation: None for batch in batches}:
+        for conversation in dict.fromkeys(batch.conversation for batch in batches):
             self._under_way -= 1
             if self._jobs[conversation]:
                 self._turns.append(conversation)
