@@ -48,9 +48,9 @@ text{fill:#c9d1d9}.name{fill:#f0f6fc}.faint{fill:#8b949e}.page{fill:#0d1117}
 
 
 def joined(file: Path, report: Mapping[str, Any]) -> str:
-    """Return what a file of measured rows holds with a new report: its rows in place of those of the same name."""
+    """Return what a file of measured rows holds with a new report: its rows in place of those that measure the same."""
     before = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
-    rows = {(row["part"], row["what"]): row for row in [*before, *report["rows"]]}
+    rows = {(row["part"], row["what"], row["limit"]): row for row in [*before, *report["rows"]]}
     return json.dumps({**report, "rows": list(rows.values())}, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -67,13 +67,14 @@ def test_a_row_is_kept_on_its_side_of_the_bar(row: Row, ok: bool) -> None:  # no
 
 
 def test_a_row_that_is_measured_again_takes_the_place_of_the_earlier_one(tmp_path: Path) -> None:
-    """Rows of other parts stay as they were measured."""
-    other = ROW._replace(part="Files")
+    """Rows of other parts stay as they were measured, and those of the same work beside another limit."""
+    other, beside = ROW._replace(part="Files"), ROW._replace(limit="another one")
     again = ROW._replace(measured=Measured(3.0, 2.9, 3.1, 7))
     file = tmp_path / "measured.json"
-    file.write_text(speed.joined(file, {"machine": {}, "rows": [ROW.as_json(), other.as_json()]}), encoding="utf-8")
+    before = [row.as_json() for row in (ROW, other, beside)]
+    file.write_text(speed.joined(file, {"machine": {}, "rows": before}), encoding="utf-8")
     kept = json.loads(speed.joined(file, {"machine": {}, "rows": [again.as_json()]}))["rows"]
-    assert [Row.from_json(row) for row in kept] == [again, other]
+    assert [Row.from_json(row) for row in kept] == [again, other, beside]
 
 
 @pytest.mark.usefixtures("no_garbage")
