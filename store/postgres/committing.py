@@ -95,7 +95,7 @@ class Heads:
 
 
 class Committer:
-    """Commits one group after the other on a connection that it keeps: one of a pool takes as long as an append.
+    """Commits one group after the other on a connection that it keeps: one of a pool costs turns of the event loop.
 
     Args:
         database: the store's connections.
