@@ -26,6 +26,7 @@ class _Rest:
     def __init__(self) -> None:
         self._taken = Lock()
         self._thresholds = gc.get_threshold()
+        self._keeps_some = False
 
     @contextmanager
     def during(self) -> Iterator[None]:
@@ -49,18 +50,19 @@ class _Rest:
 
     def _end(self) -> None:
         if gc.get_threshold()[0] == 0:
-            _age()
+            self._age()
             gc.set_threshold(*self._thresholds)
 
+    def _age(self) -> None:
+        """Make every object an old one without a walk over them; garbage among them waits for the next full collection.
 
-def _age() -> None:
-    """Make every object an old one without a walk over them; garbage among them waits for the next full collection.
-
-    An application that keeps objects from the collector would lose that, and so nothing is done there.
-    """
-    if gc.get_freeze_count() == 0:
-        gc.freeze()
-        gc.unfreeze()
+        An application that keeps objects from the collector would lose that, and so nothing is done there. Once
+        that was seen it is asked no more: the answer takes a walk over them.
+        """
+        self._keeps_some = self._keeps_some or gc.get_freeze_count() > 0
+        if not self._keeps_some:
+            gc.freeze()
+            gc.unfreeze()
 
 
 _REST: Final = _Rest()
