@@ -147,13 +147,16 @@ def _summaries(found: dict[str, Any]) -> Iterator[Sequence[str]]:
 
 
 def _answered(found: dict[str, Any]) -> Iterator[Sequence[str]]:
-    """Yield the setting that answers each published default, at each limit."""
-    rows = [row for row in found["answers"] if row["lifetime"] == EVERY]
-    yield ("published default", "limit", "setting", "cost", "keeps as much")
-    yield ["---"] * 5
-    for row in rows:
-        kept = "yes" if row["keeps"] else "no"
-        yield f"`{row['published']}`", f"{row['limit']:,}", f"`{row['setting']}`", f"{row['ratio']:.2f}", kept
+    """Yield the setting that answers each published default, at each limit, with what it comes to by lifetime."""
+    lifetimes = _lifetimes(found)
+    yield ("published default", "limit", "setting", "cost", "keeps as much", *lifetimes)
+    yield ["---"] * (5 + len(lifetimes))
+    for row in found["answers"]:
+        if row["lifetime"] == EVERY:
+            kept = "yes" if row["keeps"] else "no"
+            alike = (_answer(found, row, lifetime) for lifetime in lifetimes)
+            setting = f"`{row['setting']}`"
+            yield f"`{row['published']}`", f"{row['limit']:,}", setting, f"{row['ratio']:.2f}", kept, *alike
 
 
 def _lifetimes(found: dict[str, Any]) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tests.frontier.alike import ALIKE, EVERYTHING, FIXED_PART, SPARED
 from timeline import policies
 from timeline.policy.files import find_policy
 from timeline.policy.library import designs
 from timeline.policy.presets import PUBLISHED
-from timeline.policy.steps import Summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 SAME: Final = frozenset({"goose"})
 """Defaults that are another one's under a second name: crush's."""
-FIXED_PART: Final = "fixed_part"
-EVERYTHING: Final = "everything"
 
 
 class Rounds(NamedTuple):
@@ -135,79 +133,15 @@ BETWEEN: Final = [
 opencode at 200,000."""
 
 
-class Alike(NamedTuple):
-    """A published design's own line and cut, with all of ours that takes nothing out of sight.
-
-    Its summary is asked for in the cached context, by one question also where the cut divides a turn; the record behind
-    it has 1,500 tokens; everything is kept for an hour; nothing is hidden. So it shows about what the design shows, on
-    any conversation; what differs is the length of summaries.
-
-    Attributes:
-        design: name of the published default.
-        keep: kept behind the cut instead of what the design keeps: a share of the room, or tokens.
-        trigger: share of the limit above which it compacts, instead of the design's line.
-    """
-
-    design: str
-    keep: float | None = None
-    trigger: float | None = None
-
-    @property
-    def name(self) -> str:
-        """The design, and what is different in it."""
-        line = "" if self.trigger is None else f" above {self.trigger:g}"
-        keep = "" if self.keep is None else f" keep {self.keep:,g}"
-        return f"as {self.design}{line}{keep}"
-
-    def policy(self, limit: int) -> Policy:
-        """Return the policy at a limit."""
-        design = find_policy(self.design, max_tokens=limit)
-        [cut] = [dict(step.cut.model_dump()) for step in design.steps if isinstance(step, Summarize)]
-        if cut["kind"] == "cut_point":
-            cut |= {"on_split": "together", "halvings": 4} | self._kept()
-        return policies.balanced(
-            max_tokens=limit,
-            output_reserve=design.output_reserve,
-            trigger=design.trigger if self.trigger is None else self.trigger,
-            target=0.9,
-            steps=[{"kind": "summarize", "cut": cut, "invented": "repair", "source": "original", "asked": "in_cache"}],
-            hiding=None,
-            compact_when_cold=None,
-            cache_points={"kept_long": EVERYTHING},
-            summary_tokens=min(design.summary_tokens, 2_000),
-            digest_tokens=1_500,
-        )
-
-    def _kept(self) -> dict[str, float | None]:
-        if self.keep is None:
-            return {}
-        share = self.keep < 1
-        return {"keep_recent_tokens": None, "keep_recent": self.keep} if share else {"keep_recent_tokens": self.keep}
-
-
 def named(name: str) -> Callable[[int], Policy]:
     """Return what makes a preset, or a published default, for a limit."""
     return lambda limit: find_policy(name, max_tokens=limit)
 
 
-ALIKE: Final = [
-    Alike("anthropic-compact", keep=6_000),
-    Alike("claude-code", keep=10_000),
-    Alike("cline", keep=30_000),
-    Alike("crush", keep=6_000),
-    Alike("deepagents", keep=0.13),
-    Alike("keep_last", trigger=0.77),
-    Alike("langchain", trigger=0.82),
-    Alike("pi", keep=24_000),
-    Alike("pi", keep=28_000),
-    Alike("seed-002-first"),
-    Alike("strands", trigger=0.89),
-]
-"""Lines and cuts of published defaults with a little more behind them, so that no less is in sight on the average."""
-
 SETTINGS: Final[dict[str, Callable[[int], Policy]]] = {
     **{setting.name: setting.policy for setting in (*LATTICE, *LOW, *HIGH, *BETWEEN)},
-    **{setting.name: setting.policy for setting in ALIKE},
+    **{alike.name: alike.policy for alike in ALIKE},
+    **{spared.name: spared.policy for spared in SPARED},
 }
 """What is searched."""
 FIRST: Final = "none"

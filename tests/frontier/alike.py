@@ -1,0 +1,157 @@
+"""Settings that are a published default with its cache used better: `Alike` compacts as it does, `Spared` hides so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from timeline import policies
+from timeline.policy.files import find_policy
+from timeline.policy.model import Policy
+from timeline.policy.steps import Summarize
+
+if TYPE_CHECKING:
+    from timeline.usage import KeptLong
+
+FIXED_PART: Final = "fixed_part"
+EVERYTHING: Final = "everything"
+
+
+class Words(NamedTuple):
+    """What stands for the blocks before a cut, in tokens at most: the record of all that was done, and the summary."""
+
+    record: int
+    summary: int
+
+    @property
+    def name(self) -> str:
+        """Both."""
+        return f"{self.record}+{self.summary}"
+
+
+WORDY: Final = Words(record=1_500, summary=2_000)
+"""Where a compaction is rare."""
+
+
+class Alike(NamedTuple):
+    """A published design's own line and cut, with all of ours that takes nothing out of sight.
+
+    Its summary is asked for in the cached context, by one question also where the cut divides a turn; what the design
+    clears is cleared, and nothing is hidden. So it shows about what the design shows, on any conversation; what differs
+    is the length of summaries.
+
+    Attributes:
+        design: name of the published default.
+        keep: kept behind the cut instead of what the design keeps: a share, or tokens.
+        trigger: share of the limit above which it compacts, instead of the design's line.
+        words: what is written at most; the summary is never longer than the design's.
+        kept_long: what is kept for an hour.
+    """
+
+    design: str
+    keep: float | None = None
+    trigger: float | None = None
+    words: Words = WORDY
+    kept_long: KeptLong = EVERYTHING
+
+    @property
+    def name(self) -> str:
+        """The design, and what is different in it."""
+        line = "" if self.trigger is None else f" above {self.trigger:g}"
+        keep = "" if self.keep is None else f" keep {self.keep:,g}"
+        words = "" if self.words == WORDY else f" in {self.words.name}"
+        hour = " for an hour" if self.kept_long == EVERYTHING else ""
+        return f"as {self.design}{line}{keep}{words}{hour}"
+
+    def policy(self, limit: int) -> Policy:
+        """Return the policy at a limit."""
+        design = find_policy(self.design, max_tokens=limit)
+        return policies.balanced(
+            max_tokens=limit,
+            output_reserve=design.output_reserve,
+            trigger=design.trigger if self.trigger is None else self.trigger,
+            target=0.9,
+            steps=[self._summarized(step) if isinstance(step, Summarize) else step for step in design.steps],
+            hiding=None,
+            compact_when_cold=None,
+            cache_points={"kept_long": self.kept_long},
+            summary_tokens=min(design.summary_tokens, self.words.summary),
+            digest_tokens=self.words.record,
+        )
+
+    def _summarized(self, step: Summarize) -> dict[str, object]:
+        cut = step.cut.model_dump()
+        if cut["kind"] == "cut_point":
+            together = {"on_split": "together"} if cut["on_split"] == "split" else {}
+            cut |= {"halvings": 4, **together, **self._kept()}
+        return {"kind": "summarize", "cut": cut, "invented": "repair", "source": "original", "asked": "in_cache"}
+
+    def _kept(self) -> dict[str, float | None]:
+        if self.keep is None:
+            return {}
+        share = self.keep < 1
+        return {"keep_recent_tokens": None, "keep_recent": self.keep} if share else {"keep_recent_tokens": self.keep}
+
+
+class Spared(NamedTuple):
+    """A published design that hides, as it is but for its cache: larger batches, and some of it kept for an hour.
+
+    Each batch has what stands behind it written anew. It shows what the design shows, and what waits for a batch.
+
+    Attributes:
+        design: name of the published default.
+        batch: least share of the context that is hidden at once.
+        kept_long: what is kept for an hour.
+    """
+
+    design: str
+    batch: float
+    kept_long: KeptLong
+
+    @property
+    def name(self) -> str:
+        """The design, and what is different in it."""
+        hour = " for an hour" if self.kept_long == EVERYTHING else ""
+        return f"{self.design} in batches of {self.batch:g}{hour}"
+
+    def policy(self, limit: int) -> Policy:
+        """Return the policy at a limit."""
+        design = find_policy(self.design, max_tokens=limit).model_dump()
+        hiding = design["hiding"]
+        least = "minimum" if hiding["pressure_minimum"] is None else "pressure_minimum"
+        design |= {"hiding": hiding | {least: self.batch}}
+        design |= {"cache_points": design["cache_points"] | {"kept_long": self.kept_long}}
+        return Policy.model_validate(design)
+
+
+FEW: Final = Words(record=600, summary=400)
+SOME: Final = Words(record=600, summary=800)
+"""Where a compaction comes every few minutes: each is written, and then read by every call."""
+ALIKE: Final = [
+    Alike("anthropic-compact", keep=6_000),
+    Alike("claude-code", keep=10_000),
+    Alike("cline", keep=30_000),
+    Alike("crush", keep=6_000),
+    Alike("deepagents", keep=0.13),
+    Alike("keep_last", trigger=0.77),
+    Alike("keep_ratio"),
+    Alike("langchain", trigger=0.82),
+    Alike("opencode", keep=14_000),
+    Alike("pi", keep=24_000),
+    Alike("pi", keep=28_000),
+    Alike("seed-002-first"),
+    Alike("strands", trigger=0.89),
+    Alike("anthropic-compact", keep=6_000, words=FEW, kept_long=FIXED_PART),
+    Alike("claude-code", keep=6_000, words=FEW, kept_long=FIXED_PART),
+    Alike("cline", keep=24_000, words=SOME, kept_long=FIXED_PART),
+    Alike("crush", keep=5_000, trigger=0.83, words=SOME, kept_long=FIXED_PART),
+    Alike("opencode", keep=7_000, words=FEW, kept_long=FIXED_PART),
+    Alike("pi", keep=20_800, words=FEW, kept_long=FIXED_PART),
+    Alike("anthropic-compact", keep=5_000, words=FEW, kept_long=FIXED_PART),
+    Alike("claude-code", keep=4_500, words=FEW, kept_long=FIXED_PART),
+    Alike("cline", keep=0.45, words=SOME, kept_long=FIXED_PART),
+    Alike("deepagents", keep=0.18, words=SOME, kept_long=FIXED_PART),
+]
+"""Lines and cuts of published defaults with a little more behind them, so that no less is in sight on the average: for
+200,000 tokens first, then for 100,000 and for 32,000."""
+SPARED: Final = [Spared("clear-tool-uses", 0.05, EVERYTHING), Spared("seed-002-first", 0.03, FIXED_PART)]
+"""What answers the defaults that hide, at 200,000 tokens."""
