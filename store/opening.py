@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from timeline.errors import MissingExtra, StoreError
+from timeline.log.collector import collector_at_rest
 
 from .addresses import is_server, without_password
 
@@ -110,14 +111,16 @@ def file_of(url_or_path: str | PathLike[str]) -> Path:
 
 
 async def _open_file(file: Path, durability: Durability, *, readonly: bool) -> SQLiteStore:
-    from .sqlite.store import SQLiteStore  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
+    with collector_at_rest():
+        from .sqlite.store import SQLiteStore  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
 
     return await SQLiteStore.open(file, durability=durability, readonly=readonly)
 
 
 async def _open_server(url: str, durability: Durability, *, readonly: bool) -> PostgresStore:
     try:
-        from .postgres.store import PostgresStore  # noqa: PLC0415 - it needs an extra; `store` itself stays light
+        with collector_at_rest():
+            from .postgres.store import PostgresStore  # noqa: PLC0415 - it needs an extra; `store` itself stays light
     except ModuleNotFoundError as error:
         if error.name != "asyncpg":
             raise
@@ -126,7 +129,8 @@ async def _open_server(url: str, durability: Durability, *, readonly: bool) -> P
 
 
 def _open_memory(location: str, rest: str) -> MemoryStore:
-    from .memory import MemoryStore  # noqa: PLC0415 - `store` itself stays light
+    with collector_at_rest():
+        from .memory import MemoryStore  # noqa: PLC0415 - `store` itself stays light
 
     if rest:
         raise StoreError(f"{location}: memory:// takes no name. For a store that lasts, give a file.")

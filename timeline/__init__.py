@@ -60,8 +60,11 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use: `timeline --help` must not pay for the import of a database."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from timeline.log.collector import collector_at_rest  # noqa: PLC0415 - as late as the rest
+
     module_name, attribute = _LAZY[name]
-    module = import_module(module_name)
+    with collector_at_rest():
+        module = import_module(module_name)
     value = module if attribute is None else getattr(module, attribute)
     globals()[name] = value
     return value
