@@ -99,7 +99,7 @@ class Spared(NamedTuple):
 
     Attributes:
         design: name of the published default.
-        batch: least share of the context that is hidden at once.
+        batch: least share of the limit that a batch frees.
         kept_long: what is kept for an hour.
     """
 
@@ -140,16 +140,17 @@ ALIKE: Final = [
     Alike("pi", keep=28_000),
     Alike("seed-002-first"),
     Alike("strands", trigger=0.89),
-    Alike("anthropic-compact", keep=6_000, words=FEW, kept_long=FIXED_PART),
+    Alike("anthropic-compact", keep=8_000, words=SOME, kept_long=FIXED_PART),
     Alike("claude-code", keep=6_000, words=FEW, kept_long=FIXED_PART),
     Alike("cline", keep=24_000, words=SOME, kept_long=FIXED_PART),
     Alike("crush", keep=5_000, trigger=0.83, words=SOME, kept_long=FIXED_PART),
     Alike("opencode", keep=7_000, words=FEW, kept_long=FIXED_PART),
-    Alike("pi", keep=20_800, words=FEW, kept_long=FIXED_PART),
-    Alike("anthropic-compact", keep=5_000, words=FEW, kept_long=FIXED_PART),
-    Alike("claude-code", keep=4_500, words=FEW, kept_long=FIXED_PART),
+    Alike("pi", keep=22_000, words=SOME, kept_long=FIXED_PART),
+    Alike("anthropic-compact", keep=6_500, words=SOME, kept_long=FIXED_PART),
+    Alike("claude-code", keep=7_500, words=SOME, kept_long=FIXED_PART),
     Alike("cline", keep=0.45, words=SOME, kept_long=FIXED_PART),
-    Alike("deepagents", keep=0.18, words=SOME, kept_long=FIXED_PART),
+    Alike("crush", keep=5_500, words=FEW, kept_long=FIXED_PART),
+    Alike("deepagents", keep=0.25, words=FEW, kept_long=FIXED_PART),
 ]
 """Lines and cuts of published defaults with a little more behind them, so that no less is in sight on the average: for
 200,000 tokens first, then for 100,000 and for 32,000."""
