@@ -63,6 +63,7 @@ class Report:
         renders: see ``appends``.
         waits: seconds of each append, as the agent saw it.
         memory: bytes of the process, at times as far from each other.
+        windows: blocks in the windows of its agents, at the same times: they are what memory is used for.
         problems: what does not hold; empty in a sound run.
     """
 
@@ -72,6 +73,7 @@ class Report:
     renders: int = 0
     waits: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
+    windows: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def wait(self, share: float) -> float:
@@ -82,6 +84,13 @@ class Report:
     def growth(self) -> float:
         """Return the memory at the end, in times of that at the middle, when the windows are full."""
         return self.memory[-1] / self.memory[len(self.memory) // 2] if self.memory else 1.0
+
+
+class Shift(NamedTuple):
+    """The agents of one process: what they did, and the timeline that each works on now."""
+
+    report: Report
+    at_work: dict[str, Timeline]
 
 
 Steps = list[list["Block"]]
@@ -122,15 +131,15 @@ def _made_up(draw: random.Random) -> Iterator[list[Block]]:
     yield [AssistantCompletion(text="It is mended.", response_id="last")]
 
 
-async def agent(store: EventStore, name: str, talks: Sequence[Steps], pace: Pace, report: Report) -> None:
+async def agent(store: EventStore, name: str, talks: Sequence[Steps], pace: Pace, shift: Shift) -> None:
     """Be one agent until the time is over: it begins its next conversation where one ends."""
-    draw, until = random.Random(name), monotonic() + pace.seconds
+    draw, until, report = random.Random(name), monotonic() + pace.seconds, shift.report
     await asyncio.sleep(draw.uniform(0, min(pace.pause, pace.seconds / 2)))
     number = 0
     while monotonic() < until:
         number += 1
         id_ = f"{name}.{number}"
-        timeline = await Timeline.open(store, id_, policy=policies.balanced(max_tokens=LIMIT))
+        shift.at_work[name] = timeline = await Timeline.open(store, id_, policy=policies.balanced(max_tokens=LIMIT))
         for step in draw.choice(talks):
             if monotonic() >= until:
                 return
@@ -149,10 +158,11 @@ async def agent(store: EventStore, name: str, talks: Sequence[Steps], pace: Pace
             await asyncio.sleep(draw.expovariate(1 / pace.pause))
 
 
-async def _watch(report: Report, seconds: float) -> None:
+async def _watch(shift: Shift, seconds: float) -> None:
     for _ in range(SAMPLES):
         await asyncio.sleep(seconds / (SAMPLES + 1))
-        report.memory.append(_resident())
+        shift.report.memory.append(_resident())
+        shift.report.windows.append(sum(len(timeline.window.items) for timeline in shift.at_work.values()))
 
 
 def _resident() -> int:
@@ -160,12 +170,12 @@ def _resident() -> int:
 
 
 async def _play(url: str, name: str, talks: Sequence[Steps], pace: Pace) -> Report:
-    report = Report()
+    shift = Shift(Report(), {})
     async with open_store(url) as store, asyncio.TaskGroup() as group:
-        group.create_task(_watch(report, pace.seconds))
+        group.create_task(_watch(shift, pace.seconds))
         for number in range(pace.agents):
-            group.create_task(agent(store, f"{name}.{number}", talks, pace, report))
-    return report
+            group.create_task(agent(store, f"{name}.{number}", talks, pace, shift))
+    return shift.report
 
 
 def child() -> None:
@@ -209,6 +219,7 @@ def _add(whole: Report, part: Report) -> None:
     whole.renders += part.renders
     whole.waits += part.waits
     whole.memory = [a + b for a, b in zip(whole.memory or [0] * SAMPLES, part.memory, strict=True)]
+    whole.windows = [a + b for a, b in zip(whole.windows or [0] * SAMPLES, part.windows, strict=True)]
 
 
 async def _verified(url: str, versions: dict[str, int]) -> list[str]:
@@ -240,6 +251,7 @@ def summary(report: Report, pace: Pace) -> dict[str, Any]:
         "append_p99_ms": round(report.wait(0.99), 1),
         "memory_mb": [round(size / 1e6) for size in report.memory],
         "memory_growth": round(report.growth(), 2),
+        "blocks_in_windows": report.windows,
         "problems": report.problems[:20],
     }
 
