@@ -137,7 +137,6 @@ ALIKE: Final = [
     Alike("langchain", trigger=0.82),
     Alike("opencode", keep=14_000),
     Alike("pi", keep=24_000),
-    Alike("pi", keep=28_000),
     Alike("seed-002-first"),
     Alike("strands", trigger=0.89),
     Alike("anthropic-compact", keep=8_000, words=SOME, kept_long=FIXED_PART),

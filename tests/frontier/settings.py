@@ -124,13 +124,8 @@ HIGH: Final = [
 BETWEEN: Final = [
     Setting(0.62, Rounds(24, 240, 96), Cache(0.9), Line(target=0.85)),
     Setting(0.7, Rounds(32, 400, 200), Cache(0.65), Line(target=0.85)),
-    Setting(0.5, Rounds(12, 20, 20), Cache(0.65), Line(target=0.85)),
-    Setting(0.3, Rounds(7, 12, 7), Cache(0.5), Line(0.8, target=0.7)),
-    Setting(0.1, Rounds(6, 10, 6), Cache(0.3), Line(0.65, target=0.5)),
-    Setting(0.5, Rounds(64, 400, 400), Cache(0.9, EVERYTHING), Line(target=0.75)),
 ]
-"""Between these: found by trials, against seed-002-first at each limit, cline at 32,000 tokens, clear-tool-uses and
-opencode at 200,000."""
+"""Between these: found by trials, against seed-002-first at 32,000 and 100,000 tokens."""
 
 
 def named(name: str) -> Callable[[int], Policy]:
