@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,10 @@ register_searches()
 # is most of what collecting the tests costs. Python's own habit is kept for the tests: compile once, beside the source.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell makes what it runs in the background deaf to ctrl-C, and so would be each command that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 outside.watch()
 

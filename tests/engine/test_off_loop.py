@@ -223,6 +223,39 @@ def test_what_was_made_while_the_collector_rested_is_old_afterwards(frozen: bool
     assert ended.stdout.strip() == told
 
 
+LEFT_BEHIND = """
+import gc, sys, weakref
+from timeline.log.collector import collector_at_rest
+
+class Knot:
+    def __init__(self):
+        self.own, self.more = self, [[] for _ in range(100)]
+
+alive, size, times = weakref.WeakSet(), int(sys.argv[1]), int(sys.argv[2])
+for _ in range(times):
+    with collector_at_rest():
+        made = [[] for _ in range(size)]
+    for _ in range(5):
+        alive.add(Knot())
+print(len(alive))
+"""
+
+
+@pytest.mark.parametrize(("size", "times"), [(100, 4_000), (5_000, 4_000)], ids=["short", "long"])
+def test_what_is_left_between_two_rests_is_collected_however_many_there_are(size: int, times: int) -> None:
+    """Making objects old sets Python's counts back: a process with many agents never looked at older garbage again."""
+    command = [sys.executable, "-c", LEFT_BEHIND, str(size), str(times)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(ended.stdout) < 5 * times / 2
+
+
+def test_a_process_without_a_collector_gets_no_collection() -> None:
+    """Who switches it off does so for all of the process."""
+    code = "import gc; gc.disable()\n" + LEFT_BEHIND
+    ended = subprocess.run([sys.executable, "-c", code, "20000", "100"], capture_output=True, text=True, check=True)
+    assert int(ended.stdout) == 500
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_process_that_is_forked_meanwhile_collects() -> None:
