@@ -10,8 +10,8 @@ What is still there at the end is what was asked for, and counts as old from the
 due at once, and would walk all of it, 30 ms of a long plan.
 
 That sets back Python's own counts of when to look at older objects, which it would never come to in a process that does
-such work again and again. So they are counted here, and all are collected once as many were made old as Python would
-let pass: a quarter of what there is.
+such work again and again. So they are counted here, and all objects are collected once as many were made old as Python
+would let pass, a quarter of what there is, and at least `_UNSEEN`.
 """
 
 from __future__ import annotations
