@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from .facts import FactRow
 
 MOST_SUBJECTS: Final = 60_000
-"""Subjects that the records of one store keep together, of about 1 KB each: those of a log of some 40,000 blocks."""
+"""Subjects of one record, of about 1 KB each: those of a log of some 40,000 blocks."""
+TOGETHER: Final = 20_000
+"""Subjects of all records of one store, unless the newest record alone has more. Records of many short logs are worth
+less than their memory: the rows of 1,000 events are merged anew in 30 ms."""
 _MOST_LOGS: Final = 1_000
 _BEFORE_ALL: Final = (0, 2**63 - 1)
 CURE: Final = "`timeline repair` makes facts anew; `timeline verify --deep` lists all damage."
@@ -76,14 +79,14 @@ class RunningLog:
 
 
 class RunningRecords:
-    """The records of the logs of one store that were compacted last, at most `MOST_SUBJECTS` subjects together.
+    """The records of the logs of one store that were compacted last, at most `TOGETHER` subjects or a single record.
 
     A log's first compaction is merged by the database, which is quicker for a single one; the second one begins a
-    record that all later ones go on from. A log with more subjects than all records may have is merged each time.
+    record that all later ones go on from. A log with more subjects than a record may have is merged each time.
     """
 
-    def __init__(self, most: int = MOST_SUBJECTS) -> None:
-        self._most = most
+    def __init__(self, most: int = MOST_SUBJECTS, together: int = TOGETHER) -> None:
+        self._most, self._together = most, together
         self._kept: OrderedDict[Any, RunningLog | None] = OrderedDict()
 
     def take(self, key: object, covers: Covers, redactions: int) -> RunningLog | None:
@@ -104,7 +107,7 @@ class RunningRecords:
         self._kept[key] = log if len(log) <= self._most else None
         self._kept.move_to_end(key)
         subjects = sum(map(_size, self._kept.values()))
-        while subjects > self._most or len(self._kept) > _MOST_LOGS:
+        while len(self._kept) > 1 and (subjects > self._together or len(self._kept) > _MOST_LOGS):
             subjects -= _size(self._kept.popitem(last=False)[1])
 
 

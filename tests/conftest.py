@@ -48,10 +48,16 @@ def pytest_report_header() -> list[str]:
     return [depth, postgres_server.header()]
 
 
+def pytest_collection() -> None:
+    """Collect the tests without the garbage collector: what is made stays, and its walks take a fifth of the time."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Leave what collecting the tests made out of garbage collection: two million objects, walked again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,10 +1,10 @@
 """How deep the tests go: one dial, which every search, sweep and set of pages reads.
 
-    quick    the default: an answer within minutes. Searches play a tenth of their examples, sweeps a sixth of their
-             cases, and of the documents those run whose files changed.
+    quick    the default: an answer within minutes. Searches play a tenth of their examples, sweeps an eighth of
+             their cases, and of the documents those run whose files changed.
     full     in CI, where the environment sets ``CI``: everything that docs/guarantees.md promises; a fifth of the
-             examples of searches and a third of the cases of sweeps, so that an answer comes within half an hour on
-             a slow machine, too.
+             examples of searches and a quarter of the cases of sweeps, so that an answer comes well within half an
+             hour on a slow machine, too.
     night    ``make night``: twenty times the examples, sweeps whole, and every recording under every preset.
 
 ``TIMELINE_TEST_DEPTH`` names another one for a run. What is not played at a depth is deselected, never skipped, and a
@@ -48,7 +48,7 @@ class Depth(IntEnum):
     @property
     def step(self) -> int:
         """How far apart the cases of a sweep are that a run of this depth plays; a deeper run plays them, too."""
-        return {Depth.QUICK: 6, Depth.FULL: 3, Depth.NIGHT: 1}[self]
+        return {Depth.QUICK: 8, Depth.FULL: 4, Depth.NIGHT: 1}[self]
 
     def examples(self, count: int) -> int:
         """Return how many examples a search plays whose whole is ``count``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 import statistics
-from time import monotonic, process_time, thread_time
+from time import monotonic, process_time, sleep, thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ MOST_SECONDS: Final = 60.0
 """Of one row; what it has by then is what it says."""
 NARROW: Final = 0.02
 """An interval of the median that is narrower than this share of it needs no more pairs."""
+_QUIET: Final = 0.2
+"""Seconds in which a process that is at rest takes next to no CPU time."""
 
 
 class Measured(NamedTuple):
@@ -182,6 +184,16 @@ def thread_cpu(work: Callable[[], object]) -> float:
     start = thread_time()
     work()
     return thread_time() - start
+
+
+def come_to_rest() -> None:
+    """Wait until no thread of the process works any more.
+
+    What is appended in bulk leaves a store's writer work for later: packing 60,000 events takes seconds, which are none
+    of the steps that are measured meanwhile.
+    """
+    while cpu(lambda: sleep(_QUIET)) > _QUIET / 10:
+        pass
 
 
 def _clear(measured: Measured, bar: float) -> bool:

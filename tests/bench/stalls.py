@@ -17,7 +17,7 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Final
 
 from tests.bench.logs import START, recorded_text, sized_blocks
-from tests.bench.rows import figure, percentile
+from tests.bench.rows import come_to_rest, figure, percentile
 from timeline import policies
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
@@ -73,6 +73,7 @@ async def _conversation(store: EventStore, id_: str) -> Timeline:
     for first in range(0, BLOCKS, 100):
         await timeline.append(*sized_blocks(100, first=first, text=text), now=START)
     (await timeline.render(system=_SYSTEM, now=START)).to_anthropic()
+    come_to_rest()
     return timeline
 
 

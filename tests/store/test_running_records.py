@@ -67,11 +67,21 @@ def test_two_that_ask_at_a_time_never_go_on_from_the_same_record() -> None:
 
 def test_the_records_of_the_logs_that_were_compacted_last_are_kept() -> None:
     """Together they have no more subjects than they may."""
-    records = RunningRecords(most=10)
+    records = RunningRecords(together=10)
     for key in (1, 2, 3):
         compacted(records, key, 3)
         compacted(records, key, 4)
     assert [compacted(records, key, 5) is not None for key in (3, 2, 1)] == [True, True, False]
+
+
+def test_the_record_of_one_long_log_is_kept_alone() -> None:
+    """It may have more subjects than all may have together; those of other logs make room."""
+    records = RunningRecords(together=10)
+    for key in (1, 2):
+        compacted(records, key, 3)
+        compacted(records, key, 4)
+    assert compacted(records, 2, 11) is not None
+    assert [compacted(records, key, 12) is not None for key in (2, 1)] == [True, False]
 
 
 def test_a_log_with_more_subjects_than_are_kept_is_merged_each_time() -> None:
