@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tests.bench.logs import POLICY, START, recorded_text, sized_blocks
-from tests.bench.rows import against, come_to_rest, cpu
+from tests.bench.rows import against, cpu
 from timeline.projection.project import Projector
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
@@ -62,7 +62,6 @@ class _Agent:
         self._next = count
         self._projector = Projector()
         self.sent()
-        come_to_rest()
 
     def step(self) -> float:
         """Append, render, record, encode."""

@@ -136,6 +136,7 @@ def growth(part: str, what: str, works: Mapping[int, Timed], bar: float, rounds:
 
     Each round runs all sizes once; the row is the median of the rounds' exponents.
     """
+    come_to_rest()
     taken: list[list[float]] = []
     for number in range(rounds + 1):
         times = [_collected(work) for work in works.values()]
@@ -157,6 +158,7 @@ def ratios(ours: Timed, alone: Timed, bar: float, *, least: int = LEAST_PAIRS, m
     One pair runs before to warm up. The order within a pair alternates, and the collector is emptied before each run:
     a drift of the machine then meets both sides alike.
     """
+    come_to_rest()
     found: list[float] = []
     begun = monotonic()
     for number in range(most + 1):
