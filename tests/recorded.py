@@ -23,5 +23,12 @@ def recorded(pattern: str) -> list[Path]:
 
 
 def swept(pattern: str) -> list[Path]:
-    """Return the recordings that a sweep of this depth plays: every third one in CI, and all at night."""
-    return recorded(pattern)[:: DEPTH.step]
+    """Return the recordings that a sweep of this depth plays: every fourth one in CI, and all at night.
+
+    The largest is always among them: a small one fills no window.
+    """
+    return sorted(recorded(pattern), key=_size, reverse=True)[:: DEPTH.step]
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size
