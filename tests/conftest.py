@@ -15,7 +15,7 @@ from tests.depth import DEPTH, VARIABLE, Depth, register_searches, selects
 from tests.postgres import own_postgres, postgres_url  # noqa: F401 - fixtures of all tests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 register_searches()
 
@@ -48,16 +48,20 @@ def pytest_report_header() -> list[str]:
     return [depth, postgres_server.header()]
 
 
-def pytest_collection() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Collect the tests without the garbage collector: what is made stays, and its walks take a fifth of the time."""
     gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
     """Leave what collecting the tests made out of garbage collection: two million objects, walked again and again."""
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
