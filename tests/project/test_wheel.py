@@ -60,7 +60,7 @@ def test_the_wheel_holds_every_file_of_the_three_folders(wheel: Path) -> None:
     names = files_in(wheel).keys()
     assert {name if name.startswith("timeline/") else f"timeline/{name}" for name in wanted} == names
     assert {"timeline/py.typed", "timeline/store/py.typed", "timeline/summarizers/py.typed"} <= names
-    assert {f"timeline/tokens/{name}.tokens.xz" for name in ("o200k_base", "cl100k_base")} <= names
+    assert {f"timeline/tokens/{name}.tokens" for name in ("o200k_base", "cl100k_base")} <= names
     assert any(name.startswith("timeline/summarizers/prompts/") and not name.endswith(".py") for name in names)
 
 

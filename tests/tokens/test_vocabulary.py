@@ -8,20 +8,19 @@ import pytest
 from tiktoken_ext import openai_public  # type: ignore[import-untyped] # a plug-in package without a marker
 
 from timeline.tokens.pack import main
-from timeline.tokens.vocabulary import (
-    LONGEST_TOKEN,
-    VOCABULARIES,
-    Vocabulary,
-    pack,
-    parse_tiktoken,
-    tiktoken_sha256,
-    unpack,
-)
+from timeline.tokens.pages import Pages
+from timeline.tokens.vocabulary import LONGEST_TOKEN, VOCABULARIES, Vocabulary, parse_tiktoken, tiktoken_sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 each_vocabulary = pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
+
+
+def _tokens(pages: Pages) -> list[bytes]:
+    """Return all tokens in rank order."""
+    ranks = pages.all()
+    return sorted(ranks, key=ranks.__getitem__)
 
 
 def _tiktoken_form(tokens: list[bytes]) -> bytes:
@@ -36,7 +35,7 @@ def test_a_pack_is_the_vocabulary_that_tiktoken_expects(
     asked: dict[str, Any] = {}
     monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda _url, expected_hash: asked.update(h=expected_hash))
     expected = openai_public.ENCODING_CONSTRUCTORS[vocabulary.name]()
-    assert tiktoken_sha256(vocabulary.tokens()) == vocabulary.sha256 == asked["h"]
+    assert tiktoken_sha256(_tokens(vocabulary.pages())) == vocabulary.sha256 == asked["h"]
     assert vocabulary.pattern == expected["pat_str"]
     assert dict(vocabulary.special_tokens) == expected["special_tokens"]
 
@@ -44,13 +43,12 @@ def test_a_pack_is_the_vocabulary_that_tiktoken_expects(
 @each_vocabulary
 def test_no_token_is_longer_than_the_truncation_reckons_with(vocabulary: Vocabulary) -> None:
     """The longest token of a pack has as many bytes as the constant says."""
-    assert max(map(len, vocabulary.tokens())) == LONGEST_TOKEN
+    assert max(map(len, vocabulary.ranks())) == LONGEST_TOKEN
 
 
-def test_packing_keeps_tokens_and_their_order() -> None:
-    """Unpacking gives back what was packed, bytes that are no text included."""
+def test_a_source_is_read_in_tiktokens_form() -> None:
+    """Tokens come out in rank order, bytes that are no text included."""
     tokens = [b"a", b"\xff\x00", b"b" * LONGEST_TOKEN, b" \n"]
-    assert unpack(pack(tokens)) == tokens
     assert parse_tiktoken(_tiktoken_form(tokens)) == tokens
 
 
@@ -67,9 +65,9 @@ def test_the_rebuild_script_writes_the_pack_that_ships(
     """A vocabulary in tiktoken's form, plain or gzip-compressed, becomes the same tokens as the shipped pack."""
     vocabulary = VOCABULARIES["cl100k_base"]
     source = tmp_path / "anything.tiktoken"
-    source.write_bytes(compress(_tiktoken_form(vocabulary.tokens())))
+    source.write_bytes(compress(_tiktoken_form(_tokens(vocabulary.pages()))))
     assert main([str(source), "--into", str(tmp_path)]) == 0
-    assert unpack((tmp_path / vocabulary.pack_name).read_bytes()) == vocabulary.tokens()
+    assert Pages((tmp_path / vocabulary.pack_name).read_bytes()).all() == vocabulary.ranks()
     assert "100256 tokens" in capsys.readouterr().out
 
 

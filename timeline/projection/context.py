@@ -16,7 +16,6 @@ from timeline.planning.account import Account
 from timeline.policy.model import Policy
 from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points, shown_sizes
 from timeline.projection.explanation_table import explanation_lines
-from timeline.projection.notebook import notebook_html
 from timeline.projection.project import sent_order
 from timeline.projection.reports import Counts, TakenDecision, counts_of, overflow_check, preparation, prune_result
 from timeline.wire.gemini_cache import cached_prefixes
@@ -91,6 +90,8 @@ class RenderedContext(Frozen):
         yield from {"limit": self.account.limit, "decisions": len(self.decisions)}.items()
 
     def _repr_html_(self) -> str:
+        from timeline.projection.notebook import notebook_html  # noqa: PLC0415 - only a notebook asks
+
         account = self.account
         facts = (f"{account.total:,} of {account.limit:,} tokens", f"{len(self.neutral.entries):,} entries")
         return notebook_html(type(self).__name__, self.window, facts, limit=account.limit, total=account.total)

@@ -116,11 +116,10 @@ class TiktokenCounter:
 
     Args:
         name: ``o200k_base`` or ``cl100k_base``; another name is a `KeyError`.
-        ranks: of the vocabulary, where they were read already.
     """
 
-    def __init__(self, name: str, *, ranks: dict[bytes, int] | None = None) -> None:
-        self._encoding = load_encoding(name, ranks=ranks)
+    def __init__(self, name: str) -> None:
+        self._encoding = load_encoding(name)
 
     @property
     def name(self) -> str:
@@ -254,13 +253,12 @@ def sliced(text: str) -> list[str]:
     return [text[start:end] for start, end in pairwise((0, *cuts, len(text)))]
 
 
-def load_encoding(name: str, *, pattern: str | None = None, ranks: dict[bytes, int] | None = None) -> Encoding:
+def load_encoding(name: str, *, pattern: str | None = None) -> Encoding:
     """Build tiktoken's encoding from the packed vocabulary, without its network or cache (a quarter of a second).
 
     Args:
         name: of the vocabulary.
         pattern: the expression that splits a text into pieces; the vocabulary's quick one unless given.
-        ranks: of the vocabulary, where they were read already.
 
     Raises:
         KeyError: there is no pack of this name.
@@ -272,6 +270,6 @@ def load_encoding(name: str, *, pattern: str | None = None, ranks: dict[bytes, i
     return Encoding(
         name,
         pat_str=pattern or vocabulary.quick_pattern,
-        mergeable_ranks=ranks or vocabulary.ranks(),
+        mergeable_ranks=vocabulary.ranks(),
         special_tokens=dict(vocabulary.special_tokens),
     )

@@ -16,7 +16,7 @@ from timeline.tokens.counter import TiktokenCounter, ToktokCounter
 from timeline.tokens.vocabulary import MARK, OTHER_LETTER, VOCABULARIES, Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from timeline.ports import TokenCounter
 
@@ -53,8 +53,8 @@ class FirstCounter:
     def engine(self) -> TokenCounter:
         """The engine; the first access starts it."""
         if self._engine is None:
-            few, self._few = self._few, None
-            self._engine = _started(self.name, few.ranks if few else None)
+            self._few = None
+            self._engine = _started(self.name)
         return self._engine
 
     def count(self, text: str) -> int:
@@ -79,18 +79,18 @@ class FirstCounter:
         return self.engine.truncate(text, tokens)
 
 
-def _started(name: str, ranks: dict[bytes, int] | None) -> TokenCounter:
+def _started(name: str) -> TokenCounter:
     try:
         return ToktokCounter(name)
     except ImportError:
-        return TiktokenCounter(name, ranks=ranks)
+        return TiktokenCounter(name)
 
 
 class _FewTexts:
     """Counts texts until they are too many."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self.ranks: Final = vocabulary.ranks()
+        self._rank = vocabulary.pages().rank
         self._pattern = vocabulary.plain_pattern()
         self._left = WORTH_AN_ENGINE
 
@@ -100,11 +100,11 @@ class _FewTexts:
         if self._left < 0 or not (text.isascii() or _UNSETTLED.isdisjoint(map(category, set(text)))):
             return None
         pieces = self._pieces(text)
-        others = [piece for piece in pieces if piece not in self.ranks]
+        others = [piece for piece in pieces if self._rank(piece) is None]
         self._left -= sum(len(piece) ** 2 for piece in others) // _MERGED
         if self._left < 0:
             return None
-        return len(pieces) - len(others) + sum(merged(piece, self.ranks) for piece in others)
+        return len(pieces) - len(others) + sum(merged(piece, self._rank) for piece in others)
 
     def _pieces(self, text: str) -> list[bytes]:
         if text.isascii():
@@ -139,11 +139,11 @@ def _class_of(character: str) -> str:
     return _BY_CLASS.get(class_) or {"M": MARK, "N": "0"}.get(class_[0], "!")
 
 
-def merged(piece: bytes, ranks: Mapping[bytes, int]) -> int:
+def merged(piece: bytes, rank_of: Callable[[bytes], int | None]) -> int:
     """Return how many tokens a piece becomes: the pair that makes the token of lowest rank merges first."""
     parts = [bytes((byte,)) for byte in piece]
     while True:
-        found = [(ranks[pair], at) for at, (a, b) in enumerate(pairwise(parts)) if (pair := a + b) in ranks]
+        found = [(rank, at) for at, (a, b) in enumerate(pairwise(parts)) if (rank := rank_of(a + b)) is not None]
         if not found:
             return len(parts)
         _, at = min(found)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from timeline.databases import read_file
-from timeline.tokens.vocabulary import VOCABULARIES, Vocabulary, pack, parse_tiktoken, tiktoken_sha256
+from timeline.tokens.pages import pack
+from timeline.tokens.vocabulary import VOCABULARIES, Vocabulary, parse_tiktoken, tiktoken_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,29 +1,25 @@
 """The vocabularies that ship with the library: tiktoken itself carries none and would download them.
 
-A pack is, xz-compressed, the number of tokens in four bytes, the length of each token in one byte, and all tokens
-without a gap, in rank order: ranks are exactly 0 … n-1 and the longest token has 128 bytes. With the lengths apart,
-reading is one call without a loop in Python, in a third of the time. `timeline.tokens.pack` writes packs; the sha256 is
-the one that tiktoken expects of the same vocabulary in its own base64 form, which proves that a pack is the original
-vocabulary.
+Each is a pack (`timeline.tokens.pages`). `timeline.tokens.pack` writes packs; the sha256 is the one that tiktoken
+expects of the same vocabulary in its own base64 form, which proves that a pack is the original vocabulary.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import io
-import lzma
 import re
 from dataclasses import dataclass
 from pkgutil import get_data
 from typing import TYPE_CHECKING, Final
+
+from timeline.tokens.pages import Pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LONGEST_TOKEN: Final = 128
 """Bytes of the longest token of both vocabularies (a run of spaces)."""
-_NUMBER_BYTES: Final = 4
 OTHER_LETTER: Final = "\u00aa"
 """Stands for all letters without case in `Vocabulary.plain_pattern`."""
 MARK: Final = "\u0301"
@@ -61,19 +57,18 @@ class Vocabulary:
     @property
     def pack_name(self) -> str:
         """The pack's file name inside this package."""
-        return f"{self.name}.tokens.xz"
+        return f"{self.name}.tokens"
 
-    def tokens(self) -> list[bytes]:
-        """Read the packed tokens in rank order."""
+    def pages(self) -> Pages:
+        """Read the pack, to look up some tokens."""
         data = get_data(__package__, self.pack_name)  # as an import reads a module, which is what it is part of
         if data is None:
             raise FileNotFoundError(self.pack_name)
-        return unpack(data)
+        return Pages(data)
 
     def ranks(self) -> dict[bytes, int]:
-        """Read the packed tokens with their ranks."""
-        tokens = self.tokens()
-        return dict(zip(tokens, range(len(tokens)), strict=True))
+        """Read all tokens with their ranks, which are exactly 0 … n-1."""
+        return self.pages().all()
 
     def plain_pattern(self) -> re.Pattern[str]:
         """Return an expression for `re`, which knows no classes of Unicode, that makes the same pieces.
@@ -140,20 +135,6 @@ CL100K_BASE: Final = Vocabulary(
     },
 )
 VOCABULARIES: Final[Mapping[str, Vocabulary]] = {v.name: v for v in (O200K_BASE, CL100K_BASE)}
-
-
-def pack(tokens: Iterable[bytes]) -> bytes:
-    """Compress tokens, given in rank order, to a pack."""
-    listed = list(tokens)
-    plain = len(listed).to_bytes(_NUMBER_BYTES, "big") + bytes(map(len, listed)) + b"".join(listed)
-    return lzma.compress(plain, preset=9 | lzma.PRESET_EXTREME)
-
-
-def unpack(packed: bytes) -> list[bytes]:
-    """Read the tokens of a pack, in rank order."""
-    plain = io.BytesIO(lzma.decompress(packed))
-    lengths = plain.read(int.from_bytes(plain.read(_NUMBER_BYTES), "big"))
-    return list(map(plain.read, lengths))
 
 
 def parse_tiktoken(text: bytes) -> list[bytes]:
