@@ -3,8 +3,10 @@
     python -m tests.soak postgresql://… --agents 2000 --minutes 20 [RECORDING …]
 
 The agents are spread over processes. Each takes a step, waits, and takes the next one: it appends what a user or a tool
-said, renders before each response, and appends that. What was acknowledged is compared with the store at the end, and
-every conversation is verified. Prints a report as JSON; the exit status is 1 if something does not hold.
+said, renders before each response, and appends that. They are found at work: each comes to some place in its first
+conversation without waiting, for windows that all begin empty would only grow for twenty minutes. What was acknowledged
+is compared with the store at the end, and every conversation is verified. Prints a report as JSON; the exit status is 1
+if something does not hold.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parent.parent
 LIMIT: Final = 16_000
 """Tokens of a window: agents compact several times in a soak."""
+AT_WORK: Final = 200
+"""Steps of its first conversation behind which an agent is found at most: by then its window was full."""
 SAMPLES: Final = 20
 """How often a process looks at its memory."""
 _UNPLACED: Final = {"path": "", "turn_id": "", "at": None}
@@ -58,7 +62,8 @@ class Report:
 
     Attributes:
         versions: by conversation the last version that was acknowledged.
-        appends: number of appends; ``events`` of the blocks in them, ``renders`` of recorded contexts.
+        appends: number of appends, without those before an agent was at work; ``events`` of the blocks in them,
+            ``renders`` of recorded contexts.
         events: see ``appends``.
         renders: see ``appends``.
         waits: seconds of each append, as the agent saw it.
@@ -140,7 +145,9 @@ async def agent(store: EventStore, name: str, talks: Sequence[Steps], pace: Pace
         number += 1
         id_ = f"{name}.{number}"
         shift.at_work[name] = timeline = await Timeline.open(store, id_, policy=policies.balanced(max_tokens=LIMIT))
-        for step in draw.choice(talks):
+        talk = draw.choice(talks)
+        hurried = draw.randrange(min(len(talk), AT_WORK)) if number == 1 else 0
+        for place, step in enumerate(talk):
             if monotonic() >= until:
                 return
             if type(step[0]) in RESPONSE_BLOCKS:
@@ -148,11 +155,13 @@ async def agent(store: EventStore, name: str, talks: Sequence[Steps], pace: Pace
                     await timeline.render(system="Be brief.")
                 except BudgetError:
                     break  # a recorded block alone is above the limit of the soak
-                report.renders += 1
+                report.renders += place >= hurried
             started = perf_counter()
             await timeline.append(*step)
-            report.waits.append(perf_counter() - started)
             report.versions[id_] = timeline.version
+            if place < hurried:
+                continue
+            report.waits.append(perf_counter() - started)
             report.appends += 1
             report.events += len(step)
             await asyncio.sleep(draw.expovariate(1 / pace.pause))
