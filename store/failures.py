@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .sqlite.identity import Change
 
+_MOST_ROWS: Final = 2**63 - 1
 RESTORE: Final = "Put a backup in its place with `timeline restore FILE`"
 """The cure of what nothing makes anew."""
 
@@ -188,11 +189,11 @@ def checked_id(conversation: str) -> str:
 
 
 def checked_page(page: int) -> int:
-    """Validate the size of a page and return it.
+    """Validate the size of a page and return it, or the largest that a database can count to.
 
     Raises:
         ValueError: it is not positive.
     """
     if page < 1:
         raise ValueError(f"a page holds at least one row, not {page}")
-    return page
+    return min(page, _MOST_ROWS)

@@ -244,7 +244,7 @@ class LogReader:
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position."""
-        read, after = self._rows.pages_of_all(types), min(after, MOST)
+        read, after = self._rows.pages_of_all(types), max(min(after, MOST), -MOST)
         await self.settled()
         while rows := await read(after, checked_page(page)):
             for conversation, *row in rows:

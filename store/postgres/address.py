@@ -82,9 +82,11 @@ def parse(url: str) -> Address:
     _check_files(where, given)
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
+    told = {name: given[name] for name in ("host", "port") if given.get(name)}
+    told |= {} if schema == SCHEMA else {"schema": schema}
     return Address(
         dsn,
-        where if schema == SCHEMA else f"{where}?schema={schema}",
+        where + (f"?{urlencode(told, safe='/,:')}" if told else ""),
         schema,
         None if tenant is None else _number(where, "tenant", tenant, _MOST_TENANT),
         pgbouncer,

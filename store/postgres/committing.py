@@ -110,7 +110,15 @@ class Committer:
         self._connection: Connection | None = None
         self._reached = False
         """Whether the group under way has had a connection: from then on the server may have written it."""
+        self._given_over = False
+        """Whether nothing is waited for any more."""
         self.lost = 0
+
+    def give_up(self) -> None:
+        """Break the connection, and end the group under way: its appends are in doubt, or were not written."""
+        self._given_over = True
+        if self._connection is not None:
+            self._connection.terminate()
 
     async def aclose(self) -> None:
         """Close the connection, if there is one."""
@@ -130,7 +138,7 @@ class Committer:
         except (Lost, asyncpg.UniqueViolationError):
             log.debug("%s: conversations are opened one by one", self._database.where)
         except DRIVER_ERRORS as error:
-            away = is_away(error)
+            away = self._broke(error)
         for _ in range(0 if away else _ROUNDS):
             left = [number for number in range(len(batches)) if number not in done]
             if not left:
@@ -140,7 +148,7 @@ class Committer:
             except asyncpg.UniqueViolationError:
                 break
             except DRIVER_ERRORS as error:
-                away = is_away(error)
+                away = self._broke(error)
                 break
             done |= {left[number]: appended for number, appended in written.items()}
             if len(written) == tried:
@@ -205,6 +213,12 @@ class Committer:
                 self._heads.forget(conversation)
             raise
 
+    def _broke(self, error: BaseException) -> bool:
+        """Return whether an error means that the connection broke; one whose driver lost track is not used again."""
+        if isinstance(error, asyncpg.InternalClientError) and self._connection is not None:
+            self._connection.terminate()
+        return is_away(error)
+
     async def _connected(self) -> Connection:
         """Return the connection, a new one if it broke; the driver's errors pass."""
         if self._connection is None or self._connection.is_closed():
@@ -263,6 +277,8 @@ class Committer:
         attempt, until = 0, monotonic() + PATIENCE
         while True:
             started = False
+            if self._given_over:
+                return self._given_up(ConnectionAbortedError("the store was closed"), in_doubt=in_doubt)
             try:
                 async with self._begun() as connection:
                     started = True
@@ -271,7 +287,7 @@ class Committer:
             except TimelineError as refusal:
                 return refusal
             except (Lost, *DRIVER_ERRORS) as error:
-                away = not isinstance(error, Lost) and is_away(error)
+                away = not isinstance(error, Lost) and self._broke(error)
                 in_doubt = in_doubt or (away and started)
                 attempt += not away
                 if attempt >= ATTEMPTS or (away and monotonic() > until) or not (away or _again(error)):

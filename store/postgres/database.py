@@ -13,7 +13,7 @@ import asyncio
 import logging
 import random
 import warnings
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from ssl import SSLCertVerificationError
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
@@ -26,11 +26,12 @@ from ..failures import closed
 from ..open_database import OpenDatabase
 from . import statements
 from .address import WRITE_IT
+from .connecting import CONNECT, Servers
 from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, pooled, reading_only, store_error
 from .migrations import check_version, migrate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from ..codec import Row
     from .address import Address
@@ -49,7 +50,10 @@ PATIENCE: Final = 10.0
 """Seconds that a read, and an append, wait for a server that went away to come back."""
 ATTEMPTS: Final = 10
 """Times that a transaction is tried which the server gives up for another one."""
-_CONNECT: Final = 10.0
+SLOW: Final = 5.0
+"""Seconds after which it is said that the server has not answered."""
+_BETWEEN: Final = 60.0
+"""Seconds between two times that it is said."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 
@@ -65,6 +69,7 @@ class Database(OpenDatabase):
     Attributes:
         where: names the store in errors.
         address: the store's URL, read.
+        servers: the servers that the URL names.
         read_only: nothing is written.
         begin: what a transaction begins with where the session's settings are not ours.
     """
@@ -74,6 +79,9 @@ class Database(OpenDatabase):
         self.address = address
         self.read_only = readonly
         self._durability = durability
+        self.servers = Servers(address.dsn)
+        self._said: float | None = None
+        """When it was last said that the server has not answered."""
         self._readers: Pool | None = None
         self._writers: Pool | None = None
         self._jobs: set[asyncio.Task[Any]] = set()
@@ -163,7 +171,7 @@ class Database(OpenDatabase):
     async def connected(self) -> Connection:
         """Open a connection outside the pools, which the caller closes; the driver's errors pass."""
         try:
-            connection: Connection = await asyncpg.connect(self.address.dsn, timeout=_CONNECT, **self._options())
+            connection = await self.servers.connect(**self._options())
         except asyncpg.exceptions.ClientConfigurationError as error:
             raise StoreError(f"{self.where}: {error}") from error
         except SSLCertVerificationError:  # a ValueError, too
@@ -180,7 +188,8 @@ class Database(OpenDatabase):
             max_size=most,
             max_inactive_connection_lifetime=0,
             reset=_keep,
-            timeout=_CONNECT,
+            connect=self.servers.connect,
+            timeout=CONNECT,
             **self._options(),
         )
 
@@ -254,24 +263,61 @@ class Database(OpenDatabase):
         if pool is None:
             raise closed(self.where)
         async with pool.acquire() as connection:
-            if not self.address.pgbouncer:
-                return [tuple(row) for row in await connection.fetch(statement, *parameters)]
-            async with connection.transaction(readonly=True):
-                await connection.execute(self.begin)
-                return [tuple(row) for row in await connection.fetch(statement, *parameters)]
+            try:
+                with self.answering("a read"):
+                    return [tuple(row) for row in await self._asked(connection, statement, parameters)]
+            except asyncpg.InternalClientError:
+                connection.terminate()  # the driver lost track of what the server says
+                raise
+
+    async def _asked(self, connection: Connection, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        if not self.address.pgbouncer:
+            return await connection.fetch(statement, *parameters)
+        async with connection.transaction(readonly=True):
+            await connection.execute(self.begin)
+            return await connection.fetch(statement, *parameters)
+
+    @contextmanager
+    def answering(self, what: str) -> Iterator[None]:
+        """Say in a warning that the server has not answered, where it takes long: it may hang, or others hold locks.
+
+        What it may take is the caller's to know: a search of a large store takes its time, and a lock ends.
+        """
+        waiting = asyncio.get_running_loop().call_later(SLOW, self.say_unanswered, what, SLOW)
+        try:
+            yield
+        finally:
+            waiting.cancel()
+
+    def say_unanswered(self, what: str, seconds: float) -> None:
+        """Say in a warning that the server has not answered for some seconds, once a minute."""
+        now = monotonic()
+        if self._said is None or now - self._said >= _BETWEEN:
+            self._said = now
+            log.warning(
+                "%s: the server has not answered %s for %.0f seconds, and is waited for. Others may hold locks, a"
+                " synchronous standby may be missing, or the server hangs: its pg_stat_activity says what for",
+                self.where,
+                what,
+                seconds,
+            )
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do work again while the server is away, for some seconds; the work may have been done each time."""
-        until, pause, warned = monotonic() + PATIENCE, _FIRST_PAUSE, False
+        """Do work again while the server is away, for some seconds; the work may have been done each time.
+
+        The seconds begin where it is first found away: the work may have waited for long before.
+        """
+        until: float | None = None
+        pause = _FIRST_PAUSE
         while True:
             try:
                 return await work()
             except DRIVER_ERRORS as error:
+                if until is None and is_away(error):
+                    log.warning("%s: the server is away, waiting for it (%s)", self.where, error)
+                until = until or monotonic() + PATIENCE
                 if not is_away(error) or monotonic() + pause > until or self._readers is None:
                     raise
-                if not warned:
-                    log.warning("%s: the server is away, waiting for it (%s)", self.where, error)
-                    warned = True
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - so that not all come back at once
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -347,7 +393,7 @@ class Database(OpenDatabase):
         self._readers = self._writers = None
         for pool in pools:
             try:
-                await asyncio.wait_for(pool.close(), _CONNECT)
+                await asyncio.wait_for(pool.close(), CONNECT)
             except TimeoutError:
                 pool.terminate()
 

@@ -29,6 +29,18 @@ _RIGHTS: Final = (
     ),
 )
 _PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
+_NO_DATABASE: Final = (StoreError, "there is no such database. Create it first")
+_ENDED: Final = (
+    StoreUnavailable,
+    (
+        "the server ended the statement: its statement_timeout passed, or an administrator cancelled it. Nothing was"
+        " written; try again, or have the role's statement_timeout raised"
+    ),
+)
+_ROW_SECURITY: Final = (
+    StoreError,
+    "the role has row_security turned off. Have an administrator run ALTER ROLE ... SET row_security = on",
+)
 _RULES: Final = (
     StoreError,
     (
@@ -65,6 +77,8 @@ _OF_POOLERS: Final = "unsupported startup parameter"
 """What pgbouncer says of the settings that a connection begins with; its state is that of a server that is away."""
 _OF_RULES: Final = "pg_hba.conf"
 """What the server says of a connection that no rule allows; its state is that of a wrong role."""
+_OF_ROW_SECURITY: Final = "would be affected by row-level security"
+"""What the server says to a role that wants no rows left out; its state is that of a missing right."""
 _OF_TLS: Final = "rejected SSL upgrade"
 """What the driver says of a server without TLS; its type is that of a connection that broke."""
 _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
@@ -75,13 +89,13 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "42501": _RIGHTS,
     "28P01": _PASSWORD,
     "28000": _PASSWORD,
-    "3D000": (StoreError, "there is no such database. Create it first"),
+    "3D000": _NO_DATABASE,
     "42P01": (StoreCorrupt, _LOST_TABLE),
     "42703": (StoreCorrupt, "a column of the store is missing. Restore the database with the tools of its server"),
     "40001": _LOCKED,
     "40P01": _LOCKED,
     "55P03": _LOCKED,
-    "57014": _LOCKED,
+    "57014": _ENDED,
     "25P03": _LOCKED,
     "26000": _POOLER,
     "42P05": _POOLER,
@@ -89,6 +103,15 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "XX002": _DAMAGED,
     "54000": (StoreError, "a text is longer than PostgreSQL can hold. Nothing was written; split the block"),
 }
+_OF_LOGINS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
+    ("authentication failed", _PASSWORD),
+    ("no such user", _PASSWORD),
+    ("no such database", _NO_DATABASE),
+    ("does not exist", _NO_DATABASE),
+)
+"""What pgbouncer says of a login that it refuses; its state is that of a server that is away."""
+_OUT_OF_STEP: Final = "cannot switch to state"
+"""What the driver says where the server ended the connection in the middle of its answer."""
 _AWAY_STATES: Final = ("08", "57P")
 """Connection exceptions, and a server that shuts down, starts or recovers."""
 AGAIN: Final = frozenset({"40001", "40P01"})
@@ -99,7 +122,9 @@ def is_away(error: BaseException) -> bool:
     """Return whether an error means that the connection broke or could not be made, and may come back."""
     if isinstance(error, asyncpg.PostgresError):
         away = (error.sqlstate or "").startswith(_AWAY_STATES) or error.sqlstate == "53300"
-        return away and _OF_POOLERS not in str(error)
+        return away and _OF_POOLERS not in str(error) and _of_login(error) is None
+    if isinstance(error, asyncpg.InternalClientError):
+        return _OUT_OF_STEP in str(error)
     if isinstance(error, asyncpg.InterfaceError):
         return "clos" in str(error)  # the connection is closed, or was closed in the middle of operation
     if isinstance(error, OSError):
@@ -118,13 +143,24 @@ def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
     """Return the kind of error, and what it means and its cure."""
     if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) and _OF_RULES in said:
         return _RULES
+    if isinstance(error, asyncpg.InsufficientPrivilegeError) and _OF_ROW_SECURITY in said:
+        return _ROW_SECURITY
     if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:
         return _BY_STATE[error.sqlstate]
+    if isinstance(error, asyncpg.PostgresError) and (login := _of_login(error)) is not None:
+        return login
     if _OF_POOLERS in said:
         return _POOLER
     if isinstance(error, OSError) and (refused := _without_tls(error)) is not None:
         return refused
     return _AWAY if is_away(error) else (StoreError, "the database refused. Nothing was written")
+
+
+def _of_login(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | None:
+    """Return what it means where a pooler refused a login; trying again changes nothing."""
+    if not (error.sqlstate or "").startswith("08"):
+        return None
+    return next((meaning for said, meaning in _OF_LOGINS if said in str(error)), None)
 
 
 def _without_tls(error: OSError) -> tuple[type[StoreError], str] | None:

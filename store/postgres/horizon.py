@@ -23,6 +23,8 @@ _PATIENCE: Final = 5.0
 other transaction of the server is still writing. It is not waited for a second time."""
 _BETWEEN: Final = 60.0
 """Seconds between two warnings of such a transaction."""
+_BETWEEN_LOOKS: Final = 1.0
+"""Seconds between two looks for what a read of all conversations has not seen."""
 
 
 class Holder(NamedTuple):
@@ -55,6 +57,10 @@ class Horizon:
         """The position up to which the horizon was waited for."""
         self._warned: float | None = None
         """When it was last said who holds readers up."""
+        self._looked = 0.0
+        """When a read was last looked after."""
+        self._held_since: float | None = None
+        """Since when reads have ended before the newest event."""
 
     def note(self, position: int) -> None:
         """Note the position of an event that this store has appended."""
@@ -66,6 +72,23 @@ class Horizon:
         if own > self._waited_for:
             await self.pass_by(own)
         self._waited_for = max(self._waited_for, own)
+
+    async def ended(self, position: int) -> None:
+        """Look after a read of all conversations that has come to its end behind a position.
+
+        Where such reads leave out for some seconds what is stored, a warning names what they wait for: nobody else
+        tells who asks again and again.
+        """
+        now = monotonic()
+        if now - self._looked < _BETWEEN_LOOKS:
+            return
+        self._looked = now
+        if await self.hidden() <= position:
+            self._held_since = None
+        elif self._held_since is None:
+            self._held_since = now
+        elif now - self._held_since >= _PATIENCE:
+            await self._warn()
 
     async def hidden(self) -> int:
         """Return the position of the newest event if readers of all conversations do not see it yet, else 0."""

@@ -30,6 +30,7 @@ class PostgresRows:
     def __init__(self, database: Database, horizon: Horizon) -> None:
         self.where = database.where
         self.settled = horizon.settled
+        self._ended = horizon.ended
         self._fetch = database.rows
 
     async def key(self, conversation: str) -> int | None:
@@ -99,7 +100,10 @@ class PostgresRows:
         )
 
         async def read(after: int, most: int) -> list[Row]:
-            return [_owned(row) for row in await self._fetch(statement, after, most, *listed)]
+            rows = await self._fetch(statement, after, most, *listed)
+            if not rows:
+                await self._ended(after)
+            return [_owned(row) for row in rows]
 
         return read
 

@@ -63,7 +63,7 @@ class PostgresStore(DatabaseStore):
         self._horizon = horizon = Horizon(database)
         log = LogReader(PostgresRows(database, horizon))
         super().__init__(database, log, Questions(database, log))
-        self.waking = waking = Waking.of(database.address, horizon)
+        self.waking = waking = Waking.of(database, horizon)
         self._proofs = Proofs(database)
         self._scavenging = Scavenging(database)
         self._forgetting = Forgetting(database, log)

@@ -19,16 +19,17 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
-import asyncpg
-
 from timeline.errors import StoreError
 
+from .connecting import Servers
 from .failures import DRIVER_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 
-    from .address import Address
+    import asyncpg
+
+    from .database import Database
     from .horizon import Horizon
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
@@ -39,7 +40,6 @@ TOGETHER: Final = 0.008
 """Seconds between two notifications: what is committed in between is told together."""
 HEARTBEAT: Final = 30.0
 """Seconds after which a silent connection is asked whether it is there."""
-_CONNECT: Final = 10.0
 _ANSWER: Final = 10.0
 _FAREWELL: Final = 1.0
 _LEAST_PAUSE, _MOST_PAUSE = 0.1, 5.0
@@ -106,12 +106,14 @@ class Waking:
         self._closed = self._warned = False
 
     @classmethod
-    def of(cls, address: Address, horizon: Horizon) -> Self:
-        """Return the wake-ups of the store with an address."""
+    def of(cls, database: Database, horizon: Horizon) -> Self:
+        """Return the wake-ups of a store."""
+        address = database.address
+        servers = database.servers if address.listen_url is None else Servers(address.listen_url)
 
         async def connect() -> Connection:
             # No statement is prepared: those of this connection have no parameters.
-            return await asyncpg.connect(address.listen_url or address.dsn, timeout=_CONNECT, statement_cache_size=0)
+            return await servers.connect(statement_cache_size=0)
 
         listens = address.listen_url is not None or not address.pgbouncer
         name = f"{address.schema}\n{address.tenant or 0}"

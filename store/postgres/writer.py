@@ -5,7 +5,8 @@ row, are under way at a time, and the others wait for it. Where many conversatio
 groups, so that one is encoded while the server writes the other; a few go together, since a statement for each of them
 would keep the server longer than one for all.
 
-A caller that is cancelled while its append waits takes it out; later, the append goes on to its end.
+A caller that is cancelled while its append waits takes it out; later, the append goes on to its end. A server that does
+not answer is waited for, with a word about it; what waits behind that for too long is refused.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from timeline.ports import Appended
 
 from .appending import MOST_EVENTS
 from .committing import Committer, Heads
+from .database import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +41,9 @@ MOST_CHARACTERS: Final = 512 * 1024
 MOST_WAITING: Final = 64 * 1024 * 1024
 """Characters that may wait in the queue; what comes behind is refused."""
 LONGEST_WAIT: Final = 30.0
-"""Seconds after which an append that still waits is refused."""
+"""Seconds after which an append that still waits is refused, and a store that closes gives up what is under way."""
+_LOOK: Final = 1.0
+"""Seconds between two looks at what waits."""
 
 
 @dataclass(slots=True)
@@ -72,7 +76,7 @@ class Writer:
     """Queues the appends of a store and commits them; ``told`` is called with each one that was written."""
 
     def __init__(self, database: Database, told: Callable[[Batch, Appended], None]) -> None:
-        self._where, self._told = database.where, told
+        self._database, self._where, self._told = database, database.where, told
         heads = Heads()
         self._idle = [Committer(database, heads) for _ in range(GROUPS)]
         self._jobs: dict[str, deque[_Job]] = {}
@@ -84,6 +88,9 @@ class Writer:
         self._beginning = False
         """Whether a task is about to take a group."""
         self._running: set[asyncio.Task[None]] = set()
+        self._under_way_since: dict[Committer, float] = {}
+        """Those that wait for the server, each with the time at which its group began."""
+        self._look: asyncio.TimerHandle | None = None
         self.figures = Figures()
 
     def append(self, batch: Batch) -> asyncio.Future[Appended]:
@@ -112,14 +119,45 @@ class Writer:
         figures.waiting += 1
         figures.waiting_characters += size
         self._begin()
+        self._look = self._look or future.get_loop().call_later(_LOOK, self._look_around)
         return future
 
     async def stop(self) -> None:
-        """Commit what waits, then end."""
+        """Commit what waits, then end; what the server has not answered by then is given up."""
+        until = monotonic() + LONGEST_WAIT
         while self._running:
-            await asyncio.wait(self._running)
+            _, unanswered = await asyncio.wait(self._running, timeout=max(0.0, until - monotonic()))
+            if unanswered:
+                for committer in self._under_way_since:
+                    committer.give_up()
+                await asyncio.wait(self._running)
+        if self._look is not None:
+            self._look.cancel()
         for committer in self._idle:
             await committer.aclose()
+
+    def _look_around(self) -> None:
+        """Refuse what waits for too long, and say where the server has not answered; again while anything waits."""
+        self._look = None
+        now = monotonic()
+        for jobs in self._jobs.values():
+            while jobs and self._is_over(jobs[0], now):
+                jobs.popleft()
+        since = min(self._under_way_since.values(), default=now)
+        if now - since >= SLOW:
+            self._database.say_unanswered(f"an append, behind which {self.figures.waiting:,} wait,", now - since)
+        if self._jobs:
+            self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_around)
+
+    def _is_over(self, job: _Job, now: float) -> bool:
+        """Return whether a job in the queue is over: its caller went away, or is told that it waited for too long."""
+        if not job.future.done() and now - job.since > LONGEST_WAIT:
+            refusal = f"{self._where}: the append waited for {now - job.since:.0f} seconds."
+            job.future.set_exception(StoreBusy(f"{refusal} Nothing was written; try again."))
+        if job.future.done():
+            self.figures.waiting -= 1
+            self.figures.waiting_characters -= job.size
+        return job.future.done()
 
     def _begin(self) -> None:
         """Begin a group if it is its turn. It gathers a moment later, so that all who append at once are in it."""
@@ -161,14 +199,10 @@ class Writer:
             taken = len(group)
             while jobs and len(group) < MOST_TOGETHER and size < MOST_CHARACTERS:
                 job = jobs.popleft()
+                if self._is_over(job, now):
+                    continue
                 self.figures.waiting -= 1
                 self.figures.waiting_characters -= job.size
-                if job.future.done():
-                    continue
-                if now - job.since > LONGEST_WAIT:
-                    refusal = f"{self._where}: the append waited for {now - job.since:.0f} seconds."
-                    job.future.set_exception(StoreBusy(f"{refusal} Nothing was written; try again."))
-                    continue
                 group.append(job)
                 size += job.size
             if len(group) > taken:
@@ -180,11 +214,13 @@ class Writer:
     async def _answer(self, committer: Committer, group: list[_Job]) -> None:
         batches = [job.batch for job in group]
         lost = committer.lost
+        self._under_way_since[committer] = monotonic()
         try:
             outcomes: Sequence[Appended | BaseException] = await committer.commit(batches)
         except Exception as error:  # noqa: BLE001 - it belongs to all who wait for the group
             outcomes = [error] * len(group)
         finally:
+            del self._under_way_since[committer]
             self._give_turns(batches)
         self.figures.groups += 1
         self.figures.appends += len(group)

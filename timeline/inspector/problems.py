@@ -20,8 +20,10 @@ from timeline.errors import (
     ConversationErased,
     ConversationNotFound,
     HistoryUnavailable,
+    StoreBusy,
     StoreError,
     StoreLocked,
+    StoreUnavailable,
     TimelineError,
     VersionConflict,
 )
@@ -35,6 +37,7 @@ _STATUSES: Final[tuple[tuple[tuple[type[TimelineError], ...], int], ...]] = (
     ((ConversationNotFound, BlockNotFound, CallNotFound, ContextNotFound, HistoryUnavailable), 404),
     ((CallUnavailable, ContextUnavailable), 409),
     ((StoreLocked,), 423),
+    ((StoreUnavailable, StoreBusy), 503),
     ((VersionConflict, AppendUncertain, StoreError, CompactionError, BudgetError, BlockProtected), 409),
     ((TimelineError,), 400),
 )

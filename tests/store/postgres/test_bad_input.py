@@ -228,3 +228,12 @@ async def test_a_long_transaction_elsewhere_delays_the_tail_and_loses_nothing(
         assert await store.head() > 0
         assert await store.horizon_lag() < 2
     await other.close()
+
+
+async def test_a_place_and_a_page_beyond_what_the_server_counts_are_taken_as_the_ends(postgres_url: str) -> None:
+    """Before everything, behind everything, and more rows than there can be."""
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("a", events(2))
+        assert [event.version async for event in store.read_all(after=-(2**70), page=2**70)] == [1, 2]
+        assert [event async for event in store.read_all(after=2**70)] == []
+        assert [event.version async for event in store.read("a", after=-(2**70), page=2**70)] == [1, 2]

@@ -96,6 +96,29 @@ async def test_followers_wait_for_a_transaction_that_stays_open_with_a_word_abou
     assert "seconds ago, and readers of all conversations wait for its end" in said
 
 
+async def test_who_asks_again_and_again_is_told_what_holds_the_answer_up(
+    own_postgres: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A store that appends nothing itself waits for nothing; its reads end before what others appended."""
+    monkeypatch.setattr(horizon, "_PATIENCE", 0.3)
+    monkeypatch.setattr(horizon, "_BETWEEN_LOOKS", 0.0)
+    async with (
+        await PostgresStore.open(own_postgres.url()) as store,
+        await PostgresStore.open(own_postgres.url(), readonly=True) as reader,
+    ):
+        assert [event async for event in reader.read_all()] == []
+        assert warnings(caplog) == []
+        async with held(own_postgres, "other"):
+            await store.append("a", events(1))
+            async with asyncio.timeout(30):
+                while not warnings(caplog):
+                    assert [event async for event in reader.read_all()] == []
+                    await asyncio.sleep(0.02)
+        (said,) = warnings(caplog)
+        assert "of database other writes in a transaction" in said
+        assert [event.version async for event in reader.read_all()] == [1]
+
+
 async def test_a_read_of_all_warns_once_a_minute(
     own_postgres: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

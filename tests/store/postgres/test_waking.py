@@ -232,7 +232,8 @@ async def test_behind_pgbouncer_wakeups_are_sent_and_none_are_heard(caplog: pyte
 async def test_telling_never_waits_for_a_server_that_is_away() -> None:
     """An append is done before anybody is told, and goes on without."""
     address = parse("postgresql://nobody@/none?host=/nowhere")
-    one = Waking.of(address, Horizon(Database(address)))
+    database = Database(address)
+    one = Waking.of(database, Horizon(database))
     for number in range(100):
         one.tell(str(number), [PROMPT])
         await asyncio.sleep(0)

@@ -1,0 +1,57 @@
+"""Errors of the driver and the server: what each means, whether it is waited for, and its cure."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from timeline.errors import StoreError, StoreLocked, StoreUnavailable
+from timeline.store.postgres.failures import is_away, store_error
+
+POOLER = asyncpg.ProtocolViolationError
+"""What a pooler's own errors are, whatever they say."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "cure"),
+    [
+        (POOLER("SASL authentication failed"), StoreError, "Check user and password"),
+        (POOLER("password authentication failed"), StoreError, "Check user and password"),
+        (POOLER("no such user: nobody"), StoreError, "Check user and password"),
+        (POOLER('no such database: "none"'), StoreError, "Create it first"),
+        (POOLER('database "none" does not exist'), StoreError, "Create it first"),
+        (
+            asyncpg.InsufficientPrivilegeError("query would be affected by row-level security policy"),
+            StoreError,
+            "SET row_security = on",
+        ),
+        (asyncpg.InsufficientPrivilegeError("permission denied for table events"), StoreError, "grant it USAGE"),
+        (asyncpg.QueryCanceledError("canceling statement due to statement timeout"), StoreUnavailable, "raised"),
+        (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), StoreLocked, "try again"),
+    ],
+)
+def test_what_the_server_refuses_is_not_waited_for(
+    error: asyncpg.PostgresError, kind: type[StoreError], cure: str
+) -> None:
+    """A pooler's refusal of a login looks like a server that is away: it is known by its words."""
+    assert not is_away(error)
+    told = store_error(error, "the store")
+    assert type(told) is kind
+    assert cure in str(told)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        POOLER("server conn crashed?"),
+        asyncpg.CannotConnectNowError("the database system is starting up"),
+        asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"),
+        asyncpg.InterfaceError("connection is closed"),
+        ConnectionResetError(),
+        TimeoutError(),
+    ],
+)
+def test_what_a_restart_makes_of_a_connection_is_waited_for(error: BaseException) -> None:
+    """Also where the driver lost track of what the server says."""
+    assert is_away(error)
+    assert type(store_error(error, "the store")) is StoreUnavailable
