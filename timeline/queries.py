@@ -188,7 +188,7 @@ class FactReach:
 
     ``position`` is that of the last event whose facts are in it. What is behind it is caught up by the next query, or
     read from the log by a store that may not write: an answer is complete either way. ``head`` is the position of the
-    last event, ``form`` the number of the rules.
+    last event, be it one that followers of all conversations do not see yet, ``form`` the number of the rules.
     """
 
     position: int

@@ -17,6 +17,7 @@ from timeline.events.addresses import SIGN
 from timeline.events.encoding import encode_payload
 from timeline.forgetting.redacting import VALUE
 from timeline.frozen import strings_in
+from timeline.log.all_events import own_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
@@ -56,9 +57,10 @@ class FoundPlace:
 async def find_subject(
     store: EventStore, text: str, conversations: Sequence[str] | None = None
 ) -> AsyncIterator[FoundPlace]:
-    """Iterate over all places at which a text is said, by position; then the stored texts of each conversation.
+    """Iterate over all places at which a text is said: ids, events by conversation and version, facts, stored texts.
 
-    It reads the whole log, so it finds parts of words and what no index has, such as arguments and a framework's data.
+    It reads the log of each conversation to its end, so it finds parts of words and what no index has, such as
+    arguments and a framework's data, and what followers of all conversations do not see yet.
 
     Args:
         store: the store.
@@ -91,20 +93,19 @@ async def find_subject(
     for info in infos:
         if (said := _said(text, [info.id])) is not None:
             yield FoundPlace(info.id, info.id, "conversation", "", *said)
-    wanted = {info.id for info in infos}
-    async for place in _said_in(store, wanted, text):
+    async for place in _said_in(store, [info.id for info in infos], text):
         yield place
 
 
-async def _said_in(store: EventStore, wanted: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
+async def _said_in(store: EventStore, wanted: Sequence[str], text: str) -> AsyncIterator[FoundPlace]:
     """Yield the events, the facts of scavenged events and the stored texts that say a text."""
     named: dict[str, set[str]] = {}
-    async for event in store.read_all():
-        if event.conversation in wanted:
+    for conversation in wanted:
+        async for event in own_events(store, conversation):
             _note_hashes(event, named)
             for place in _places(event, text):
                 yield place
-    async for place in _facts(store, wanted, text):
+    async for place in _facts(store, set(wanted), text):
         yield place
     for conversation, hashes in named.items():
         async for place in _values(store, conversation, sorted(hashes), text):

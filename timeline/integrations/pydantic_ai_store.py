@@ -26,6 +26,7 @@ import timeline.sync
 from timeline.errors import ConversationNotFound, InvalidArgument, VersionConflict, needs
 from timeline.events import ConversationOpened, NewEvent, event_ids
 from timeline.events.other_payloads import FrameworkEntry, FrameworkRecord
+from timeline.log.all_events import all_events
 from timeline.log.wakeups import notify
 from timeline.ports import Expected
 from timeline.timeline import Timeline
@@ -101,7 +102,7 @@ class TimelineConversationStore(ConversationStore):
             StoreError: the store cannot be read.
         """
         newest: dict[str, FrameworkRecord] = {}
-        async for event in self._store.read_all(types=[_RECORD]):
+        async for event in all_events(self._store, [_RECORD]):
             if isinstance(event.payload, FrameworkRecord) and event.payload.framework == _NAME:
                 newest[event.conversation] = event.payload
         found = [self._record(id_, payload) for id_, payload in newest.items()]
@@ -204,7 +205,7 @@ class TimelineConversationStore(ConversationStore):
         entries = {} if known is None else await self._entries(known)
         if entry_id in entries:
             return entries
-        async for event in self._store.read_all(types=[_ENTRY]):
+        async for event in all_events(self._store, [_ENTRY]):
             if isinstance(event.payload, FrameworkEntry) and event.payload.key == entry_id:
                 self._homes[entry_id] = event.conversation
                 return await self._entries(event.conversation)

@@ -149,7 +149,9 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position.
 
-        Each event comes once, under its own conversation; a fork's are those behind its ``base``.
+        Each event comes once, under its own conversation; a fork's are those behind its ``base``. It is made for
+        followers: on a server it ends where an older transaction still writes, in any of the server's databases, so
+        that no event appears behind them. What must miss nothing reads each conversation (`timeline.log.all_events`).
         """
         ...
 

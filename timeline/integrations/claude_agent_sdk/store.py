@@ -14,6 +14,7 @@ from timeline.events.other_payloads import FrameworkRecord
 from timeline.integrations.claude_agent_sdk.resuming import resumed
 from timeline.integrations.claude_agent_sdk.rows import ENTRY, FRAMEWORK, RECORD, row_of, uuid_of
 from timeline.integrations.claude_agent_sdk.sessions import Gone, Key, SessionLog, key_in, record_of
+from timeline.log.all_events import all_events
 from timeline.log.wakeups import notify
 from timeline.ports import Expected
 
@@ -217,7 +218,7 @@ class TimelineSessionStore:
     async def _live(self, project: str) -> dict[str, tuple[Key, dict[str, Any]]]:
         """Return the conversations of a project that were not deleted, with the data of their newest records."""
         newest: dict[str, Any] = {}
-        async for event in self._store.read_all(types=[RECORD]):
+        async for event in all_events(self._store, [RECORD]):
             if isinstance(event.payload, FrameworkRecord) and event.payload.framework == FRAMEWORK:
                 newest[event.conversation] = event.payload.data
         keys = {conversation: (key_in(data), data) for conversation, data in newest.items()}

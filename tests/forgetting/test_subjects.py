@@ -1,0 +1,95 @@
+"""A subject is found wherever it is stored, also where followers of all conversations do not read yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from tests.forgetting.planted import PLAIN, plant
+from tests.store.postgres.test_long_transactions import held
+from timeline import Timeline, open_store
+from timeline.forgetting import find_subject
+from timeline.store.postgres import horizon
+from timeline.store.postgres.store import PostgresStore
+from timeline.store.testing import block_event
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.postgres_server import Server
+    from timeline.forgetting import FoundPlace
+    from timeline.ports import EventStore
+
+KINDS = {"block", "summary", "title", "event", "value"}
+
+
+async def found(store: EventStore, *conversations: str) -> list[FoundPlace]:
+    """Return every place of the planted secret."""
+    return [place async for place in find_subject(store, PLAIN, conversations or None)]
+
+
+async def test_every_place_is_found_while_a_transaction_writes_in_another_database(
+    own_postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same places are found when it has ended."""
+    monkeypatch.setattr(horizon, "_PATIENCE", 0.1)
+    async with await PostgresStore.open(own_postgres.url()) as store:
+        async with held(own_postgres, "other"):
+            await plant(store)
+            assert [event async for event in store.read_all()] == []
+            meanwhile = await found(store)
+            own = await found(store, "cards.late")
+        assert {place.kind for place in meanwhile} >= KINDS
+        assert meanwhile == await found(store)
+        assert own == [place for place in meanwhile if place.conversation == "cards.late"]
+
+
+async def test_every_place_is_found_in_a_store_whose_events_are_above_the_counter_of_its_server(
+    own_postgres: Server,
+) -> None:
+    """As in one that was restored into a younger server and that nobody has opened for writing since."""
+    async with await PostgresStore.open(own_postgres.url()) as store:
+        await plant(store)
+        before = await found(store)
+    connection = await asyncpg.connect(own_postgres.url())
+    await connection.execute("UPDATE timeline.store_meta SET xid_offset = xid_offset - 100000")
+    await connection.close()
+    async with await PostgresStore.open(own_postgres.url(), readonly=True) as store:
+        assert [event async for event in store.read_all()] == []
+        assert await found(store) == before
+
+
+async def test_events_are_listed_by_conversation_and_then_by_version() -> None:
+    """Not as they were appended; conversations in the order in which they were opened, or in which they are named."""
+    async with open_store("memory://") as store:
+        for conversation, path in (("a", "p"), ("b", "p"), ("a", "q")):
+            await store.append(conversation, [block_event(path, PLAIN)])
+        listed = [(place.conversation, place.place) for place in await found(store)]
+        assert listed == [("a", "@1"), ("a", "@2"), ("b", "@1")]
+        named = [(place.conversation, place.place) for place in await found(store, "b", "a")]
+        assert named == [("b", "@1"), ("a", "@1"), ("a", "@2")]
+
+
+async def test_what_a_fork_shares_is_found_once() -> None:
+    """Under the conversation that it was forked from."""
+    async with open_store("memory://") as store:
+        timeline = await Timeline.open(store, "cards")
+        await timeline.append({"type": "user.prompt", "text": PLAIN})
+        await timeline.fork(conversation="branch")
+        assert [place.conversation for place in await found(store)] == ["cards"]
+        assert await found(store, "branch") == []
+
+
+async def test_a_conversation_that_is_erased_meanwhile_is_left_out_and_its_fork_is_not() -> None:
+    """The fork keeps what both shared as its own, and there it is found."""
+    async with open_store("memory://") as store:
+        timeline = await Timeline.open(store, "cards", title=PLAIN)
+        await timeline.append({"type": "user.prompt", "text": PLAIN})
+        await timeline.fork(conversation="branch")
+        first = await Timeline.open(store, PLAIN)  # the id is a place: the first one that is yielded
+        assert first.id == PLAIN
+        looking = find_subject(store, PLAIN)
+        assert (await anext(looking)).kind == "conversation"
+        await store.erase("cards", forks="copy")
+        assert [place.conversation async for place in looking] == ["branch", "branch"]
