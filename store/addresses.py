@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode
 
+from timeline.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _SERVERS: Final = frozenset({"postgresql", "postgres"})
-_SECRETS: Final = frozenset({"password", "passfile", "sslpassword", "listen_url"})
+_SECRETS: Final = ("pass", "pwd", "listen_url")
+"""What is in the name of a setting that may hold a password."""
+_NAMED: Final = r"(?:password|(?<![a-z])(?:passwd|pass|pwd))\s*="
+"""How a password begins that is given by its name."""
+_SECRET: Final = re.compile(_NAMED, re.IGNORECASE)
+_SCHEME: Final = r"(?:postgres(?:ql)?|pgsql)(?:\+\w+)?"
+_BEGINS: Final = re.compile(rf"\s*(?P<scheme>(?:jdbc:)?{_SCHEME})\s*(?::|//.*@)", re.IGNORECASE)
+"""How an address of PostgreSQL begins, and hardly the name of a file: its slashes or its colon may be missing."""
+_IN_TEXT: Final = re.compile(rf"({_SCHEME}(?::/{{0,2}}|//)[^\s:@/?]*):(?!password@)\S*@", re.IGNORECASE)
+"""An address with a password, but for the one that `WRITE_IT` shows."""
+_NAMED_IN_TEXT: Final = re.compile(rf"({_NAMED}\s*)(?:'[^']*'|\"[^\"]*\"|\S+)", re.IGNORECASE)
+_BEHIND_THE_NAME: Final = re.compile(r"[:@/?;=\s]")
+_HOST: Final = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
+_PLAIN: Final = re.compile(r"[\w\s=.,'/-]*")
+"""Settings before a password, in the form ``host=db user=ann``."""
+EXAMPLE: Final = "postgresql://user@host:5432/database"
+WRITE_IT: Final = (
+    "Write postgresql://user:password@host:5432/database, with / ? # [ ] @ : % in the password as"
+    " %2F %3F %23 %5B %5D %40 %3A %25."
+)
 
 
 def is_server(url: str) -> bool:
@@ -15,19 +40,55 @@ def is_server(url: str) -> bool:
     return bool(separator) and scheme.partition("+")[0] in _SERVERS
 
 
+def is_mistyped(location: str) -> bool:
+    """Return whether a path or URL looks like an address of PostgreSQL that cannot be read as one.
+
+    The URL of a file, ``sqlite:///``, opens one whose name looks so.
+    """
+    _, separator, rest = location.partition("://")
+    if is_server(location):
+        place, _, query = rest.partition("?")
+        return _has_named_password(place) or any("=" not in before for before in _before_at(query))
+    return _BEGINS.match(location) is not None or (not separator and _SECRET.search(location) is not None)
+
+
+def check_address(location: str) -> None:
+    """Refuse a mistyped address of PostgreSQL: as the name of a file it would be made, or shown with its password.
+
+    Raises:
+        StoreError: it is mistyped.
+    """
+    if is_mistyped(location):
+        raise StoreError(f"{without_password(location)}: this is no PostgreSQL URL that can be used. {WRITE_IT}")
+
+
 def without_password(url: str) -> str:
-    """Return a path or URL as errors and output show it: a password, and each setting that may hold one, left out."""
+    """Return a path or URL as errors and output show it: a password, and each setting that may hold one, left out.
+
+    Of what is mistyped only that is shown which is sure to be no part of a password.
+    """
     scheme, separator, rest = url.partition("://")
+    if not is_server(url) and is_mistyped(url):
+        return _beginning(url)
     if not separator:
         return url
     place, _, query = rest.partition("?")
-    if "@" in query and "@" not in place and "listen_url=" not in query:
-        # A password with a question mark that is not written as %3F: only the user's name is sure to be none of it.
-        return f"{scheme}://{place.partition(':')[0]}"
-    settings = parse_qsl(query, keep_blank_values=True)
-    shown = urlencode([(name, value) for name, value in settings if name not in _SECRETS], safe="/,:")
     user, at, host = place.rpartition("@")
-    return f"{scheme}://{user.partition(':')[0]}{at}{host}" + (f"?{shown}" if shown else "")
+    if _has_named_password(place) or any(True for _ in _before_at(query)):
+        # It is behind the database, or holds a question mark that is not written as %3F.
+        return f"{scheme}://{_BEHIND_THE_NAME.split(place, maxsplit=1)[0]}"
+    name = user.partition(":")[0]
+    if not all(_HOST.fullmatch(one) for one in host.partition("/")[0].split(",")):
+        # What is in the place of a port may be one whose server was left out.
+        return f"{scheme}://{name}{at}{_BEHIND_THE_NAME.split(host, maxsplit=1)[0]}"
+    settings = [(key, value) for key, value in parse_qsl(query, keep_blank_values=True) if not _is_secret(key)]
+    shown = urlencode([(k, v.partition(":")[0] if k == "user" else v) for k, v in settings], safe="/,:")
+    return f"{scheme}://{name}{at}{host}" + (f"?{shown}" if shown else "")
+
+
+def without_passwords_in(text: str) -> str:
+    """Return a text without the passwords of the addresses in it, such as one that was given for a file."""
+    return _NAMED_IN_TEXT.sub(r"\1…", _IN_TEXT.sub(r"\1@", text))
 
 
 def with_setting(url: str, name: str, value: str) -> str:
@@ -35,3 +96,29 @@ def with_setting(url: str, name: str, value: str) -> str:
     place, _, query = url.partition("?")
     kept = [(key, old) for key, old in parse_qsl(query, keep_blank_values=True) if key != name]
     return f"{place}?{urlencode([*kept, (name, value)])}"
+
+
+def _beginning(location: str) -> str:
+    """Return what a mistyped address begins with."""
+    if begun := _BEGINS.match(location):
+        return f"{begun['scheme']}:…"
+    before, named, _ = re.split(f"({_NAMED})", location, maxsplit=1, flags=re.IGNORECASE)
+    return f"{before if _PLAIN.fullmatch(before) else ''}{named}…"
+
+
+def _has_named_password(place: str) -> bool:
+    """Return whether a URL has a password by its name before the question mark; the user's own may look so."""
+    _, at, behind = place.partition("@")
+    return _SECRET.search(behind if at else place) is not None
+
+
+def _before_at(query: str) -> Iterator[str]:
+    """Yield the beginning of each setting with an ``@``, up to that: the URL's own may be the password's rest."""
+    for setting in re.split(r"[&?]", query):
+        before, at, _ = setting.partition("@")
+        if at and not setting.startswith("listen_url="):
+            yield before
+
+
+def _is_secret(name: str) -> bool:
+    return any(each in name.casefold() for each in _SECRETS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from timeline.errors import MissingExtra, StoreError
 from timeline.log.collector import collector_at_rest
 
-from .addresses import is_server, without_password
+from .addresses import check_address, is_server, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -74,6 +74,7 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
 
     async def opener() -> AnyStore:
         location = fspath(url_or_path)
+        check_address(location)
         scheme, separator, rest = location.partition("://")
         if not separator:
             return await _open_file(Path(location), durability, readonly=readonly)
@@ -95,6 +96,7 @@ def file_of(url_or_path: str | PathLike[str]) -> Path:
         StoreError: it names no file.
     """
     location = fspath(url_or_path)
+    check_address(location)
     scheme, separator, rest = location.partition("://")
     if not separator:
         return Path(location)
@@ -133,14 +135,16 @@ def _open_memory(location: str, rest: str) -> MemoryStore:
         from .memory import MemoryStore  # noqa: PLC0415 - `store` itself stays light
 
     if rest:
-        raise StoreError(f"{location}: memory:// takes no name. For a store that lasts, give a file.")
+        raise StoreError(f"{without_password(location)}: memory:// takes no name. For a store that lasts, give a file.")
     return MemoryStore()
 
 
 def _sqlite_path(location: str, rest: str) -> Path:
     host, _, path = rest.partition("/")
     if host or not path or path == ":memory:" or "?" in path:
-        raise StoreError(f"{location}: write sqlite:///folder/agent.db, or memory:// for a store in memory.")
+        raise StoreError(
+            f"{without_password(location)}: write sqlite:///folder/agent.db, or memory:// for a store in memory."
+        )
     return Path(path)
 
 

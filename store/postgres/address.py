@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from timeline.errors import StoreError
 
-from ..addresses import without_password
+from ..addresses import EXAMPLE, WRITE_IT, check_address, is_server, without_password
 
 SCHEMA: Final = "timeline"
 """The schema of a store whose URL names none: one of its own, so that it shares a database with an application."""
@@ -21,8 +21,6 @@ _YES: Final = {"true": True, "yes": True, "on": True, "1": True, "false": False,
 _SERVERS: Final = ("any", "primary", "standby", "read-write", "read-only", "prefer-standby")
 """Which of several servers the driver may choose."""
 _FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
-_EXAMPLE: Final = "postgresql://user@host:5432/database"
-WRITE_IT: Final = f"Write {_EXAMPLE}, with / ? # [ ] @ : % in the password as %2F %3F %23 %5B %5D %40 %3A %25."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +57,12 @@ def parse(url: str) -> Address:
     """Read a store's URL.
 
     Raises:
-        StoreError: one of the store's own settings cannot be used.
+        StoreError: it is no URL of a server, or one of the store's own settings cannot be used.
     """
-    scheme, _, rest = url.partition("://")
-    if scheme.partition("+")[0] not in {"postgresql", "postgres"} or not rest:
-        raise StoreError(f"{scheme}: no PostgreSQL URL. Write {_EXAMPLE}.")
+    check_address(url)
+    _, _, rest = url.partition("://")
+    if not is_server(url) or not rest:
+        raise StoreError(f"This names no PostgreSQL server. Write {EXAMPLE}.")
     place, _, query = rest.partition("?")
     where = without_password(f"postgresql://{rest}").partition("?")[0]
     if place.partition("/")[0].count("@") > 1:
@@ -77,7 +76,7 @@ def parse(url: str) -> Address:
     partitions = given.pop("partitions", "0")
     listen_url = given.pop("listen_url", None)
     if listen_url is not None and not listen_url.startswith(("postgresql://", "postgres://")):
-        raise StoreError(f"{where}: listen_url is a URL of the server itself, such as {_EXAMPLE}, in %-encoding.")
+        raise StoreError(f"{where}: listen_url is a URL of the server itself, such as {EXAMPLE}, in %-encoding.")
     _check_servers(where, given.get("target_session_attrs", "any"))
     _check_files(where, given)
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")

@@ -22,10 +22,10 @@ import asyncpg
 
 from timeline.errors import StoreError
 
+from ..addresses import WRITE_IT
 from ..failures import closed
 from ..open_database import OpenDatabase
 from . import statements
-from .address import WRITE_IT
 from .connecting import CONNECT, Servers
 from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, pooled, reading_only, store_error
 from .migrations import check_version, migrate

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from timeline import store
 from timeline.errors import StoreClosed, StoreError, StoreReadOnly
 from timeline.store import open_store
-from timeline.store.addresses import without_password
+from timeline.store.addresses import is_mistyped, is_server, without_password, without_passwords_in
 from timeline.store.memory import MemoryStore
 from timeline.store.opening import file_of
 from timeline.store.postgres.address import parse
@@ -61,7 +62,7 @@ async def test_memory_is_a_new_store_each_time() -> None:
         ("postgresql://", "Write postgresql://user@host:5432/database"),
         ("postgresql://127.0.0.1:1/x", "cannot be reached"),
         ("postgresql+asyncpg://127.0.0.1:1/x", "cannot be reached"),
-        ("postgres://127.0.0.1:port/x", "Write postgresql://user@host:5432/database"),
+        ("postgres://127.0.0.1:port/x", "Write postgresql://user:password@host:5432/database"),
         ("postgresql://127.0.0.1:1/x?sslmode=yes", "must be one of"),
         ("postgresql://127.0.0.1:1/x?target_session_attrs=leader", "any, primary, standby"),
         ("postgresql://ann:p@ss@127.0.0.1:1/x", "as %2F %3F"),
@@ -93,6 +94,9 @@ async def test_a_url_that_cannot_be_opened_says_what_can(url: str, cure: str) ->
         "postgresql://ann:sesame/@127.0.0.1:1/x",
         "postgresql://ann:sesame@127.0.0.1:1/x?schema=a-b",
         "mysql://ann:sesame@127.0.0.1/x",
+        "postgresql://ann:sesame/x",
+        "postgresql://127.0.0.1:1/x?user=ann:y&Password=sesame",
+        "sqlite:///x.db?password=sesame",
     ],
 )
 async def test_no_error_shows_a_password(url: str) -> None:
@@ -104,9 +108,84 @@ async def test_no_error_shows_a_password(url: str) -> None:
     with pytest.raises(StoreError) as refused:
         file_of(url)
     assert "sesame" not in str(refused.value)
-    if not url.startswith("mysql"):
+    if is_server(url):
         with contextlib.suppress(StoreError):
             assert "sesame" not in repr(parse(url))
+
+
+MISTYPED = [
+    "postgresql://ann:sesame?x@127.0.0.1:1/x?listen_url=postgresql://ann:y@127.0.0.1/x",
+    "postgresql://ann:x@sesame?y@127.0.0.1:1/x",
+    "postgresql://ann@127.0.0.1:1/x;password=sesame",
+    "postgresql:/ann:sesame@127.0.0.1/x",
+    "postgresql:ann:sesame@127.0.0.1/x",
+    "postgresql//ann:sesame@127.0.0.1/x",
+    "postgres+asyncpg:/ann:sesame@127.0.0.1/x",
+    "jdbc:postgresql://127.0.0.1/x?user=ann&password=sesame",
+    "POSTGRESQL://ann:sesame@127.0.0.1/x",
+    " postgresql://ann:sesame@127.0.0.1/x",
+    "host=127.0.0.1 user=ann password=sesame dbname=x",
+    "user=ann PASSWORD = 'open sesame'",
+    "ann:sesame@127.0.0.1/x;password=sesame",
+]
+"""Addresses of PostgreSQL that none of its drivers takes for a URL, or that a store would take for a file."""
+
+
+@pytest.mark.parametrize("url", MISTYPED)
+async def test_a_mistyped_address_of_a_server_is_no_file(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named as one, with how to write it, and nothing that may be a password; no file of that name is made."""
+    monkeypatch.chdir(tmp_path)
+    refusals = []
+    with pytest.raises(StoreError) as refused:
+        await open_store(url)
+    refusals.append(refused.value)
+    with pytest.raises(StoreError) as refused:
+        file_of(url)
+    refusals.append(refused.value)
+    with pytest.raises(StoreError) as refused:
+        parse(url)
+    refusals.append(refused.value)
+    for refusal in refusals:
+        assert "Write postgresql://user:password@host:5432/database, with / ?" in str(refusal)
+        assert "sesame" not in "".join(traceback.format_exception(refusal))
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_url_that_became_a_path_is_named_as_one() -> None:
+    """`Path` takes a slash of it away."""
+    with pytest.raises(StoreError, match=r"^postgresql:…: this is no PostgreSQL URL"):
+        await open_store(PurePosixPath("postgresql://ann:sesame@127.0.0.1/x"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann@[::1]:5432,b:1/x?host=/x/y&schema=z",
+        "postgresql:///x?host=/tmp/run",
+        "postgresql://127.0.0.1:5432/x",
+        "sqlite:////folder/a@b.db",
+        "postgres/agent.db",
+        "compass=1.db",
+    ],
+)
+def test_what_holds_no_password_is_shown_as_it_is(url: str) -> None:
+    """An address, or a path that reminds of one."""
+    assert (is_mistyped(url), without_password(url), without_passwords_in(url)) == (False, url, url)
+
+
+def test_a_password_that_looks_like_a_setting_is_one() -> None:
+    """Before the server's name, it is the user's own."""
+    url = "postgresql://ann:password=sesame@127.0.0.1/x"
+    assert (is_mistyped(url), without_password(url)) == (False, "postgresql://ann@127.0.0.1/x")
+
+
+async def test_a_file_whose_name_looks_like_a_setting_is_opened_by_its_url(tmp_path: Path) -> None:
+    """As any other name is."""
+    async with open_store(f"sqlite:///{tmp_path}/password=1.db") as opened:
+        await opened.append("a", events(1))
+    assert (tmp_path / "password=1.db").exists()
 
 
 async def test_options_reach_the_store(tmp_path: Path) -> None:

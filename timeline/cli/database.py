@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from timeline import open_store
 from timeline.errors import StoreError, StoreTooOld
-from timeline.store.addresses import is_server, with_setting, without_password
+from timeline.store.addresses import check_address, is_server, with_setting, without_password
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -102,7 +102,12 @@ def db_option(db: str) -> str:
 
 
 def check_there(db: str) -> None:
-    """Refuse a missing database with an error that names the command to make one."""
+    """Refuse a missing database with an error that names the command to make one.
+
+    Raises:
+        StoreError: it is missing, or a mistyped URL of a server.
+    """
+    check_address(db)
     if db.startswith("memory://"):
         raise StoreError(f"{db} is empty whenever a command begins. Name a database file with --db or TIMELINE_DB.")
     if "://" in db or Path(db).is_dir():

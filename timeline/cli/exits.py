@@ -111,5 +111,7 @@ def _usage_line(error: BaseException) -> str:
 
 
 def _flat(text: str) -> str:
-    """Put a message on one line, its control characters visible."""
-    return show_controls(" ".join(text.split()))
+    """Put a message on one line, its control characters visible, without the password of a URL that was no file."""
+    from timeline.store.addresses import without_passwords_in  # noqa: PLC0415 - a command that works has no need of it
+
+    return show_controls(without_passwords_in(" ".join(text.split())))

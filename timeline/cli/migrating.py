@@ -10,7 +10,7 @@ from timeline.cli.database import check_there
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import say
 from timeline.errors import MissingExtra
-from timeline.store.addresses import is_server, without_password
+from timeline.store.addresses import check_address, is_server, without_password
 from timeline.store.opening import file_of
 from timeline.store.sqlite.examining import schema_of
 
@@ -28,6 +28,7 @@ async def print_sql(db: str, partitions: int | None) -> None:
         StoreError: the URL cannot be used, or the server refused the role.
         MissingExtra: asyncpg is not installed.
     """
+    check_address(db)
     if not is_server(db):
         raise UsageProblem(f"--sql: {without_password(db)} is no server. A file is upgraded by `timeline migrate`.")
     output.write((await _migrating().migration_sql(db, partitions=partitions)).rstrip())

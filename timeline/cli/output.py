@@ -121,9 +121,11 @@ def flush() -> None:
 
 
 def note(text: str) -> None:
-    """Write a line to standard error, as errors are written."""
+    """Write a line to standard error, as errors are written: without the password of a URL that was no file."""
+    from timeline.store.addresses import without_passwords_in  # noqa: PLC0415 - `timeline --help` stays quick
+
     flush()
-    print(show_controls(f"timeline: {text}"), file=sys.stderr, flush=True)  # noqa: T201 - this is the command line
+    print(show_controls(f"timeline: {without_passwords_in(text)}"), file=sys.stderr, flush=True)  # noqa: T201 - this is the command line
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

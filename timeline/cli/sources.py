@@ -12,7 +12,7 @@ from timeline.importers import read_recording
 from timeline.portable import import_copy, read_copies
 from timeline.portable.copying import copy_conversation
 from timeline.portable.stored import exported_conversations, stored_conversation
-from timeline.store.addresses import is_server, without_password
+from timeline.store.addresses import check_address, is_server, without_password
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -54,11 +54,12 @@ async def find_sources(named: str, db: str) -> Sequence[Recorded | Logged]:
 
     Raises:
         ImportFailed: there is neither, or the file cannot be read.
-        StoreError: the database is on a server, and cannot be read.
+        StoreError: the database is on a server, and cannot be read, or its URL is mistyped.
         HistoryUnavailable: a part of the conversation was scavenged.
     """
     if (found := _in_file(Path(named))) is not None:
         return found
+    check_address(db)
     try:
         async with reading(db) as store:
             return [Logged(named, await stored_conversation(store, named))]

@@ -15,7 +15,7 @@ from timeline.errors import ConversationNotFound, StoreError
 from timeline.portable import export_log
 from timeline.portable.exporting import Exported
 from timeline.portable.stored import stored_conversation
-from timeline.store.addresses import is_server
+from timeline.store.addresses import check_address, is_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ def exported(named: Sequence[Path], db: str) -> Iterator[list[Path]]:
 
     Raises:
         HistoryUnavailable: a part of a conversation was scavenged.
-        StoreError: the database is on a server, and cannot be read.
+        StoreError: the database is on a server, and cannot be read, or its URL is mistyped.
     """
     if all(path.exists() for path in named):
         yield [*named]
@@ -41,6 +41,7 @@ def exported(named: Sequence[Path], db: str) -> Iterator[list[Path]]:
 async def _export(name: Path, db: str, folder: Path) -> Path:
     path = folder / f"{str(name).replace('/', '%2F')}.jsonl"
     done = Exported()
+    check_address(db)
     try:
         async with reading(db) as store:
             lines = [line async for line in export_log(store, [str(name)], library=timeline.__version__, result=done)]
