@@ -13,7 +13,7 @@ import asyncpg
 
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
-from . import create
+from . import create, partition_policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from .address import Address
     from .connections import Connection
 
-MIGRATIONS: Final[tuple[tuple[str, Callable[[int], list[str]]], ...]] = (("create the tables", create.statements),)
+MIGRATIONS: Final[tuple[tuple[str, Callable[[int], list[str]]], ...]] = (
+    ("create the tables", create.statements),
+    ("keep tenants apart in each partition", partition_policies.statements),
+)
 """The steps in order, each as its statements by the number of partitions; the first has number 1. A released step is
 never changed."""
 _LOCK: Final = 0x544C_4E45
