@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..aside import at_its_size
 from ..search.querying import DatabaseSearch
 from ..search.scanning import TAGS, Hit, Scan, SearchFilter, text_of
+from ..search.words import Query, Term
 from . import vectors
 from .catching_up import LAST_OF_ALL
 from .escaping import unescaped
@@ -23,10 +24,13 @@ from .search_index import FORM, REDACTED, ROWS, TEXTS
 from .statements import EVENT, OWN, RARE_WHERE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ..codec import Row
-    from ..search.words import Query
+    from ..search.words import Phrase
+
+_Counts: TypeAlias = dict[int, tuple[int, list[int]]]
+"""By the position of a text: the number of its words, and the count of each phrase."""
 
 MOST_RANKED: Final = 10_000
 """The newest hits, of which the best are found: each one's vector is read."""
@@ -34,6 +38,7 @@ _READ_AT_ONCE: Final = 50
 """Events whose texts are read once more in one go."""
 _TOTALS: Final = f"SELECT count(*), coalesce(sum(words), 0)::bigint FROM search_index WHERE {OWN} AND part = 0"
 _WITH_PHRASE: Final = "SELECT count(DISTINCT position) FROM search_found($1::tsquery)"
+_MAY_HOLD: Final = "SELECT DISTINCT position FROM search_found($1::tsquery) WHERE several = $2"
 _REDACTED_SINCE: Final = (
     f"SELECT conversation, payload FROM events WHERE {OWN} AND type = '{REDACTED}' AND {RARE_WHERE} AND position > $1"
 )
@@ -65,48 +70,57 @@ class PostgresSearch(DatabaseSearch):
         """Return the best hits in the index."""
         if wanted.types is not None and not wanted.types:
             return []
-        found = await self._found(query, key, wanted)
-        if any(map(vectors.is_long, query.phrases)):
-            found = await self._read_again(query, found)
+        found: _Counts = {}
+        for several in (False, True):
+            found |= await self._found(query, key, wanted, several=several)
         hits = [(position, size + TAGS, counts) for position, (size, counts) in found.items() if query.met(counts)]
         if not hits:
             return []
         ((texts, size),) = await self.rows(_TOTALS)
         scan = Scan(query, None, wanted, texts, size + TAGS * texts, found=hits)
         for number, phrase in enumerate(query.phrases):
-            if vectors.is_long(phrase):
-                scan.with_phrase.append(sum(counts[number] > 0 for _, _, counts in hits))
-            else:
-                ((holding,),) = await self.rows(_WITH_PHRASE, vectors.phrase_query(phrase))
-                scan.with_phrase.append(holding)
+            scan.with_phrase.append(await self._holding(phrase, {place: found[place][1][number] for place in found}))
         return scan.best()
 
-    async def _found(self, query: Query, key: int | None, wanted: SearchFilter) -> dict[int, tuple[int, list[int]]]:
-        """Return the texts that may be hits by position: the number of words, and the count of each phrase."""
+    async def _found(self, query: Query, key: int | None, wanted: SearchFilter, *, several: bool) -> _Counts:
+        """Return the texts of one vector, or of several, that may be hits."""
+        asked = vectors.any_term(query) if several else vectors.every_term(query)
+        statement, parameters = _matching(asked, key, wanted, several=several)
         phrases = query.phrases
-        found: dict[int, tuple[int, list[int]]] = {}
-        for several, asked in ((False, vectors.every_term(query)), (True, vectors.any_term(query))):
-            statement, parameters = _matching(asked, key, wanted, several=several)
-            for position, part, size, listed in await self.rows(statement, *vectors.lexemes(query), *parameters):
-                places = dict(json.loads(listed or "[]"))
-                counts = [
-                    1 if vectors.is_long(phrase) else vectors.count(phrase, places, first=not part)
-                    for phrase in phrases
-                ]
-                before = found.get(position, (size, [0] * len(phrases)))[1]
-                found[position] = (size, [a + b for a, b in zip(before, counts, strict=True)])
+        found: _Counts = {}
+        for position, part, size, listed in await self.rows(statement, *vectors.lexemes(query), *parameters):
+            places = dict(json.loads(listed or "[]"))
+            counts = [vectors.count(phrase, places, first=not part) for phrase in phrases]
+            before = found.get(position, (size, [0] * len(phrases)))[1]
+            found[position] = (size, [a + b for a, b in zip(before, counts, strict=True)])
+        if any(vectors.is_long(phrase, several=several) for phrase in phrases):
+            counted = await self._read_again(phrases, list(found))
+            found = {position: (found[position][0], counts) for position, counts in counted.items()}
         return found
 
-    async def _read_again(
-        self, query: Query, found: dict[int, tuple[int, list[int]]]
-    ) -> dict[int, tuple[int, list[int]]]:
-        """Count the phrases in the texts themselves: the vectors do not hold a long phrase as a whole."""
-        counted: dict[int, tuple[int, list[int]]] = {}
-        positions = list(found)
+    async def _holding(self, phrase: Phrase, known: Mapping[int, int]) -> int:
+        """Return how many texts of the index hold a phrase, given its counts in those that may be hits."""
+        if not vectors.is_long(phrase, several=True):
+            ((holding,),) = await self.rows(_WITH_PHRASE, vectors.phrase_query(phrase, several=True))
+            return int(holding)
+        total = 0
+        for several in (False, True):
+            asked = vectors.phrase_query(phrase, several=several)
+            positions = [position for (position,) in await self.rows(_MAY_HOLD, asked, several)]
+            if vectors.is_long(phrase, several=several):
+                unread = await self._read_again([phrase], [each for each in positions if each not in known])
+                counts = {**known, **{position: count for position, (count,) in unread.items()}}
+                positions = [position for position in positions if counts.get(position)]
+            total += len(positions)
+        return total
+
+    async def _read_again(self, phrases: Sequence[Phrase], positions: Sequence[int]) -> dict[int, list[int]]:
+        """Count phrases in the texts themselves: the vectors do not hold a long phrase as a whole."""
+        query = Query((Term(tuple(phrases)),))
+        counted: dict[int, list[int]] = {}
         for start in range(0, len(positions), _READ_AT_ONCE):
             rows = await self.events_at(positions[start : start + _READ_AT_ONCE])
-            counts = await at_its_size(partial(_counted, query, rows), rows)
-            counted |= {position: (found[position][0], each) for position, each in counts.items()}
+            counted |= await at_its_size(partial(_counted, query, rows), rows)
         return counted
 
     async def redacted_since(self, position: int) -> list[Row]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 OVERLAP: Final = 15
 """Words of a vector that were the last ones of the vector before it."""
+MOST_ASKED: Final = 250
+"""Words of a phrase that the server is asked for; it goes one call deeper for each."""
 _MOST_PLACES: Final = 250
 _LAST_PLACE: Final = 16_000
 _MOST_BYTES: Final = 256 * 1024
@@ -100,31 +102,41 @@ def type_lexeme(type_: str) -> str:
     return f"t{sha256_hex(type_.encode(errors='replace').decode())[:32]}"
 
 
-def is_long(phrase: Phrase) -> bool:
-    """Return whether a phrase may lie in no vector as a whole, so that its text has to be read."""
-    return phrase.in_words and len(phrase.parts) > OVERLAP + 1
+def is_long(phrase: Phrase, *, several: bool) -> bool:
+    """Return whether the server cannot be asked for a whole phrase, so that the texts it may be in have to be read.
+
+    In a text of several vectors, it may lie in none of them as a whole.
+    """
+    return phrase.in_words and len(phrase.parts) > _most_asked(several=several)
 
 
-def phrase_query(phrase: Phrase) -> str:
-    """Write a phrase as a query; of a long one the beginning."""
-    parts = phrase.parts[: OVERLAP + 1]
-    star = ":*" if phrase.prefix and len(parts) == len(phrase.parts) else ""
-    asked = [
-        " <-> ".join([*(f"'{sign}{part}'" for part in parts[:-1]), f"'{sign}{parts[-1]}'{star}"])
-        for sign, wanted in (("w", phrase.in_words), ("h", phrase.in_humps))
-        if wanted
-    ]
+def _most_asked(*, several: bool) -> int:
+    return OVERLAP + 1 if several else MOST_ASKED
+
+
+def phrase_query(phrase: Phrase, *, several: bool) -> str:
+    """Write a phrase as a query for texts of one vector or of several; of a long one the beginning.
+
+    The humps of a word are in one vector, whatever their number.
+    """
+    asked = []
+    for sign, wanted, most in (("w", phrase.in_words, _most_asked(several=several)), ("h", phrase.in_humps, None)):
+        *before, last = phrase.parts[:most]
+        star = ":*" if phrase.prefix and len(before) + 1 == len(phrase.parts) else ""
+        if wanted:
+            asked.append(" <-> ".join([*(f"'{sign}{part}'" for part in before), f"'{sign}{last}'{star}"]))
     return " | ".join(f"({each})" for each in asked)
 
 
 def every_term(query: Query) -> str:
-    """Write a query for the vectors in which each term is found."""
-    return " & ".join(f"({' | '.join(map(phrase_query, term.phrases))})" for term in query.terms)
+    """Write a query for the texts of one vector in which each term is found."""
+    terms = ([phrase_query(phrase, several=False) for phrase in term.phrases] for term in query.terms)
+    return " & ".join(f"({' | '.join(phrases)})" for phrases in terms)
 
 
 def any_term(query: Query) -> str:
-    """Write a query for the vectors in which some term is found."""
-    return " | ".join(map(phrase_query, query.phrases))
+    """Write a query for those of a text's several vectors in which some term is found."""
+    return " | ".join(phrase_query(phrase, several=True) for phrase in query.phrases)
 
 
 def any_type(types: Iterable[str]) -> str:
@@ -149,7 +161,7 @@ def count(phrase: Phrase, places: Mapping[str, Sequence[int]], *, first: bool) -
     """Count the places of a phrase in a vector, given those of its lexemes.
 
     Args:
-        phrase: the phrase, which is not long.
+        phrase: the phrase, which is not long in such a text.
         places: the places of each lexeme.
         first: whether it is the first vector of its text; in another one, what the one before it held does not count.
     """

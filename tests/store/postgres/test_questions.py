@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from timeline import open_store
 from timeline.blocks import ToolCall, ToolResult
 from timeline.events import BlockAppended, BlockRedacted, CompactionReverted
 from timeline.store.postgres.store import PostgresStore
@@ -108,6 +109,61 @@ async def test_a_search_finds_the_same_blocks_in_the_same_order_at_the_same_rank
             assert second == first, (asked, filters)
             hits += len(first)
     assert hits > 2 * len(ASKED)
+
+
+SAID = " ".join(f"said{number}" for number in range(20))
+"""More words than two vectors of a text share."""
+TOLD = " ".join(f"told{number}" for number in range(300))
+"""More words than the server is asked for at once."""
+RUN = "zzz" + "q" * 3_000
+"""A run of letters that is cut into many words."""
+HUMPS = "".join(f"Ab{sign}" for sign in "abcdefghijklmnopqr")
+MANY = "filler " * 600
+"""Makes several vectors of a text."""
+PHRASES = (SAID, TOLD, RUN, HUMPS)
+
+
+def _phrases() -> list[tuple[str, list[NewEvent]]]:
+    """Return two conversations in which more texts hold a long phrase than are found, some of them its beginning."""
+    texts = [
+        text
+        for number, phrase in enumerate(PHRASES)
+        for text in (
+            *(f"needle {phrase} tail{number}", f"{phrase} and {phrase}", f"needle {phrase[:-1]}", f"{phrase} later"),
+            *(f"needle {MANY}{phrase}", f"{MANY}{phrase} {MANY}", f"needle {phrase[:-1]} {MANY}", f"needle {number}"),
+        )
+    ]
+    texts += [f"nothing of that {number}" for number in range(40)]
+    prompts = [block_event(f"p{number}", text) for number, text in enumerate(texts)]
+    return [("a", prompts[::2]), ("b", prompts[1::2])]
+
+
+async def test_a_long_phrase_has_the_same_ranks_however_many_texts_hold_it(postgres_url: str, tmp_path: Path) -> None:
+    """In memory, in a file and on a server; also where few of the texts that hold it are hits."""
+    quoted = [f'"{phrase}"' for phrase in (SAID, TOLD)]
+    phrases = [*quoted, RUN, HUMPS, f"{RUN[:-2]}*"]
+    asked = [*phrases, *(f"needle {phrase}" for phrase in phrases), " ".join(phrases[:2]), f"{quoted[0]} tail0"]
+    hits = 0
+    async with (
+        open_store("memory://") as memory,
+        open_store(tmp_path / "a.db") as file,
+        open_store(postgres_url) as server,
+    ):
+        stores: list[EventStore] = [memory, file, server]
+        for store in stores:
+            for conversation, events in _phrases():
+                await store.append(conversation, events)
+        for query in asked:
+            for filters in ({}, {"conversation": "a"}, {"types": ["user.prompt"]}):
+                first, second, third = [await _ranked(store, query, filters) for store in stores]
+                assert first == second, (query[:80], filters)
+                assert third == second, (query[:80], filters)
+                hits += len(second)
+    assert hits > 2 * len(asked)
+
+
+async def _ranked(store: EventStore, query: str, filters: dict[str, Any]) -> list[tuple[str, int, float]]:
+    return [(f.conversation, f.version, round(f.rank, 6)) async for f in store.search(query, **filters)]
 
 
 async def test_facts_are_the_same(both: tuple[EventStore, EventStore]) -> None:
