@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import asyncpg
+
+from timeline.errors import StoreCorrupt, StoreError
+
 from ..aside import at_its_size
 from ..search.querying import DatabaseSearch
 from ..search.scanning import TAGS, Hit, Scan, SearchFilter, text_of
@@ -39,6 +43,10 @@ _READ_AT_ONCE: Final = 50
 _TOTALS: Final = f"SELECT count(*), coalesce(sum(words), 0)::bigint FROM search_index WHERE {OWN} AND part = 0"
 _WITH_PHRASE: Final = "SELECT count(DISTINCT position) FROM search_found($1::tsquery)"
 _MAY_HOLD: Final = "SELECT DISTINCT position FROM search_found($1::tsquery) WHERE several = $2"
+_NO_FUNCTION: Final = (
+    "the function search_found, by which searches look, is missing. Run `timeline repair --yes` as the owner of the"
+    " tables; then GRANT EXECUTE on it to the roles that search."
+)
 _REDACTED_SINCE: Final = (
     f"SELECT conversation, payload FROM events WHERE {OWN} AND type = '{REDACTED}' AND {RARE_WHERE} AND position > $1"
 )
@@ -88,7 +96,7 @@ class PostgresSearch(DatabaseSearch):
         statement, parameters = _matching(asked, key, wanted, several=several)
         phrases = query.phrases
         found: _Counts = {}
-        for position, part, size, listed in await self.rows(statement, *vectors.lexemes(query), *parameters):
+        for position, part, size, listed in await self._asked(statement, *vectors.lexemes(query), *parameters):
             places = dict(json.loads(listed or "[]"))
             counts = [vectors.count(phrase, places, first=not part) for phrase in phrases]
             before = found.get(position, (size, [0] * len(phrases)))[1]
@@ -101,18 +109,32 @@ class PostgresSearch(DatabaseSearch):
     async def _holding(self, phrase: Phrase, known: Mapping[int, int]) -> int:
         """Return how many texts of the index hold a phrase, given its counts in those that may be hits."""
         if not vectors.is_long(phrase, several=True):
-            ((holding,),) = await self.rows(_WITH_PHRASE, vectors.phrase_query(phrase, several=True))
+            ((holding,),) = await self._asked(_WITH_PHRASE, vectors.phrase_query(phrase, several=True))
             return int(holding)
         total = 0
         for several in (False, True):
             asked = vectors.phrase_query(phrase, several=several)
-            positions = [position for (position,) in await self.rows(_MAY_HOLD, asked, several)]
+            positions = [position for (position,) in await self._asked(_MAY_HOLD, asked, several)]
             if vectors.is_long(phrase, several=several):
                 unread = await self._read_again([phrase], [each for each in positions if each not in known])
                 counts = {**known, **{position: count for position, (count,) in unread.items()}}
                 positions = [position for position in positions if counts.get(position)]
             total += len(positions)
         return total
+
+    async def _asked(self, statement: str, *parameters: Any) -> list[Row]:
+        """Run a statement that calls the function of searches.
+
+        Raises:
+            StoreCorrupt: the function is missing.
+            StoreError: the database failed.
+        """
+        try:
+            return await self.rows(statement, *parameters)
+        except StoreError as error:
+            if isinstance(error.__cause__, asyncpg.UndefinedFunctionError):
+                raise StoreCorrupt(f"{self.where}: {_NO_FUNCTION}") from error
+            raise
 
     async def _read_again(self, phrases: Sequence[Phrase], positions: Sequence[int]) -> dict[int, list[int]]:
         """Count phrases in the texts themselves: the vectors do not hold a long phrase as a whole."""
