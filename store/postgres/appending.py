@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.errors import VersionConflict
+from timeline.errors import StoreCorrupt, VersionConflict
 from timeline.events.chain import START
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended, Expected
@@ -18,6 +18,7 @@ from .. import append_rules
 from ..digests import rows_of
 from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, statements
+from .create import NO_META
 from .escaping import escaped, key_of, text_as_stored
 from .event_rows import EventRows
 from .log_head import NOWHERE, Head, Known, check_not_erased, check_snapshot, fork_off, heads_of, known
@@ -128,12 +129,14 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
 
     Raises:
         asyncpg.UniqueViolationError: an id or a path is in use; nothing of the group was written.
+        StoreCorrupt: the store has lost what positions are made of; nothing was written.
     """
     if len(group.rows) == 1:
         row = await connection.fetchrow(statements.APPEND_ONE, *group.of_one(), least)
     else:
         row = await connection.fetchrow(statements.APPEND, *group.parameters(), least)
-    assert row is not None  # noqa: S101 - a SELECT without FROM a table has one row
+    if row is None:
+        raise StoreCorrupt(f"{NO_META}. Nothing was written.")
     begin, keys = row
     won = set(keys or ())
     written: dict[int, Appended] = {}

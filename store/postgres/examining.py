@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from .horizon import Horizon
-from .migrations import MIGRATIONS
+from .migrations import ENOUGH, MIGRATIONS
 from .statements import HORIZON, OWN
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _COUNTS: Final = (
 )
 _SETTINGS: Final = (
     "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),"
-    " current_setting('idle_in_transaction_session_timeout')"
+    " current_setting('idle_in_transaction_session_timeout'), current_setting('server_encoding')"
 )
 
 
@@ -59,8 +59,8 @@ async def examine(database: Database) -> Examined:
     sizes = await database.rows(_SIZES, database.address.quoted_schema)
     ((conversations, events, hidden),) = await database.rows(_COUNTS)
     holder = await Horizon(database).holder()
-    ((version, fsync, full_pages, timeout),) = await database.rows(_SETTINGS)
-    found = [*_waiting(hidden, holder, timeout), *_durability(fsync, full_pages)]
+    ((version, fsync, full_pages, timeout, encoding),) = await database.rows(_SETTINGS)
+    found = [*_waiting(hidden, holder, timeout), *_durability(fsync, full_pages), *_encoding(encoding)]
     by_table = {str(name): int(size) for name, size in sizes}
     server = f"PostgreSQL {version}"
     return Examined(database.where, server, len(MIGRATIONS), conversations, events, by_table, found)
@@ -93,3 +93,14 @@ def _durability(fsync: str, full_pages: str) -> list[Finding]:
     how = " and ".join(f"{name} = off" for name in off)
     text = f"the server runs with {how}: a power loss may destroy what was stored"
     return [Finding("durability", "warning", text)]
+
+
+def _encoding(encoding: str) -> list[Finding]:
+    """Return what is to be said of a database that was made for a store by an earlier release, or by hand."""
+    if encoding == ENOUGH:
+        return []
+    text = (
+        f"the database has the encoding {encoding}: a text with other signs is refused. Make one by CREATE DATABASE"
+        " name ENCODING 'UTF8' TEMPLATE template0, and bring the conversations over by `timeline copy`"
+    )
+    return [Finding("encoding", "warning", text)]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.errors import StoreError, StoreUnavailable
+from timeline.errors import StoreCorrupt, StoreError, StoreUnavailable
 
+from . import create
 from .address import MOST_PARTITIONS, Address, parse
 from .database import Database
-from .migrations import MIGRATIONS, migrate, schema_version, sql
+from .migrations import MIGRATIONS, check_encoding, migrate, schema_version, sql
+
+if TYPE_CHECKING:
+    from .connections import Connection
 
 
 class Migrated(NamedTuple):
@@ -33,12 +37,14 @@ async def bring_up_to_date(url: str, *, partitions: int | None = None) -> Migrat
         StoreTooOld: the role may not create what is missing.
         StoreTooNew: a later version of this library wrote the store.
         NotAStore: the schema holds an application's tables of the same names; it was not changed.
-        StoreError: the server cannot be reached or used, or the store has another number of partitions.
+        StoreCorrupt: the store has lost the record of its migrations, or of its partitions.
+        StoreError: the server cannot be reached or used, the store has another number of partitions, or the database
+            another encoding than UTF-8.
     """
     address = _address(url, partitions)
     async with Database(address).alone() as connection:
         steps = await migrate(connection, address)
-        there = int(await connection.fetchval(_partitions(address)))
+        there = await _partitions(connection, address)
     _check_partitions(address, partitions, there)
     return Migrated(address.where, len(MIGRATIONS) - len(steps), len(MIGRATIONS), steps, there)
 
@@ -51,14 +57,18 @@ async def migration_sql(url: str, *, partitions: int | None = None) -> str:
     Raises:
         StoreTooNew: a later version of this library wrote the store.
         NotAStore: the schema holds an application's tables of the same names.
-        StoreError: the URL cannot be used, the server refused the role, or the store has another number of partitions.
+        StoreCorrupt: the store has lost the record of its migrations, or of its partitions.
+        StoreError: the URL cannot be used, the server refused the role, the store has another number of partitions, or
+            the database another encoding than UTF-8.
     """
     address = _address(url, partitions)
     try:
         async with Database(address).alone() as connection:
             there = await schema_version(connection, address)
             if there:
-                _check_partitions(address, partitions, await connection.fetchval(_partitions(address)))
+                _check_partitions(address, partitions, await _partitions(connection, address))
+            else:
+                await check_encoding(connection, address)
     except StoreUnavailable:
         return f"-- {address.where} cannot be reached: all steps, for a new store\n{sql(address)}"
     if there == len(MIGRATIONS):
@@ -66,8 +76,16 @@ async def migration_sql(url: str, *, partitions: int | None = None) -> str:
     return f"-- {address.where}: from schema {there} to {len(MIGRATIONS)}\n{sql(address, there)}"
 
 
-def _partitions(address: Address) -> str:
-    return f"SELECT partitions FROM {address.quoted_schema}.store_meta"  # noqa: S608 - the schema is a checked name
+async def _partitions(connection: Connection, address: Address) -> int:
+    """Return the number of partitions of the store that is there.
+
+    Raises:
+        StoreCorrupt: it has lost that.
+    """
+    there = await connection.fetchval(f"SELECT partitions FROM {address.quoted_schema}.store_meta")  # noqa: S608 - checked name
+    if there is None:
+        raise StoreCorrupt(f"{address.where}: {create.NO_META}.")
+    return int(there)
 
 
 def _check_partitions(address: Address, wanted: int | None, there: int) -> None:

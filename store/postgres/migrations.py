@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
+from timeline.errors import NotAStore, StoreCorrupt, StoreError, StoreTooNew, StoreTooOld
 
 from . import create, partition_policies
 
@@ -33,14 +33,22 @@ _RECORD: Final = (
     'CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text COLLATE "C" NOT NULL,'
     " at timestamptz NOT NULL DEFAULT now())"
 )
+_ENCODING: Final = "SELECT current_setting('server_encoding')"
+ENOUGH: Final = "UTF8"
+"""The encoding of a database that holds every text."""
 _OURS: Final = frozenset({"conversations", "events", *create.WITH_TENANT, "store_meta", "migrations"})
 _RESTORE: Final = "Restore the database with the tools of its server."
 _HAS_SCHEMA: Final = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)"
-_TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = $1"
+_NAMES: Final = (
+    "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')"
+)
+"""Of tables, and of all else that a table cannot have the name of, such as a view."""
 _IS_OUR_RECORD: Final = (
     "SELECT EXISTS (SELECT 1 FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
     " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-    " WHERE n.nspname = $1 AND c.relname = 'migrations' AND a.attname = 'number' AND NOT a.attisdropped)"
+    " WHERE n.nspname = $1 AND c.relname = 'migrations' AND c.relkind = 'r' AND a.attname = 'number'"
+    " AND NOT a.attisdropped)"
 )
 """Many applications have a table of that name. Asked of the catalogue, which a role without rights may read as well."""
 
@@ -53,7 +61,7 @@ async def schema_version(connection: Connection, address: Address) -> int:
         NotAStore: the schema holds another application's tables of the same names.
         StoreCorrupt: the store has lost the record of its migrations.
     """
-    names = {name for (name,) in await connection.fetch(_TABLES, address.schema)}
+    names = {name for (name,) in await connection.fetch(_NAMES, address.schema)}
     if "migrations" not in names:
         if names >= _OURS - {"migrations"}:
             raise StoreCorrupt(f"{address.where}: the table migrations is missing. {_RESTORE}")
@@ -73,10 +81,10 @@ async def schema_version(connection: Connection, address: Address) -> int:
     return int(version)
 
 
-def _another(address: Address, table: str) -> NotAStore:
+def _another(address: Address, name: str) -> NotAStore:
     return NotAStore(
-        f"{address.where}: the schema {address.schema!r} is no timeline store, and holds a table {table!r}. It was not"
-        " changed. Give the store a schema of its own: ?schema=NAME."
+        f"{address.where}: the schema {address.schema!r} is no timeline store, and holds a table or view {name!r}. It"
+        " was not changed. Give the store a schema of its own: ?schema=NAME."
     )
 
 
@@ -90,6 +98,22 @@ async def check_version(connection: Connection, address: Address) -> None:
     if await schema_version(connection, address) < len(MIGRATIONS):
         await _check_leads(connection, address)
         raise too_old(address)
+
+
+async def check_encoding(connection: Connection, address: Address) -> None:
+    """Check that a database may hold a new store.
+
+    One that is there already may be used in any encoding: it holds the texts that it was given so far.
+
+    Raises:
+        StoreError: some texts of a store could not be written to it.
+    """
+    encoding = await connection.fetchval(_ENCODING)
+    if encoding != ENOUGH:
+        raise StoreError(
+            f"{address.where}: the database has the encoding {encoding}, in which not every text can be stored. Make"
+            " the store in another one: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0."
+        )
 
 
 async def _check_leads(connection: Connection, address: Address) -> None:
@@ -112,11 +136,14 @@ async def migrate(connection: Connection, address: Address) -> list[str]:
     Raises:
         StoreTooNew, NotAStore, StoreCorrupt: as for `schema_version`; nothing was changed.
         StoreTooOld: the role may not create what is missing, or the server is a standby.
+        StoreError: there is no store yet, and the database has another encoding than UTF-8.
     """
     done: list[str] = []
     there = await schema_version(connection, address)  # who may not read this lacks a right, and not a migration
     if there < len(MIGRATIONS):
         await _check_leads(connection, address)
+    if not there:
+        await check_encoding(connection, address)
     try:
         for number in range(there + 1, len(MIGRATIONS) + 1):
             async with connection.transaction():

@@ -99,7 +99,9 @@ async def schema(connection: Connection, _: int) -> Page:
     if stored != [(number, name) for number, (name, _) in enumerate(MIGRATIONS, 1)]:
         found.append(wrong("schema", "the record of the migrations is not that of this schema"))
     names = await connection.fetch("SELECT store FROM store_meta")
-    if len(names) != 1 or len(names[0][0]) != 32:
+    if not names:
+        found.append(wrong("schema", create.NO_META))
+    elif len(names) != 1 or len(names[0][0]) != 32:
         found.append(wrong("schema", "the store has lost its name"))
     return Page(found)
 

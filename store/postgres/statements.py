@@ -138,7 +138,7 @@ WITH cas AS MATERIALIZED (
     FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::text[], $7::bytea[],
         $8::bigint[]) AS b (key, seen, seen_head, seen_first, last, at, head, window_start)
     WHERE c.key = b.key AND c.version = b.seen AND c.head IS NOT DISTINCT FROM b.seen_head
-        AND c.first_version = b.seen_first
+        AND c.first_version = b.seen_first AND EXISTS (SELECT FROM store_meta)
     RETURNING c.key
 ), {_began(30)}, written AS (
     INSERT INTO events ({_COLUMNS})
@@ -160,12 +160,14 @@ others. It has to be the first statement of its transaction that writes: a trans
 positions are made, with its first write, and so it must not have one before it looks whether another one was first.
 A column of events may be shorter than the others: the rest of it is NULL. The parameters from 20 take the place of a
 NULL in each row; those from 26 are columns whose parts have one length.
-Parameter 30 is the lowest position that the events may have, of an append that cannot be the first one."""
+Parameter 30 is the lowest position that the events may have, of an append that cannot be the first one.
+In a damaged store without a row in `store_meta` there is no position: then no head moves on, and no row comes back."""
 APPEND_ONE: Final = f"""
 WITH cas AS MATERIALIZED (
     UPDATE conversations AS c
     SET version = $5, updated_at = $6, head = $7, window_start = coalesce($8, c.window_start)
     WHERE c.key = $1 AND c.version = $2 AND c.head IS NOT DISTINCT FROM $3 AND c.first_version = $4
+        AND EXISTS (SELECT FROM store_meta)
     RETURNING c.key
 ), {_began(20)}, written AS (
     INSERT INTO events ({_COLUMNS})

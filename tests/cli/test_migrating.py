@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from tests.cli.sessions import SESSION
-from tests.postgres import with_query, without
+from tests.postgres import schema_of, with_query, without
 from tests.project.pages import code_blocks
 from tests.project.sources import ROOT
 from timeline import open_store
@@ -60,6 +60,20 @@ def test_an_administrator_can_run_what_sql_prints(run: Callable[..., Done], post
     assert run("migrate", "--sql", "--partitions", 4, "--db", NOWHERE).out.count(" PARTITION OF events ") == 4
     assert "open-sesame" not in run("migrate", "--sql", "--db", NOWHERE).out
     run("migrate", "--db", NOWHERE).fails(Exit.DATABASE, "postgresql://ann@127.0.0.1:1/work", "cannot be reached")
+
+
+async def test_a_store_that_lost_the_number_of_its_partitions_is_damage_with_a_cure(
+    run: Callable[..., Done], postgres_url: str
+) -> None:
+    """Whether it is brought up to date, or the SQL is printed."""
+    async with open_store(postgres_url):
+        pass
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    await connection.execute(f"DELETE FROM {schema_of(postgres_url)}.store_meta")  # noqa: S608 - a name of the test's
+    await connection.close()
+    for words in (("migrate",), ("migrate", "--sql"), ("migrate", "--partitions", 2)):
+        done = await asyncio.to_thread(run, *words, "--db", postgres_url)
+        done.fails(Exit.DATABASE, "store_meta has no row", "timeline copy")
 
 
 async def test_a_role_with_the_rights_of_the_quickstart_uses_the_store(

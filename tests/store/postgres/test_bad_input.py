@@ -3,16 +3,19 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import asyncpg
 import pytest
 
-from tests.postgres import Postgres, direct_url, with_query, without
+from tests.postgres import Postgres, direct_url, schema_of, with_query, without
 from tests.postgres_server import Pool, given_to_server, shared_server
 from timeline.errors import NotAStore, StoreError, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnavailable
 from timeline.ports import Appended
-from timeline.store.postgres import examining
+from timeline.store.postgres import examining, migrations
+from timeline.store.postgres.address import parse
+from timeline.store.postgres.migrating import bring_up_to_date, migration_sql
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
@@ -110,6 +113,60 @@ async def test_the_migrations_of_an_application_are_not_taken_for_a_damaged_stor
     tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
     await connection.close()
     assert [name for (name,) in tables] == ["migrations"]
+
+
+@pytest.mark.parametrize(
+    "made", ["VIEW {} AS SELECT 1", "SEQUENCE {}", "TABLE {} ()"], ids=["view", "sequence", "table"]
+)
+async def test_a_name_of_ours_that_is_taken_is_another_applications(postgres_url: str, made: str) -> None:
+    """A table of the store cannot have the name, whatever has it; the schema is left as it is."""
+    schema = schema_of(postgres_url)
+    async with administrator(postgres_url) as connection:
+        await connection.execute(f"CREATE SCHEMA {schema}; CREATE {made.format('events')}")
+        for readonly in (False, True):
+            with pytest.raises(NotAStore, match=r"'events'.*a schema of its own"):
+                await PostgresStore.open(postgres_url, readonly=readonly)
+        names = await connection.fetch(
+            "SELECT relname FROM pg_class WHERE relnamespace = $1::text::regnamespace", schema
+        )
+    assert [name for (name,) in names] == ["events"]
+
+
+@pytest.fixture
+async def latin() -> AsyncIterator[str]:
+    """The URL of a database of its own in the encoding LATIN1."""
+    name = f"latin_{uuid4().hex[:8]}"
+    connection = await asyncpg.connect(without(direct_url(), "schema"))
+    try:
+        await connection.execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+        yield urlsplit(direct_url())._replace(path=f"/{name}").geturl()
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        await connection.close()
+
+
+async def test_no_store_is_made_where_not_every_text_can_be_stored(latin: str) -> None:
+    """The error names the encoding, and how a database is made that can; the schema is not made."""
+    for make in (PostgresStore.open, bring_up_to_date, migration_sql):
+        with pytest.raises(StoreError, match=r"encoding LATIN1.*ENCODING 'UTF8' TEMPLATE template0"):
+            await make(latin)
+    connection = await asyncpg.connect(latin)
+    assert await connection.fetchval("SELECT to_regnamespace('timeline')") is None
+    await connection.close()
+
+
+async def test_a_store_that_is_in_another_encoding_goes_on_and_is_examined(latin: str) -> None:
+    """Made by hand, or by an earlier release: what it can hold is written, and an examination warns of the rest."""
+    connection = await asyncpg.connect(latin)
+    await connection.execute(migrations.sql(parse(latin)))
+    await connection.close()
+    async with await PostgresStore.open(latin) as store:
+        await store.append("a", [block_event("p", "plain words")])
+        with pytest.raises(StoreError, match="Nothing was written"):
+            await store.append("a", [block_event("q", "数据库")])
+        assert await versions(store, "a") == [1]
+        (found,) = [one for one in (await examining.examine(store.database)).findings if one.code == "encoding"]
+    assert (found.level, "LATIN1" in found.text, "timeline copy" in found.text) == ("warning", True, True)
 
 
 @pytest.mark.parametrize("postgres_url", [Postgres(pooled=True)], ids=["pgbouncer"], indirect=True)

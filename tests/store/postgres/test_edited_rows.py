@@ -17,6 +17,7 @@ from timeline.errors import StoreCorrupt, TimelineError
 from timeline.ports import Finding
 from timeline.retention import scavenge
 from timeline.store.postgres import create
+from timeline.store.testing import block_event, events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -257,3 +258,31 @@ async def test_a_store_without_the_record_of_its_migrations_is_no_other_applicat
         await connection.execute("DROP TABLE migrations")
     with pytest.raises(StoreCorrupt, match="the table migrations is missing"):
         await open_store(postgres_url)
+
+
+async def test_an_append_to_a_store_that_lost_what_positions_are_made_of_writes_nothing(postgres_url: str) -> None:
+    """One event or several, to a conversation that is there or not: it is damage, with a cure, and no head moves on."""
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await store.append("c", events(2))
+        await connection.execute("DELETE FROM store_meta")
+        for conversation, many in (("c", 1), ("c", 2), ("new", 1)):
+            with pytest.raises(StoreCorrupt, match=r"store_meta has no row.*timeline copy.*Nothing was written"):
+                await store.append(conversation, events(many))
+        assert [(info.id, info.version) async for info in store.conversations()] == [("c", 2)]
+        assert [event.version async for event in store.read("c")] == [1, 2]
+        found = await store.examine()
+    assert [each.problem for each in found if each.what == "schema"] == [create.NO_META]
+
+
+async def test_a_search_without_its_function_names_the_cure(postgres_url: str) -> None:
+    """For each kind of search that calls it; after the repair that is named it finds again."""
+    long = " ".join(f"w{number}" for number in range(20))
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await store.append("c", [block_event("p", f"words {long}")])
+        assert [found async for found in store.search("words")]
+        await connection.execute(FUNCTION)
+        for query, within in (("words", None), ("words", "c"), (f'"{long}"', "c")):
+            with pytest.raises(StoreCorrupt, match=r"function search_found.*timeline repair --yes"):
+                assert [found async for found in store.search(query, conversation=within)]
+        await repair(store, dry_run=False)
+        assert [found.path async for found in store.search(f'"{long}"')] == ["p"]
