@@ -39,7 +39,7 @@ from timeline.events.appended import columns_of, write_appended
 from timeline.events.chain import given, random_salts
 from timeline.events.encoded import EncodedEvent
 from timeline.events.encoding import checksum, decode_payload, encode_payload, is_written
-from timeline.frozen import canonical_json, sha256_hex
+from timeline.frozen import canonical_json, compact_json, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot, WrittenEvent
 
 from .failures import RESTORE
@@ -343,7 +343,7 @@ def tokens_of(payload: Payload) -> int | None:
 
 
 def encode_snapshot(snapshot: Snapshot) -> SnapshotDraft:
-    """Validate and encode a snapshot.
+    """Validate and encode a snapshot. Keys keep their order: a hidden call's arguments are sent from it, byte for byte.
 
     Raises:
         InvalidBlock: its window starts nowhere, or it cannot be stored.
@@ -351,7 +351,7 @@ def encode_snapshot(snapshot: Snapshot) -> SnapshotDraft:
     if not 1 <= snapshot.window_start <= _LARGEST:
         raise InvalidBlock("snapshot", f"a window starts at version 1 or later, not {snapshot.window_start}")
     try:
-        body = canonical_json({name: getattr(snapshot, name) for name in Snapshot.model_fields})
+        body = compact_json({name: getattr(snapshot, name) for name in Snapshot.model_fields})
     except ValueError as error:
         raise InvalidBlock("snapshot", str(error)) from None
     return SnapshotDraft(snapshot.version, snapshot.window_start, body)

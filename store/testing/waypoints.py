@@ -15,6 +15,8 @@ from .base import ContractBase
 from .samples import block_event, compaction, event, events, fork
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from timeline.ports import EventStore
 
 
@@ -39,6 +41,16 @@ class WaypointContract(ContractBase):
         assert found == [None, _at(4), _at(4), _at(8), _at(12)]
         assert await store.load_waypoint("a", 11, after=8) is None
         assert await store.load_waypoint("a", 11, after=7) == _at(8)
+
+    async def test_keys_keep_their_order(self, store: EventStore) -> None:
+        """What a snapshot shows of a hidden call is sent from it: sorted keys would be other bytes to a cache."""
+        shown: dict[str, JsonValue] = {"path": "a.py", "content": {"z": 1, "a": 2}}
+        snapshot = Snapshot(version=4, window_start=4, state={"turns": {}, "items": [{"arguments": shown}]})
+        await store.append("a", events(4), snapshot=snapshot)
+        own, past = (await store.load_window("a")).snapshot, await store.load_waypoint("a", 4)
+        assert own is not None
+        assert past is not None
+        assert repr(own.state) == repr(past.state) == repr(snapshot.state)
 
     async def test_a_conversation_without_one_has_none(self, store: EventStore) -> None:
         """Asking an unknown conversation is a typed error."""

@@ -10,7 +10,7 @@ from dataclasses import astuple
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import instant_text, parse_instant
+from timeline.blocks import ToolCall, instant_text, parse_instant
 from timeline.errors import InvalidArgument, StoreCorrupt
 from timeline.events import (
     BlockAppended,
@@ -32,11 +32,14 @@ from timeline.ports import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from timeline.blocks import Block
     from timeline.events import Event, Payload
 
 LEAST_EVENTS: Final = 1_000
 SHARE: Final = 2
 """Fewest events between two snapshots, and fewest for each block of the window."""
+_WHOLE_PREVIEW: Final = {"_preview": None, "_all": None}
+"""The arguments, in their order, of a call whose arguments are previewed as one text."""
 _FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "superseded")
 _flags: Final = attrgetter(*_FLAGS)
 
@@ -168,8 +171,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, 
             raise StoreCorrupt(
                 f"the snapshot names version {fields['version']}, which holds no block; run `timeline verify`"
             )
-        replacement = fields.get("replacement")
-        replacement = None if replacement is None else Replacement.model_validate(replacement)
+        replacement = _replacement(fields.get("replacement"), block)
         hide = hides.get(fields.get("changed_at")) if replacement is not None or fields.get("omitted") else None
         counter = _counter_of(event.payload)
         item = Item(**{**fields, "block": block, "replacement": replacement, "hide": hide, "counter": counter})
@@ -186,6 +188,31 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, 
         summaries=summaries,
         state=_state(state, events)._replace(calls=calls, reported=reported),
     )
+
+
+def _replacement(stored: dict[str, Any] | None, block: Block) -> Replacement | None:
+    """Read what is shown instead of a block.
+
+    Earlier releases sorted the keys of a snapshot, and a provider's cache compares bytes. So shown arguments are put
+    back into the order of the call's own, which is the order that they were made in.
+    """
+    if stored is None:
+        return None
+    arguments = stored.get("arguments")
+    if arguments and isinstance(block, ToolCall):
+        own = block.arguments if isinstance(block.arguments, dict) else {}
+        stored = {**stored, "arguments": _in_order(arguments, {**own, **_WHOLE_PREVIEW})}
+    return Replacement.model_validate(stored)
+
+
+def _in_order(value: Any, own: Any) -> Any:
+    """Return a value with the keys of its objects in the order of another value's; what is only in it comes last."""
+    if isinstance(value, dict) and isinstance(own, dict):
+        keys = [*(key for key in own if key in value), *(key for key in value if key not in own)]
+        return {key: _in_order(value[key], own.get(key)) for key in keys}
+    if isinstance(value, list) and isinstance(own, list):
+        return [_in_order(part, of) for part, of in zip(value, own, strict=False)] + value[len(own) :]
+    return value
 
 
 def _dump_hide(hide: Hide) -> list[Any]:
