@@ -268,6 +268,8 @@ def _compaction(earlier: EarlierSummary, counter: TokenCounter, at: datetime) ->
 
 def _encoded(context: RenderedContext, wire: str) -> list[dict[str, Any]]:
     """Return the messages of a context without its system prompt, which is sent separately, and without markers."""
+    if not context.neutral.entries:
+        return []
     bare = context.neutral.model_copy(update={"system": None, "tools": (), "cache_points": ()})
     encoded: list[dict[str, Any]] = encoder(wire)(bare)[MESSAGES[wire]]
     return encoded

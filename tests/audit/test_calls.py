@@ -176,14 +176,30 @@ async def test_a_past_view_makes_requests_that_nothing_can_prove(store: EventSto
 async def test_another_encoder_number_is_unverifiable_and_no_mismatch(
     store: EventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An encoder that changed since writes the same context in other bytes: nothing is wrong with the log."""
+    """An encoder that changed since may write a context in other bytes: nothing is wrong with the log."""
     timeline = await opened(store)
-    await timeline.append(prompt())
+    await timeline.append(prompt(text=" "))
+    monkeypatch.setattr(anthropic, "OPENING_LINE", "[As an earlier encoder began.]")
     await asked(timeline, 1)
-    monkeypatch.setattr(anthropic, "ENCODER", 2)
+    monkeypatch.undo()
+    monkeypatch.setattr(anthropic, "ENCODER", 3)
     assert await unproved(timeline) == ["wire"]
     report = await timeline.verify()
     assert (report.ok, report.unverifiable) == (True, {"wire": 1})
+
+
+async def test_the_bytes_of_another_encoder_number_are_proved_where_they_are_the_same(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hash proves a body, whoever wrote it: under a new number old calls stay proved, save for what changed."""
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    monkeypatch.setattr(anthropic, "ENCODER", 1)
+    await asked(timeline, 1)
+    monkeypatch.undo()
+    assert await unproved(timeline) == [None]
+    report = await timeline.verify()
+    assert (report.ok, report.unverifiable) == (True, {})
 
 
 async def test_any_other_difference_is_a_mismatch(store: EventStore) -> None:

@@ -142,6 +142,8 @@ def test_appending_entries_leaves_the_messages_before_as_they_were(entries: list
     whole = messages(*entries)
     for length in range(len(entries)):
         before = messages(*entries[:length])
+        if before == messages():
+            continue  # the opening line stands only until there is something to send
         for old, new in zip(before[:-2], whole, strict=False):
             assert old == new
         for old, new in zip(before, whole, strict=False):

@@ -88,6 +88,8 @@ def test_appending_entries_leaves_the_items_before_as_they_were(entries: list[En
     whole = items(*entries)
     for length in range(len(entries)):
         before = items(*entries[:length])
+        if before == items():
+            continue  # the opening line stands only until there is something to send
         said = [i for i, item in enumerate(before) if item["type"] == "message" and item["role"] == "user"]
         newest = said[-1] + 1 if said else 0
         assert before[:newest] == whole[:newest]

@@ -9,10 +9,12 @@ from google.genai.types import GenerateContentResponse
 
 from tests.scenes import after, answer, call, prompt, result
 from tests.sdks import GEMINI_EVENTS, gemini_response
+from tests.wire.validity import check_taken
 from timeline import Timeline, compact_messages, policies
 from timeline.errors import InvalidArgument
 from timeline.store import MemoryStore
 from timeline.wire import MESSAGES, WIRES, decoder
+from timeline.wire.groups import OPENING_LINE
 
 TALK = (
     prompt(text="build it"),
@@ -118,3 +120,23 @@ async def test_the_methods_are_the_wires() -> None:
     """Each format has a method of its name, and all are in the one table."""
     context = await (await talk(*TALK)).render(now=after(2))
     assert all(getattr(context, f"to_{wire}")() == context.to_wire(wire) for wire in WIRES)
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "ai_sdk_ui"])
+@pytest.mark.parametrize("said", [(), ("",), (" \n",), ("", " ")], ids=["nothing", "empty", "blank", "both"])
+async def test_a_context_of_which_nothing_can_be_sent_is_a_valid_request(wire: str, said: tuple[str, ...]) -> None:
+    """The opening line stands for it: a provider refuses a request without a message, or one of the system alone."""
+    timeline = await talk(*(prompt(text=text) for text in said))
+    context = await timeline.render(system="Be brief.", now=after(2))
+    check_taken(wire, context.neutral)
+    assert not [block for block in decoder(wire)(context.to_wire(wire)) if block.author == "user"]
+    assert OPENING_LINE in str(context.to_wire(wire))
+    assert str(context.request(wire, model="m").body).count(OPENING_LINE) == 1
+    await timeline.append(prompt(text="Hello"), now=after(3))
+    assert OPENING_LINE not in str((await timeline.render(now=after(4))).request(wire, model="m").body)
+
+
+async def test_an_interface_shows_no_opening_line() -> None:
+    """Its messages are for a person, and nobody has said anything."""
+    context = await (await talk(prompt(text=" "))).render(now=after(2))
+    assert context.to_ai_sdk_ui()["messages"] == []

@@ -206,6 +206,8 @@ class StepHook:
     def _shown(self) -> list[dict[str, Any]]:
         """Return the messages of the window as it is now."""
         entries, _ = Projector().entries(self._conversation.window)
+        if not entries:
+            return []
         shown: list[dict[str, Any]] = encoder(self._wire)(NeutralContext(entries=tuple(entries)))[MESSAGES[self._wire]]
         return shown
 

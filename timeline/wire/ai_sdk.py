@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 1
+ENCODER: Final = 2
 GIVEN: Final = frozenset({"instructions", "system", "messages"})
 
 
@@ -60,6 +60,7 @@ def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Res
         writer.replace(position, part)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
+    writer.open_if_empty()
     told = instructions(context.system, marker=chosen.fixed)
     return {**({"instructions": told} if told else {}), "messages": writer.messages}
 
@@ -109,12 +110,17 @@ class _Writer(PlacedWriter):
             parts = [(item.number, part) for part in _user_parts(item.entry)]
             self._write("user", parts, joined=item.entry.continues)
 
+    def open_if_empty(self) -> None:
+        """Write the opening line where nothing was written yet: a request begins with the user's message."""
+        if not self.messages:
+            self._write("user", [(None, _text_part(OPENING_LINE))])
+
     def _add_response(self, response: Response) -> None:
         said = list(self._said(response))
         while said and said[-1][1]["type"] == "reasoning":
             said.pop()  # a message may not end in reasoning
-        if said and not self.messages:
-            self._write("user", [(None, _text_part(OPENING_LINE))])
+        if said:
+            self.open_if_empty()
         self._write("assistant", said)
         calls = [part for _, part in said if part["type"] == "tool-call"]
         results = [_result(call, told) for call, told in zip(response.calls, calls, strict=True)]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 1
+ENCODER: Final = 2
 GIVEN: Final = frozenset({"system", "tools", "messages"})
 NO_OUTPUT: Final = "[no output]"
 """Text of a failed call without output: the API refuses an error without content."""
@@ -81,12 +81,16 @@ class _Writer(PlacedWriter):
             self._write("user", part, item.number)
 
     def end(self) -> None:
-        """Strip the white space from the end of a final answer, which the API refuses.
+        """Write the opening line where nothing else was, and strip the white space from the end of a final answer.
+
+        The API refuses a request without messages, and an answer that ends so.
 
         The model would continue from there. A text that another part follows keeps its white space, so this text gets
         it back once a part follows.
         """
-        if not self.messages or self.messages[-1]["role"] != "assistant":
+        if not self.messages:
+            self._write("user", _text_part(OPENING_LINE), None)
+        if self.messages[-1]["role"] != "assistant":
             return
         last = self.part(self.parts - 1)
         if last["type"] == "text":

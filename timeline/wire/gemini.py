@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 
-ENCODER: Final = 1
+ENCODER: Final = 2
 GIVEN: Final = frozenset({"contents", "system_instruction", "systemInstruction", "tools"})
 FAILED: Final = frozenset({"error", "cancelled"})
 """The client's status for a call whose result is an error."""
@@ -210,6 +210,7 @@ def _body(context: NeutralContext, writer: ContentWriter, items: Iterable[Placed
         writer.add(item)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
+    writer.open_if_empty()
     config = config_of(context)
     return {"contents": writer.written(), **({"config": plain(config)} if config else {})}
 
@@ -241,12 +242,16 @@ class ContentWriter(Writer):
         elif parts := _user_parts(item.entry):
             self._write("user", [(item.number, part) for part in parts], joined=item.entry.continues)
 
+    def open_if_empty(self) -> None:
+        """Write the opening line where nothing was written yet: a request begins with the user's content."""
+        if not self.messages:
+            self._write("user", [(None, {"text": OPENING_LINE})])
+
     def _add_response(self, response: Response) -> None:
         said = list(self._said(response))
         if all(part.get("thought") or part.get("text") == "" for _, part in said):
             return  # nothing but thoughts
-        if not self.messages:
-            self._write("user", [(None, {"text": OPENING_LINE})])
+        self.open_if_empty()
         self._write("model", said, joined=True)
         calls = [part["function_call"] for _, part in said if "function_call" in part]
         answers: list[tuple[int | None, Part]] = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry
 
 OPENING_LINE: Final = "[The conversation goes on from here.]"
-"""The fixed user line before an assistant's message that would otherwise be the first one."""
+"""The fixed user line before an assistant's message that would otherwise be the first one, and where there is none."""
 
 
 class Placed(NamedTuple):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 1
+ENCODER: Final = 2
 GIVEN: Final = frozenset({"messages", "tools"})
 Message = dict[str, Any]
 
@@ -44,6 +44,7 @@ def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Res
         writer.add(item)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
+    writer.open_if_empty()
     body: dict[str, Any] = {"messages": [*_system_message(context.system), *writer.written()]}
     return {**body, "tools": plain(list(context.tools))} if context.tools else body
 
@@ -69,13 +70,17 @@ class _Writer(Writer):
                 parts = [*parts_of(self.messages.pop()["content"]), *parts]
             self.messages.append({"role": "user", "content": _content(parts)})
 
+    def open_if_empty(self) -> None:
+        """Write the opening line where nothing was written yet: a request begins with the user's message."""
+        if not self.messages:
+            self.messages.append({"role": "user", "content": OPENING_LINE})
+
     def _add_response(self, response: Response) -> None:
         texts = [_text_part(text) for said in response.parts if (text := _said(said)).strip()]
         calls = [(call, self._call(call.placed.entry)) for call in response.calls]
         if not texts and not calls:
             return
-        if not self.messages:
-            self.messages.append({"role": "user", "content": OPENING_LINE})
+        self.open_if_empty()
         message: Message = {"role": "assistant", "content": _content(texts) if texts else None}
         if calls:
             message["tool_calls"] = [told for _, told in calls]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 1
+ENCODER: Final = 2
 GIVEN: Final = frozenset({"instructions", "tools", "input"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 
@@ -50,6 +50,7 @@ def _body(context: NeutralContext, writer: _Writer, gathered: Iterable[Placed | 
     for item in gathered:
         writer.add(item)
     writer.add_tail(context)
+    writer.open_if_empty()
     return {**body, "input": writer.written()}
 
 
@@ -96,14 +97,18 @@ class _Writer(Writer):
                 parts = [*self.messages.pop()["content"], *parts]
             self.messages.append({"type": "message", "role": "user", "content": parts})
 
+    def open_if_empty(self) -> None:
+        """Write the opening line where nothing was written yet: a request begins with the user's message."""
+        if not self.messages:
+            self.messages.append({"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]})
+
     def _add_response(self, response: Response) -> None:
         said = [item for part in response.parts for item in self._said(part)]
         while said and said[-1]["type"] in OPENAI_RESPONSES.signed_reasoning:
             said.pop()  # the API refuses reasoning that no item follows
         if not said:
             return
-        if not self.messages:
-            self.messages.append({"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]})
+        self.open_if_empty()
         self.messages += said
         calls = [item for item in said if item["type"] == "function_call"]
         for call, told in zip(response.calls, calls, strict=True):
