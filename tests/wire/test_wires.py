@@ -11,6 +11,7 @@ from tests.scenes import after, answer, call, prompt, result
 from tests.sdks import GEMINI_EVENTS, gemini_response
 from tests.wire.validity import check_taken
 from timeline import Timeline, compact_messages, policies
+from timeline.blocks import Attachment
 from timeline.errors import InvalidArgument
 from timeline.store import MemoryStore
 from timeline.wire import MESSAGES, WIRES, decoder
@@ -140,3 +141,33 @@ async def test_an_interface_shows_no_opening_line() -> None:
     """Its messages are for a person, and nobody has said anything."""
     context = await (await talk(prompt(text=" "))).render(now=after(2))
     assert context.to_ai_sdk_ui()["messages"] == []
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    "data",
+    [{"path": "/a.png"}, "aGk=", 7, [], [1, 2], {"no": "type"}, {"inlineData": {}}, {"type": "text", "text": "x"}],
+)
+async def test_an_attachment_of_an_unknown_shape_is_named(wire: str, data: Any) -> None:
+    """Nothing that was said is left out: the model can ask for what it is not shown."""
+    timeline = await talk(prompt(text="See"), Attachment(data=data, mime="image/png", meta={"file": "a.png"}))
+    context = await timeline.render(now=after(2))
+    check_taken(wire, context.neutral)
+    assert "[not shown here: " in str(context.to_wire(wire))
+    assert "image/png, fi:turn_1.a%2Epng]" in str(context.to_wire(wire))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
+        {"inline_data": {"mime_type": "image/png", "data": "aGk="}},
+    ],
+)
+async def test_a_picture_in_the_form_of_google_without_a_type_is_sent(wire: str, data: Any) -> None:
+    """Google's parts name no type, and their form is clear."""
+    context = await (await talk(prompt(text="See"), Attachment(data=data))).render(now=after(2))
+    check_taken(wire, context.neutral)
+    assert "aGk=" in str(context.to_wire(wire))
+    assert "not shown" not in str(context.to_wire(wire))

@@ -15,7 +15,7 @@ from timeline.errors import InvalidBlock, needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import as_object, from_object, plain, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
-from timeline.wire.media import attachment_block, content_parts, unseen_line
+from timeline.wire.media import attachment_block, content_parts, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 
@@ -355,7 +355,10 @@ def _assistant_parts(entry: Entry) -> list[Part]:
 
 def _media_parts(entry: Entry) -> list[Part]:
     """Return pictures and documents as LangChain's standard blocks; other parts were LangChain's own and stay as is."""
-    return [_standard(part) for part in content_parts(entry.data)]
+    return [
+        _text_part(unseen_line(entry, part)) if part["type"] == entry.type else _standard(part)
+        for part in told_parts(entry)
+    ]
 
 
 def _standard(part: Part) -> Part:

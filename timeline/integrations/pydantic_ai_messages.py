@@ -30,7 +30,7 @@ from timeline.errors import needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import arguments_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
-from timeline.wire.media import content_parts, picture_source, unseen_line
+from timeline.wire.media import content_parts, picture_source, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 
@@ -353,7 +353,7 @@ def _user_content(entry: Entry) -> list[Any]:
 
 def _files(entry: Entry) -> list[Any]:
     """Return pictures and documents as the framework's files; any other part as a line of text."""
-    return [_file(part) or unseen_line(entry, part) for part in content_parts(entry.data)]
+    return [_file(part) or unseen_line(entry, part) for part in told_parts(entry)]
 
 
 def _file(part: Part) -> Any:

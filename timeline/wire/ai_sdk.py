@@ -23,7 +23,7 @@ from timeline.wire.ai_sdk_parts import (
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, own_markers
-from timeline.wire.media import content_parts, unseen_line
+from timeline.wire.media import content_parts, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
@@ -190,7 +190,7 @@ def _file_part(file: File) -> Part:
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
-    files = ((part, file_of(part)) for part in content_parts(entry.data))
+    files = ((part, file_of(part)) for part in told_parts(entry))
     shown = [_file_part(file) if file else _text_part(unseen_line(entry, part)) for part, file in files]
     return [*([_text_part(text)] if text.strip() else []), *shown]
 

@@ -14,7 +14,7 @@ from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, marked_fixed_part, takes_marker
-from timeline.wire.media import anthropic_media, attachment_block, content_parts, unseen_line
+from timeline.wire.media import anthropic_media, attachment_block, content_parts, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
 from timeline.wire.writing import PlacedWriter
@@ -158,9 +158,7 @@ def _text_part(text: str) -> Part:
 
 
 def _media_parts(entry: Entry) -> list[Part]:
-    return [
-        anthropic_media(part, ANTHROPIC) or _text_part(unseen_line(entry, part)) for part in content_parts(entry.data)
-    ]
+    return [anthropic_media(part, ANTHROPIC) or _text_part(unseen_line(entry, part)) for part in told_parts(entry)]
 
 
 def _user_parts(entry: Entry) -> list[Part]:

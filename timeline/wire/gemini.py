@@ -32,7 +32,7 @@ from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, system_text, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
-from timeline.wire.media import content_parts, gemini_media, unseen_line
+from timeline.wire.media import content_parts, gemini_media, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import GEMINI
 from timeline.wire.read_only import plain
@@ -323,7 +323,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _media(entry: Entry) -> list[Part]:
-    made = ((part, gemini_media(part, GEMINI)) for part in content_parts(entry.data))
+    made = ((part, gemini_media(part, GEMINI)) for part in told_parts(entry))
     return [told if told and _holds(told) else {"text": unseen_line(entry, part)} for part, told in made]
 
 

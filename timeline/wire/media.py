@@ -32,6 +32,7 @@ _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 """The object inside a content part of Chat Completions, and its required keys, by the part's type."""
 
+_ATTACHMENT: Final[str] = Attachment.model_fields["type"].default
 _GEMINI_PARTS: Final = {"inlineData": "inline_data", "fileData": "file_data"}
 _GEMINI_KEYS: Final[dict[str, dict[str, str]]] = {
     "inlineData": {"mimeType": "mime_type", "data": "data", "displayName": "display_name"},
@@ -55,6 +56,33 @@ def content_parts(data: JsonValue) -> list[Part]:
     """Return the content parts in a block's data without its texts, which the block's own text holds."""
     parts = data if isinstance(data, list) else [data]
     return [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] != "text"]
+
+
+def told_parts(entry: Entry) -> list[Part]:
+    """Return the content parts that an entry tells the model, which are sent or have a line.
+
+    An attachment says nothing but its data. Where that has no part in it, parts of Google's that lack a type get one,
+    and any other value has a part that no wire has a form for: so the model knows of it.
+    """
+    parts = content_parts(entry.data)
+    if parts or entry.data is None or entry.type != _ATTACHMENT or entry.text.strip():
+        return parts
+    told = entry.data if isinstance(entry.data, list) else [entry.data]
+    return [_typed(value) for value in told] or [{"type": _ATTACHMENT}]
+
+
+def _typed(value: JsonValue) -> Part:
+    for camel, snake in _GEMINI_PARTS.items():
+        own = value.get(camel, value.get(snake)) if isinstance(value, dict) else None
+        if not isinstance(own, dict):
+            continue
+        told: Part = {key: own.get(key, own.get(name)) for key, name in _GEMINI_KEYS[camel].items()}
+        mime, data = told["mimeType"], told.get("data")
+        kind = "document" if mime == "application/pdf" else "image" if str(mime).startswith("image/") else ""
+        if kind and isinstance(data, str) and data:
+            return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
+        return {"type": camel, camel: told}
+    return {"type": _ATTACHMENT}
 
 
 def unseen_line(entry: Entry, part: Part | None = None) -> str:

@@ -13,7 +13,7 @@ from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
-from timeline.wire.media import attachment_block, content_parts, openai_media, unseen_line
+from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 from timeline.wire.read_only import plain
@@ -135,7 +135,7 @@ def _media(entry: Entry, part: Part) -> Part:
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
-    media = [_media(entry, part) for part in content_parts(entry.data)]
+    media = [_media(entry, part) for part in told_parts(entry)]
     return [*([_text_part(text)] if text.strip() else []), *media]
 
 

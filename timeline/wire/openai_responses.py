@@ -14,7 +14,7 @@ from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, system_text, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
-from timeline.wire.media import attachment_block, content_parts, responses_media, unseen_line
+from timeline.wire.media import attachment_block, content_parts, responses_media, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
@@ -153,8 +153,7 @@ def _is_encrypted(data: Part) -> bool:
 
 def _media(entry: Entry) -> list[Part]:
     return [
-        responses_media(part, OPENAI_RESPONSES) or _input_text(unseen_line(entry, part))
-        for part in content_parts(entry.data)
+        responses_media(part, OPENAI_RESPONSES) or _input_text(unseen_line(entry, part)) for part in told_parts(entry)
     ]
 
 
