@@ -309,6 +309,8 @@ IMAGE_TOKENS: Final = 1_600
 DOCUMENT_CHARACTERS: Final = 33
 """Characters of base64 to a token of a document: a page of some 75 KB costs up to 3,000 tokens."""
 _OPAQUE_KEYS: Final = ("signature", "data", "encrypted_content", "thinkingSignature", "thoughtSignature")
+_FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
+"""The keys under which the parts of providers hold a file."""
 _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
 
 
@@ -418,14 +420,42 @@ def media_tokens(block: Block) -> int:
         return 0
     tokens = 0
     for part in _parts(block):
-        source = part.get("source")
-        if part.get("type") in _IMAGE_PARTS:
+        if part.get("type") in _IMAGE_PARTS or _inline_type(part).startswith("image/"):
             tokens += IMAGE_TOKENS
-        elif isinstance(source, dict):
-            content = source.get("data")
-            size = len(content) // DOCUMENT_CHARACTERS if isinstance(content, str) else 0
-            tokens += max(IMAGE_TOKENS, size)
+        elif (characters := _file_characters(part)) is not None:
+            tokens += max(IMAGE_TOKENS, characters // DOCUMENT_CHARACTERS)
     return tokens
+
+
+def media_within(block: Block, tokens: int) -> int:
+    """Return the estimate for a block's pictures and documents as far as its stored tokens hold it.
+
+    An earlier release counted no file in some providers' forms, and a block keeps the count of its append.
+    """
+    media = media_tokens(block)
+    return media if media <= tokens else 0
+
+
+def _inline_type(part: dict[str, Any]) -> str:
+    """Return the content type of a part of Google's."""
+    inline = part.get("inlineData", part.get("inline_data"))
+    mime = inline.get("mimeType", inline.get("mime_type")) if isinstance(inline, dict) else None
+    return mime if isinstance(mime, str) else ""
+
+
+def _file_characters(part: dict[str, Any]) -> int | None:
+    """Return the characters of base64 in a document, sound or film of any provider; None for any other part.
+
+    One that is given by its address or id has none at hand.
+    """
+    for key in _FILE_KEYS:
+        if isinstance(inner := part.get(key), dict):
+            contents = (inner.get(name) for name in ("data", "file_data"))
+            return next((len(content) for content in contents if isinstance(content, str)), 0)
+    if part.get("type") == "input_file":
+        return len(content) if isinstance(content := part.get("file_data"), str) else 0
+    own = part.get("data", part.get("url"))
+    return len(own) if part.get("type") == "file" and isinstance(own, str) else None
 
 
 def _opaque_characters(data: JsonValue) -> int:

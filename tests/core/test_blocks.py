@@ -15,6 +15,7 @@ from timeline.blocks import (
     IMAGE_TOKENS,
     KNOWN_TYPES,
     AssistantCompletion,
+    Attachment,
     CustomBlock,
     NewerBlock,
     Reasoning,
@@ -22,6 +23,8 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
     image_count,
+    media_tokens,
+    media_within,
     newer_block,
     parse_block,
 )
@@ -235,6 +238,49 @@ async def test_a_picture_costs_what_the_provider_says() -> None:
     await timeline.append(block)
     assert image_count(block) == 2
     assert timeline.window.items[0].tokens == 1 + 2 * IMAGE_TOKENS
+
+
+_FILE = "QUFB" * 50_000
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": _FILE}},
+        {"type": "input_file", "file_data": _FILE},
+        {"type": "input_audio", "input_audio": {"data": _FILE, "format": "wav"}},
+        {"type": "inlineData", "inlineData": {"mimeType": "video/mp4", "data": _FILE}},
+        {"inline_data": {"mime_type": "application/pdf", "data": _FILE}},
+        {"type": "file", "mediaType": "application/pdf", "data": _FILE},
+    ],
+    ids=["file", "input_file", "input_audio", "inlineData", "inline_data", "AI SDK"],
+)
+def test_a_file_costs_the_same_in_the_form_of_every_provider(part: dict[str, JsonValue]) -> None:
+    """A limit holds only where the same document counts the same."""
+    source: dict[str, JsonValue] = {"type": "base64", "media_type": "application/pdf", "data": _FILE}
+    document: dict[str, JsonValue] = {"type": "document", "source": source}
+    assert media_tokens(Attachment(data=part)) == media_tokens(Attachment(data=document)) == len(_FILE) // 33
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "file", "file": {"file_id": "f1"}},
+        {"type": "input_file", "file_url": "https://example.org/a.pdf"},
+        {"type": "fileData", "fileData": {"fileUri": "gs://a/b.mp4", "mimeType": "video/mp4"}},
+        {"inlineData": {"mimeType": "image/png", "data": _FILE}},
+    ],
+    ids=["id", "address", "Google's address", "picture"],
+)
+def test_a_file_elsewhere_costs_as_much_as_a_picture(part: dict[str, JsonValue]) -> None:
+    """Nothing is known of its size, and a picture's size is not that of its file."""
+    assert media_tokens(Attachment(data=part)) == IMAGE_TOKENS
+
+
+def test_a_file_that_an_earlier_release_did_not_count_is_no_part_of_its_tokens() -> None:
+    """A log keeps the counts of its appends: a text of fewer tokens than none would be what is left of them."""
+    block = Attachment(data={"type": "file", "file": {"file_data": _FILE}})
+    assert [media_within(block, tokens) for tokens in (1, media_tokens(block))] == [0, media_tokens(block)]
 
 
 @pytest.mark.shows("004-16")

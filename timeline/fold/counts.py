@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import FORM_KEY, RangeSummary, ToolCall, media_tokens, with_media
+from timeline.blocks import FORM_KEY, RangeSummary, ToolCall, media_tokens, media_within, with_media
 from timeline.fold.window import TOMBSTONE_TOKENS, Item
 from timeline.frozen import canonical_json
 
@@ -164,9 +164,11 @@ class Recount:
         if item.redacted:
             return TOMBSTONE_TOKENS
         counter, ratio = parts_of_unit(item.counter or self.counter.name)
-        media = 0 if item.block.data is None else media_tokens(item.block)
-        text = (item.tokens - media) / ratio if counter == self.counter.name else self._text(item) - media
-        return round(text * self.ratio) + media
+        if counter == self.counter.name:
+            media = media_within(item.block, item.tokens)
+            return round((item.tokens - media) / ratio * self.ratio) + media
+        media = media_tokens(item.block)
+        return round((self._text(item) - media) * self.ratio) + media
 
     def _text(self, item: Item) -> int:
         """Count a block that was stored under another counter."""

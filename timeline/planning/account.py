@@ -9,7 +9,7 @@ import math
 from copy import copy
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.blocks import ToolCall, ToolResult, media_tokens
+from timeline.blocks import ToolCall, ToolResult, media_within
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, around, message_role
@@ -133,7 +133,7 @@ class Costs:
             category = CATEGORIES.get(kind, "other") if item.replacement is None else "hidden"
             by_category[category] = by_category.get(category, 0) + cost
             if block.data is not None and sent and item.replacement is None and not item.redacted:
-                self.media += media_tokens(block)
+                self.media += media_within(block, item.tokens)
 
     def freed(self, changed: Iterable[tuple[Item, Item]]) -> int:
         """Return the tokens that replacements free: of each item as it is, and as it would be with its replacement.
