@@ -171,3 +171,36 @@ async def test_a_picture_in_the_form_of_google_without_a_type_is_sent(wire: str,
     check_taken(wire, context.neutral)
     assert "aGk=" in str(context.to_wire(wire))
     assert "not shown" not in str(context.to_wire(wire))
+
+
+@pytest.mark.parametrize(
+    ("part", "sent"),
+    [
+        (
+            {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "detail": "low"}},
+        ),
+        (
+            {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="},
+            {"type": "file", "file": {"file_data": "data:application/pdf;base64,aGk=", "filename": "a.pdf"}},
+        ),
+        ({"type": "input_file", "file_id": "f1"}, {"type": "file", "file": {"file_id": "f1"}}),
+    ],
+)
+async def test_parts_of_the_responses_api_in_a_list_of_messages_are_what_the_user_said(part: Any, sent: Any) -> None:
+    """Its text opens a turn, and its pictures and files are sent."""
+    timeline = await talk()
+    said = {"role": "user", "content": [{"type": "input_text", "text": "Never touch migrations"}, part]}
+    text, attached = await timeline.append_messages([said], now=after(1))
+    assert (text.type, text.text) == ("user.prompt", "Never touch migrations")
+    assert attached.data == sent
+    shown = (await timeline.render(now=after(2))).to_openai_chat()["messages"]
+    assert shown == [{"role": "user", "content": [{"type": "text", "text": "Never touch migrations"}, sent]}]
+
+
+async def test_a_file_at_an_address_stays_a_part_of_the_responses_api() -> None:
+    """Chat Completions has no form for it, and its own API is sent it as it came."""
+    part = {"type": "input_file", "file_url": "https://example.org/a.pdf"}
+    timeline = await talk(prompt(text="See"))
+    await timeline.append_messages([{"role": "user", "content": [part]}], now=after(2))
+    assert part in (await timeline.render(now=after(3))).to_openai_responses()["input"][-1]["content"]

@@ -240,7 +240,29 @@ def _text_of(part: Part) -> str:
 
 
 def _user_block(part: Part) -> Block | None:
-    if part.get("type") == "text":
-        text = _text_of(part)
+    told = _of_chat(part)
+    if told.get("type") == "text":
+        text = _text_of(told)
         return UserPrompt(text=text) if text and text != OPENING_LINE else None
-    return attachment_block(part)
+    return attachment_block(told)
+
+
+def _of_chat(part: Part) -> Part:
+    """Return a user's part of the Responses API in the form of this one, which more wires can send.
+
+    Programs that move between both APIs mix their parts. A part without a form here stays as it is: a picture that is
+    given by an id, and a file by its address.
+    """
+    match part:
+        case {"type": "input_text", "text": str(text)}:
+            return _text_part(text)
+        case {"type": "input_image", "image_url": str(url)} if url:
+            detail = {"detail": part["detail"]} if part.get("detail") in {"low", "high"} else {}
+            return {"type": "image_url", "image_url": {"url": url, **detail}}
+        case {"type": "input_file"} if not isinstance(part.get("file_url"), str):
+            named = {
+                key: value for key in ("file_id", "file_data", "filename") if isinstance(value := part.get(key), str)
+            }
+            return {"type": "file", "file": named} if named.keys() - {"filename"} else part
+        case _:
+            return part
