@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -99,17 +99,31 @@ async def _making(database: Database, work: Callable[[sqlite3.Connection], T]) -
 
 
 async def _done(database: Database, work: Callable[[sqlite3.Connection], T]) -> T:
-    copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    copy = sqlite3.connect("", isolation_level=None, check_same_thread=False, factory=_Copy)
     know_packed(copy)
     try:
-        try:
-            await database.reader.backup(copy)
-            return await asyncio.to_thread(work, copy)
-        except BaseException:
-            copy.close()
-            raise
-    except DRIVER_ERRORS as error:
-        raise store_error(error, database.file) from error
+        await database.reader.backup(copy)
+        return await asyncio.to_thread(work, copy)
+    except asyncio.CancelledError:  # by the end of the event loop, which cancels every task
+        with suppress(sqlite3.ProgrammingError):  # the work had just ended, and closed the copy
+            copy.interrupt()
+        raise
+    except BaseException as error:
+        copy.close()
+        if isinstance(error, DRIVER_ERRORS):
+            raise store_error(error, database.file) from error
+        raise
+
+
+class _Copy(sqlite3.Connection):
+    """The connection to a copy; it closes when nobody holds it any more, if nobody closed it before.
+
+    A thread cannot be cancelled with the task that waits for it. It goes on for a while, and SQLite crashes where a
+    connection is closed under a thread that is inside: so the last one that lets go closes it.
+    """
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def _close_copy(made: asyncio.Task[Mended]) -> None:

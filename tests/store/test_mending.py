@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +38,23 @@ CONVERSATIONS: Final = 6
 STEP: Final = 3
 MOST: Final = 25 // DEPTH.step
 """Kills that are looked at."""
+INTERRUPTED: Final = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from threading import Timer
+from timeline.store.sqlite.private_copy import on_copy
+from timeline.store.sqlite.store import SQLiteStore
+
+COUNT = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000000) SELECT count(*) FROM n"
+
+async def work(file, seconds):
+    async with await SQLiteStore.open(Path(file), durability="normal") as store:
+        Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+        await on_copy(store.database, lambda copy: copy.execute(COUNT).fetchall())
+
+asyncio.run(work(sys.argv[1], float(sys.argv[2])))
+"""
+"""A program that works on a copy for seconds, and is interrupted after so many of them."""
 
 
 async def _make(file: Path) -> None:
@@ -140,6 +160,20 @@ async def test_a_repair_that_is_cancelled_leaves_a_store_that_works(tmp_path: Pa
             await mending
         await repair(store, dry_run=False)
         assert (await verify_deep(store)).ok
+
+
+@pytest.mark.parametrize("seconds", [0, 0.002, 0.01, 0.1, 0.5])
+def test_an_interrupt_while_a_thread_is_inside_a_copy_is_no_crash(
+    tmp_path: Path, damaged: Path, seconds: float
+) -> None:
+    """The end of the event loop cancels every task, but no thread: the process ends by the interrupt, and soon."""
+    file = tmp_path / "agent.db"
+    shutil.copy(damaged, file)
+    command = [sys.executable, "-c", INTERRUPTED, str(file), str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGINT, done.stderr
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt")
+    assert "Exception ignored" not in done.stderr
 
 
 def _log(file: Path) -> list[object]:
