@@ -101,6 +101,13 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "42P05": _POOLER,
     "XX001": _DAMAGED,
     "XX002": _DAMAGED,
+    "22P05": (
+        StoreError,
+        (
+            "the database's encoding cannot hold the text. Nothing was written; make a database by CREATE DATABASE name"
+            " ENCODING 'UTF8' TEMPLATE template0, and move the store there with `timeline copy`"
+        ),
+    ),
     "54000": (StoreError, "a text is longer than PostgreSQL can hold. Nothing was written; split the block"),
 }
 _OF_LOGINS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (

@@ -276,9 +276,8 @@ def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> s
     if request.wire not in WIRES:
         raise CallUnavailable(number, "wire")
     text = body_text(neutral, request)
-    if (
-        sha256_hex(text) != request.sha256
-    ):  # most contexts are the same bytes under every number, and the hash proves it
+    # Most contexts are the same bytes under every number, and the hash proves it.
+    if sha256_hex(text) != request.sha256:
         raise CallUnavailable(number, "mismatch" if encoder_number(request.wire) == request.encoder else "wire")
     return text
 
