@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 Dialect: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
 
 _ANTHROPIC_PARTS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
-_OPENAI_PARTS: Final = frozenset({"image_url", "input_audio", "file", "refusal"})
+_OPENAI_PARTS: Final = frozenset(
+    {"image_url", "input_audio", "file", "refusal", "input_text", "input_image", "input_file"}
+)
 _AI_SDK_PARTS: Final = frozenset({"tool-call", "tool-result", "tool-approval-request", "reasoning"})
 _AI_SDK_KEYS: Final = frozenset({"mediaType", "providerOptions", "image"})
 _OPENAI_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
