@@ -97,7 +97,8 @@ class Database(OpenDatabase):
         """
         try:
             async with self.alone() as connection:
-                await self._prepare(connection)
+                with self.answering("what makes the store ready"):
+                    await self._prepare(connection)
             self._readers = self._pool(READERS)
             await self._readers
             if not self.read_only:

@@ -13,7 +13,7 @@ import pytest
 from tests.postgres import without
 from timeline.errors import AppendUncertain, StoreBusy
 from timeline.ports import Appended
-from timeline.store.postgres import database, writer
+from timeline.store.postgres import database, migrations, writer
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import events
 
@@ -49,14 +49,32 @@ async def test_a_read_that_is_not_answered_is_waited_for_with_a_word(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It comes to its end all the same."""
-    monkeypatch.setattr(database, "SLOW", 0.1)
     async with await PostgresStore.open(postgres_url) as store:
         await store.append("a", events(2))
+        monkeypatch.setattr(database, "SLOW", 0.1)
         async with locked(postgres_url):
             reading = asyncio.create_task(store.read_versions("a", [1]))
             assert "the server has not answered a read for 0 seconds" in await said(caplog)
             assert not reading.done()
         assert [event.version for event in await reading] == [1]
+
+
+async def test_opening_waits_for_who_makes_the_same_store_with_a_word(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The steps of a schema are taken by one process at a time."""
+    monkeypatch.setattr(database, "SLOW", 0.1)
+    schema = postgres_url.rpartition("schema=")[2]
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    try:
+        async with connection.transaction():
+            await connection.execute(f"SELECT pg_advisory_xact_lock({migrations._LOCK}, hashtext('{schema}'))")
+            opening = asyncio.create_task(PostgresStore.open(postgres_url))
+            assert "has not answered what makes the store ready" in await said(caplog)
+            assert not opening.done()
+        await (await opening).aclose()
+    finally:
+        await connection.close()
 
 
 async def test_appends_behind_one_that_is_not_answered_are_refused_in_time(
