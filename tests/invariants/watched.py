@@ -242,14 +242,18 @@ def _bytes(fold: Fold) -> list[str]:
 
 
 def check_limit(context: RenderedContext, timeline: Timeline) -> None:
-    """What is sent is within the limit, counted again from the entries themselves; save after an undo."""
+    """What is sent is within the limit, counted again from the entries themselves; save after an undo.
+
+    Until a call reported usage, the ratio is a guess on the safe side, and refuses nothing.
+    """
     if timeline.window.is_held:
         assert context.overflow == (context.account.total > context.account.trigger)
         return
     counter = timeline._log.fold.counter or timeline.counter
     counted = sum(counter.count(sent_text(entry)) for entry in context.neutral.entries)
     fixed = context.account.fixed
-    assert counted + fixed.tokens - fixed.reserved <= timeline.policy.max_tokens
+    guessed = 1.0 if timeline.window.reported.calls else max(1.0, timeline.policy.first_ratio or 1.0)
+    assert (counted + fixed.tokens - fixed.reserved) // guessed <= timeline.policy.max_tokens
 
 
 def sent_text(entry: Entry) -> str:
