@@ -7,16 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from timeline.errors import InvalidPolicy
 from timeline.frozen import repair_text
 from timeline.tokens import COUNTER_NAMES, get_counter
 from timeline.tokens import counter as counting
-from timeline.tokens.counter import _SEAM, BLANKS, QuarterCounter, TiktokenCounter, ToktokCounter, load_encoding
+from timeline.tokens.counter import (
+    _SCANNED,
+    _SEAM,
+    BLANKS,
+    QuarterCounter,
+    TiktokenCounter,
+    ToktokCounter,
+    load_encoding,
+)
 from timeline.tokens.first import FirstCounter
-from timeline.tokens.vocabulary import VOCABULARIES
+from timeline.tokens.vocabulary import LONGEST_TOKEN, VOCABULARIES
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -221,6 +229,63 @@ def test_the_longest_prefix_is_the_one_that_trying_all_finds(engines: Engines, t
     expected = _longest_by_trying(engines.toktok, text, tokens)
     assert engines.toktok.truncate(text, tokens) == expected
     assert engines.tiktoken.truncate(text, tokens) == expected
+
+
+def _by_whole_stretches(counter: TiktokenCounter | ToktokCounter, text: str, tokens: int) -> str:
+    """Cut a text by the rule as it reads: take stretch after stretch, and encode the one that does not fit whole."""
+    start = 0
+    for end in (*(seam.start() for seam in _SEAM.finditer(text)), len(text)):
+        stretch = text[start:end]
+        if (needed := counter.count(stretch)) > tokens:
+            best = counter._cut(stretch, tokens)
+            while counter.count(stretch[:best]) > tokens:
+                best -= 1
+            length = best if best <= _SCANNED else len(stretch)
+            while length < len(stretch) and length - best < LONGEST_TOKEN:
+                length += 1
+                best = length if counter.count(stretch[:length]) <= tokens else best
+            return text[: start + best]
+        start, tokens = end, tokens - needed
+    return text
+
+
+@settings(max_examples=40)
+@given(
+    runs=st.lists(
+        st.tuples(
+            st.sampled_from(["你好世界", "x", "abab", " ", "🙂", "ไทย", "A", "1", "word ", "。", "\n"]),
+            st.sampled_from([1, 30, 500, 3_000]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    tokens=st.integers(1, 3_000),
+)
+def test_a_text_without_seams_is_cut_where_its_whole_encoding_cuts_it(
+    engines: Engines, runs: list[tuple[str, int]], tokens: int
+) -> None:
+    """That only some of what is behind the cut is looked at moves no cut."""
+    text = "".join(part * times for part, times in runs)
+    assert engines.toktok.truncate(text, tokens) == _by_whole_stretches(engines.toktok, text, tokens)
+
+
+class Tallied(ToktokCounter):
+    """Adds up the characters that it counts."""
+
+    characters = 0
+
+    def count(self, text: str) -> int:
+        """Count, and note how much."""
+        self.characters += len(text)
+        return super().count(text)
+
+
+@pytest.mark.parametrize("part", ["你好世界", "x", "今天我们来看。", "word "])
+def test_a_prefix_costs_the_same_however_long_the_text_is(part: str) -> None:
+    """With or without seams, what is far behind the cut is not counted."""
+    short, long = Tallied("o200k_base"), Tallied("o200k_base")
+    assert short.truncate(part * 40_000, 2_000) == long.truncate(part * 400_000, 2_000)
+    assert long.characters == short.characters
 
 
 @given(text=st.text(ANY_CHARACTER, max_size=300), tokens=st.integers(0, 200))

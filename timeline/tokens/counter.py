@@ -35,15 +35,25 @@ _SEAM: Final = re.compile(
 )
 _FIRST_STRETCH: Final = 8
 """Characters a token that the first try assumes; prose has about four, so one try mostly decides."""
+_FIRST_WIDE: Final = 2
+"""The same for a text that is not ASCII: most writings have between one and three."""
 _SCANNED: Final = 4_096
 """Up to this many characters without a seam the result is exactly the longest prefix; see `longest_prefix`."""
+_MOST_KEPT: Final = 0.9
+"""The share of a stretch that is tried next where it did not fit, at most: each try is shorter, and there are few."""
+_BEYOND: Final = 4 * LONGEST_TOKEN
+"""Tokens behind a cut that the encoding in which it is made has at least: what comes behind them does not move it.
+
+They are as many characters as the longest token has bytes, or more: a character has four bytes at most.
+"""
 
 
 def longest_prefix(text: str, tokens: int, *, count: Callable[[str], int], cut: Callable[[str, int], int]) -> str:
     """Return the longest prefix of a text, at a character boundary, whose count is at most ``tokens``.
 
     In a run of more than 4,096 characters without a seam (a megabyte of one letter) the cut is made at a token's end,
-    and may fall some characters short of the longest. The cost is linear in ``tokens``, whatever the text's length.
+    and may fall some characters short of the longest. The cost is linear in ``tokens`` and the result, whatever the
+    text's length.
 
     Args:
         text: text without lone surrogates.
@@ -52,13 +62,16 @@ def longest_prefix(text: str, tokens: int, *, count: Callable[[str], int], cut: 
         cut: number of characters that lie wholly in the first so many tokens of a text.
     """
     text = text[: max(tokens, 0) * LONGEST_TOKEN]
-    taken, size = 0, _FIRST_STRETCH * tokens
+    taken, size = 0, (_FIRST_STRETCH if text.isascii() else _FIRST_WIDE) * tokens
     while taken < len(text) and tokens > 0:
-        end = _stretch(text, taken, size)
+        end, adds_up = _bounded(text, taken, size)
         needed = count(text[taken:end])
-        if needed <= tokens:
+        if adds_up and needed <= tokens:
             taken, tokens = end, tokens - needed
-        elif (smaller := _shorter(text, taken, end)) < end:
+            size = min(size, _FIRST_STRETCH * tokens)
+        elif not adds_up and needed <= tokens + _BEYOND:
+            size = end - taken
+        elif (smaller := _shorter(text, taken, end, tokens / needed)) < end:
             size = smaller - taken
         else:
             return text[: taken + _cut_inside(text[taken:end], tokens, count=count, cut=cut)]
@@ -71,29 +84,46 @@ def _stretch(text: str, start: int, size: int) -> int:
     return seam.start() if seam else len(text)
 
 
-def _shorter(text: str, start: int, end: int) -> int:
-    """Return a seam between ``start`` and ``end``, near the middle if possible; ``end`` where there is none."""
-    middle = _stretch(text, start, (end - start) // 2)
-    return middle if middle < end else min(_stretch(text, start, 1), end)
+def _bounded(text: str, start: int, size: int) -> tuple[int, bool]:
+    """Return the end of a stretch as `_stretch` does, or a place that is no seam where the next one is far away.
+
+    Behind the cut, a text without seams is neither searched nor counted.
+
+    Returns:
+        The end, and whether the count up to it adds up with that of what follows.
+    """
+    begin = start + max(size, 1)
+    last = begin + _SCANNED
+    if seam := _SEAM.search(text, begin, last):
+        return seam.start(), True
+    return min(last, len(text)), last >= len(text)
+
+
+def _shorter(text: str, start: int, end: int, share: float) -> int:
+    """Return a seam between ``start`` and ``end``, behind a share of what is there if possible; ``end`` if none is."""
+    for size in (int((end - start) * min(share, _MOST_KEPT)), (end - start) // 2, 1):
+        if seam := _SEAM.search(text, start + max(size, 1), end):
+            return seam.start()
+    return end
 
 
 def _cut_inside(stretch: str, tokens: int, *, count: Callable[[str], int], cut: Callable[[str, int], int]) -> int:
     """Return the length of the longest prefix of a stretch without seams that counts at most ``tokens``.
 
-    The search continues behind a token's end until as many lengths as the longest token has bytes did not fit. No
-    longer prefix can fit then: its encoding would have to step from one of those lengths, and each needs too many
-    tokens already.
+    The search continues behind a token's end until as many bytes as the longest token has did not fit. No longer prefix
+    can fit then: its encoding would have to step from one of those lengths, and each needs too many tokens already.
     """
     best = cut(stretch, tokens)
     while count(stretch[:best]) > tokens:
         best -= 1
     if best > _SCANNED:
         return best
-    length = best
-    while length < len(stretch) and length - best < LONGEST_TOKEN:
+    length, behind = best, 0
+    while length < len(stretch) and behind < LONGEST_TOKEN:
+        behind += len(stretch[length].encode())
         length += 1
         if count(stretch[:length]) <= tokens:
-            best = length
+            best, behind = length, 0
     return best
 
 
