@@ -16,6 +16,7 @@ from timeline.integrations.mcp.arguments import ReadArguments
 from timeline.integrations.mcp.questions import Questions
 from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
+from timeline.tokens.counter import ToktokCounter
 
 if TYPE_CHECKING:
     from timeline.timeline import Timeline
@@ -195,6 +196,43 @@ async def test_a_giant_block_is_outlined_in_a_moment_as_far_as_it_says() -> None
     told = await (await holding(text)).recall_tool("anthropic", max_tokens=2_000).handle({"path": RESULT})
     [reached] = re.findall(r"further on up to character ([\d,]+), ", told)
     assert 300_000 < int(reached.replace(",", "")) <= 500_000
+
+
+class Tallied(ToktokCounter):
+    """Adds up the characters that it counts."""
+
+    characters = 0
+
+    def count(self, text: str) -> int:
+        """Count, and note how much."""
+        self.characters += len(text)
+        return super().count(text)
+
+
+async def _counted(text: str, reads: int) -> int:
+    """Return how many characters are counted for the last of some reads of a text's beginning."""
+    counter = Tallied("o200k_base")
+    timeline = await opened(MemoryStore(), counter=counter)
+    await timeline.append(prompt(), call("c1"), ToolResult(call_id="c1", name="run", text=text))
+    tool = timeline.recall_tool("anthropic", max_tokens=8_000)
+    for _ in range(reads):
+        counter.characters = 0
+        await tool.handle({"path": RESULT})
+    return counter.characters
+
+
+@pytest.mark.parametrize("part", ["你好世界", "今天我们来看一下。", "x" * 40, "beta_gamma delta\n"])
+async def test_what_is_counted_of_a_block_is_linear_in_its_length(part: str) -> None:
+    """It was quadratic in a text without seams, such as Chinese without punctuation: seconds for one read."""
+    text = part * (100_000 // len(part))
+    once, twice = await _counted(text, 1), await _counted(text * 2, 1)
+    assert twice < 2.5 * once
+
+
+async def test_the_beginning_is_not_outlined_anew_when_it_is_read_again() -> None:
+    """The second read counts one answer, not the block."""
+    text = "".join(f"def beta_gamma_{n}(): pass\n" for n in range(10_000))
+    assert await _counted(text, 2) < await _counted(text, 1) / 2
 
 
 async def test_of_a_summary_the_full_record_is_outlined() -> None:

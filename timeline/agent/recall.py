@@ -10,6 +10,8 @@ user's next message.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from timeline.agent.recall_outline import MOST_PIECES, SCANNED, outline, unescaped
@@ -20,6 +22,7 @@ from timeline.facts.full_record import RECORD_KEY
 from timeline.facts.name_list import LIST_KEY
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
+from timeline.log.off_loop import in_thread
 from timeline.wire.ai_sdk_parts import file_of
 from timeline.wire.media import anthropic_media, content_parts, gemini_media, openai_media, responses_media
 from timeline.wire.providers import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
@@ -66,6 +69,10 @@ _STRICT: Final = frozenset({"openai_chat", "openai_responses"})
 """Wires whose strict mode requires every property; a property that is not used is null there."""
 _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
 """Characters that may surround a path in a model's text."""
+_WORTH_A_THREAD: Final = 10_000
+"""Characters of a content that is cut off the event loop: a shorter one takes a few milliseconds at most."""
+_OUTLINED: Final = 8
+"""Contents, the newest, whose outlines are kept: a model that was sent on by one often reads the beginning again."""
 _EXACT: Final = "Exact record of what it newly covers:"
 _FRAME_TOKENS: Final = 80
 """Most tokens of the lines before and after the content."""
@@ -137,6 +144,8 @@ class RecallTool:
         self._read = read
         self._count = count
         self._counter = counter
+        self._outlines: OrderedDict[tuple[str, str], str] = OrderedDict()
+        """What stands before the content of a first answer, by the answer's first line and the content."""
 
     async def handle(self, arguments: Any) -> str:
         """Answer a call of the model with text; a wrong call gets an explanation, not an exception.
@@ -226,18 +235,33 @@ class RecallTool:
         if asked.offset >= len(content):
             told = f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
             return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content), str(address))
-        spent = self._counter.count(head)
-        piece = self._piece(content, asked, spent)
-        further = ""
-        if not asked.offset and asked.limit is None and len(piece) < len(content):
-            further = self._further_on(block, content, len(piece), spent)
-            piece = self._piece(content, asked, spent + self._counter.count(further))
+        known = self._outlines.get((head, content))
+        work = partial(self._cut, block, content, asked, head, known)
+        further, piece = work() if len(content) < _WORTH_A_THREAD else await in_thread(work)
+        if further:
+            self._keep((head, content), further)
         end = asked.offset + len(piece)
         told = f"{head}\n{further}{piece}"
         if asked.offset > 0 or end < len(content):
             rest = f"go on with offset {end}" if end < len(content) else "that is the end"
             told += f"\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
         return Recalled(told, "found", block.path, asked.offset, end, len(content), str(address))
+
+    def _cut(self, block: Block, content: str, asked: _Asked, head: str, known: str | None) -> tuple[str, str]:
+        """Return the outline of what is further on, empty where there is none, and the piece that was asked for."""
+        spent = self._counter.count(head)
+        piece = self._piece(content, asked, spent)
+        if asked.offset or asked.limit is not None or len(piece) == len(content):
+            return "", piece
+        further = self._further_on(block, content, len(piece), spent) if known is None else known
+        return further, self._piece(content, asked, spent + self._counter.count(further))
+
+    def _keep(self, key: tuple[str, str], outline: str) -> None:
+        """Keep the outline of a content that was read now, and let go of the one that was read longest ago."""
+        self._outlines[key] = outline
+        self._outlines.move_to_end(key)
+        if len(self._outlines) > _OUTLINED:
+            self._outlines.popitem(last=False)
 
     def _further_on(self, block: Block, content: str, begin: int, spent: int) -> str:
         """Return the outline of a content that is longer than its first answer; empty where it has no names.
