@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -218,6 +219,18 @@ def test_output_that_cannot_be_written_is_told_in_one_line(
     assert done.returncode == Exit.USAGE
     assert done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes it")
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&-"])
+def test_closed_output_is_told_in_one_line(command: list[str], db: Path, closed: str) -> None:
+    """A daemon that starts the command without standard output learns that; nothing is done before."""
+    words = ["sh", "-c", f'"$@" {closed}', "sh", *command, "ls"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.USAGE, done.stderr
+    told = "timeline: standard output is closed. Send it to a file, or to /dev/null.\n"
+    assert done.stderr == ("" if "2>" in closed else told)
+    assert not db.exists()
 
 
 def test_ctrl_c_ends_with_one_line_and_leaves_a_sound_log(

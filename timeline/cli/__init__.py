@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare(sys.stdout)
     _prepare(sys.stderr)
     try:
+        _check_output()
         code = _run(arguments)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the outermost edge: nothing may leave as a traceback
@@ -43,6 +44,18 @@ def _prepare(stream: TextIO) -> None:
     """Let a stream accept any text: as UTF-8 in files and pipes, in the terminal's own encoding elsewhere."""
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+
+
+def _check_output() -> None:
+    """Refuse to run without standard output, as after `>&-`, before anything is done that nobody would hear of.
+
+    Raises:
+        UsageProblem: it is closed.
+    """
+    if sys.stdout is None:
+        from timeline.cli.exits import UsageProblem  # noqa: PLC0415 - see below
+
+        raise UsageProblem("standard output is closed. Send it to a file, or to /dev/null.")
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -79,6 +92,8 @@ def _explain(error: BaseException) -> int:
 
 def _drop_output() -> None:
     """Drop output that can no longer be written; otherwise the interpreter reports it when it exits."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
