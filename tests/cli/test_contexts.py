@@ -124,6 +124,23 @@ def test_a_system_prompt_that_leaves_no_room_is_refused(run: Callable[..., Done]
     run("render", sessions.SESSION, "--max-tokens", 1000, "--system", "word " * 1500).fails(Exit.REFUSED, "fixed part")
 
 
+@pytest.mark.parametrize(
+    ("named", "problem"), [(".", "this is a folder"), ("prompts/sytem", "no such file"), ("sytem.md", "no such file")]
+)
+def test_a_mistyped_file_is_no_system_prompt(
+    run: Callable[..., Done], simulated: dict[str, Any], named: str, problem: str
+) -> None:
+    """Its name would go to the model as the prompt, and nobody would notice."""
+    run("render", simulated["id"], "--system", named).fails(Exit.USAGE, named, problem, "text")
+
+
+def test_a_reserve_that_leaves_no_room_is_named(run: Callable[..., Done], recording: Path) -> None:
+    """Shortening a prompt of three tokens is no cure for a reserve of 16,384."""
+    run("import", recording)
+    words = ("render", sessions.SESSION, "--policy", "keep_ratio", "--max-tokens", 8000, "--system", "Be brief.")
+    run(*words).fails(Exit.REFUSED, "output_reserve and safety_buffer are 16384", "lower output_reserve")
+
+
 def test_a_database_is_no_system_prompt(run: Callable[..., Done], simulated: dict[str, Any], db: Path) -> None:
     """A database that is named in place of a text file is refused without being opened."""
     run("render", simulated["id"], "--system", db).fails(Exit.USAGE, db.name, "this is a database")

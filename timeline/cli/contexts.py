@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import TakenDecision
     from timeline.timeline import Timeline
+
+
+_FILE_NAME: Final = re.compile(r"\S*[/\\]\S*|\S+\.[A-Za-z]{1,4}")
+"""One word with a separator of folders or an ending: rather a mistyped file than a prompt."""
 
 
 class _Provider(NamedTuple):
@@ -80,7 +85,8 @@ class Wish(PolicyWish):
         """Return the system prompt: the text of the named file, or the option's own text if there is no such file.
 
         Raises:
-            UsageProblem: the file is not UTF-8 text.
+            UsageProblem: the file is a folder or not UTF-8 text, or the option looks like a path to a file that is not
+                there.
         """
         if self.system is None:
             return None
@@ -90,7 +96,13 @@ class Wish(PolicyWish):
             raise UsageProblem(f"{self.system}: this is a database. Give a text file, or the text itself.") from None
         except UnicodeDecodeError:
             raise UsageProblem(f"{self.system}: this is not UTF-8. Give a text file, or the text itself.") from None
+        except IsADirectoryError:
+            raise UsageProblem(f"{self.system}: this is a folder. Give a text file, or the text itself.") from None
         except (OSError, ValueError):  # no such file, or a text that cannot be a file's name
+            if _FILE_NAME.fullmatch(self.system):
+                raise UsageProblem(
+                    f"{self.system}: there is no such file. Give a text file, or a text of more than one word."
+                ) from None
             return self.system
 
     def time(self) -> datetime | None:
