@@ -680,9 +680,15 @@ class BudgetImpossible(BudgetError):
 
     def __init__(self, account: Mapping[str, int]) -> None:
         self.account = dict(account)
+        fixed, reserved = self.account.get("fixed", 0), self.account.get("reserved", 0)
+        named, cure = "", "shorten the system prompt and tools"
+        if reserved:
+            named = f" (the policy's own output_reserve and safety_buffer are {reserved} of them)"
+        if 2 * reserved > fixed:
+            cure = "lower output_reserve"
         super().__init__(
-            f"The fixed part takes {self.account.get('fixed')} of {self.account.get('limit')} tokens and leaves no "
-            "room for a summary and the newest messages. Raise max_tokens, or shorten the system prompt and tools."
+            f"The fixed part takes {fixed} of {self.account.get('limit')} tokens{named} and leaves no room for a "
+            f"summary and the newest messages. Raise max_tokens, or {cure}."
         )
 
 
