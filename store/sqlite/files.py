@@ -81,7 +81,9 @@ def exists(file: Path, *, readonly: bool) -> bool:
         raise hard_linked(file)
     found = file.exists() and file.stat().st_size > 0 and _holds_store(file)
     if readonly and not found:
-        raise StoreError(f"{file}: there is no store to read. Check the path, or open it without readonly.")
+        raise StoreError(
+            f"{file}: there is no store to read. Check the path; in Python, open it without readonly to make one."
+        )
     return found
 
 

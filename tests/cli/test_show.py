@@ -178,3 +178,10 @@ async def test_stages_say_what_was_decided_and_where_their_messages_stand() -> N
         ("stage.rewound", "back to topic"),
     ]
     assert all(set(row.dump().model_dump()) == KEYS for row in rows)
+
+
+def test_an_address_alone_lacks_its_conversation(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """The example must not be an address with two versions."""
+    assert simulated
+    done = run("read", "@2")
+    done.fails(2, "@2 is an address without its conversation", "ID@2")

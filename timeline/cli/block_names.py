@@ -15,6 +15,8 @@ def block_named(id_: str, block: str | None) -> tuple[str, str]:
     if block is not None:
         return id_, block
     address = parse_address(id_)
-    if address is None or not address.conversation:
+    if address is None:
         raise UsageProblem(f"Name a block: its path or address behind the id, or one word such as {id_}@152.")
+    if not address.conversation:
+        raise UsageProblem(f"{id_} is an address without its conversation: write ID {id_}, or ID{id_} as one word.")
     return address.conversation, str(address.bare)
