@@ -229,10 +229,11 @@ async def test_what_is_counted_of_a_block_is_linear_in_its_length(part: str) -> 
     assert twice < 2.5 * once
 
 
-async def test_the_beginning_is_not_outlined_anew_when_it_is_read_again() -> None:
-    """The second read counts one answer, not the block."""
-    text = "".join(f"def beta_gamma_{n}(): pass\n" for n in range(10_000))
-    assert await _counted(text, 2) < await _counted(text, 1) / 2
+@pytest.mark.parametrize("line", ["def beta_gamma_{}(): pass\n", "你好世界"])
+async def test_the_beginning_is_not_outlined_anew_when_it_is_read_again(line: str) -> None:
+    """The second read counts one answer, not the block, whether the block has names or none."""
+    text = "".join(map(line.format, range(10_000)))
+    assert await _counted(text * 5, 2) < await _counted(text * 5, 1) / 2
 
 
 async def test_of_a_summary_the_full_record_is_outlined() -> None:

@@ -238,7 +238,7 @@ class RecallTool:
         known = self._outlines.get((head, content))
         work = partial(self._cut, block, content, asked, head, known)
         further, piece = work() if len(content) < _WORTH_A_THREAD else await in_thread(work)
-        if further:
+        if not asked.offset and asked.limit is None and len(piece) < len(content):
             self._keep((head, content), further)
         end = asked.offset + len(piece)
         told = f"{head}\n{further}{piece}"
