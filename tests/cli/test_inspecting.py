@@ -100,6 +100,13 @@ def test_a_missing_database_is_told_before_anything_is_served(run: Callable[...,
     run("inspect", "--no-open").fails(Exit.DATABASE, "there is no database")
 
 
+def test_an_empty_file_is_told_apart_from_a_missing_one(run: Callable[..., Done], tmp_path: Path) -> None:
+    """It is there, and has nothing in it."""
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    run("inspect", "--no-open", "--db", empty).fails(Exit.DATABASE, "the file is empty, so there is no database in it")
+
+
 @pytest.mark.usefixtures("simulated")
 @pytest.mark.parametrize(
     ("words", "cure"),

@@ -135,6 +135,15 @@ def test_search_of_what_is_nowhere_says_so(run: Callable[..., Done], simulated: 
     assert "No block contains all of these words" in run("search", "xylophone").out
 
 
+@pytest.mark.usefixtures("simulated")
+def test_search_of_an_unknown_type_lists_the_types(run: Callable[..., Done]) -> None:
+    """It may be one of the application's own, or mistyped."""
+    told = run("search", "parser", "--type", "tool.results").out
+    assert "of the type tool.results, the types are:" in told
+    assert "react.tool.result," in told
+    assert "the types are" not in run("search", "zebracrossing", "--type", "react.tool.result").out
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -113,6 +113,5 @@ def check_there(db: str) -> None:
     if "://" in db or Path(db).is_dir():
         return
     if not Path(db).exists() or Path(db).stat().st_size == 0:
-        raise StoreError(
-            f"{db}: there is no database. Make one with `timeline import FILE --db {db}`, or name another with --db."
-        )
+        what = "the file is empty, so there is no database in it" if Path(db).exists() else "there is no database"
+        raise StoreError(f"{db}: {what}. Make one with `timeline import FILE --db {db}`, or name another with --db.")

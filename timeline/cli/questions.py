@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.answers.digests import digest_rows
 from timeline.answers.found import found_rows
-from timeline.blocks import parse_instant
+from timeline.blocks import KNOWN_TYPES, parse_instant
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
@@ -204,7 +204,15 @@ async def search(text: str, span: Span, types: Sequence[str], limit: int | None,
             shown += 1
             _print_found(row)
     if not shown:
-        write('No block contains all of these words. Try fewer, or the start of one: "log*"')
+        _print_nothing_found(types)
+
+
+def _print_nothing_found(types: Sequence[str]) -> None:
+    """Say that nothing was found, and where a type is none of ours, which ones are: it may be mistyped."""
+    write('No block contains all of these words. Try fewer, or the start of one: "log*"')
+    if others := sorted(set(types) - KNOWN_TYPES.keys()):
+        write(f"Unless your application makes blocks of the type {', '.join(others)}, the types are:")
+        write(f"  {', '.join(KNOWN_TYPES)}")
 
 
 def _print_found(row: FoundRow) -> None:
