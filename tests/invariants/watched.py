@@ -14,7 +14,7 @@ from tests.invariants.wires import check_anthropic, check_openai_chat
 from timeline.audit.past import past_of
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
-from timeline.frozen import canonical_json
+from timeline.frozen import canonical_json, compact_json
 from timeline.log.history import fold_history, fold_near
 from timeline.planning.account import Tail
 from timeline.projection.context import RenderedContext
@@ -129,6 +129,7 @@ class Watched:
         again = await view.render(**self.prompt, now=now)
         assert again.neutral.canonical() == context.neutral.canonical()
         assert again.fingerprint == context.fingerprint
+        assert body(again) == body(context)
 
     def check_prefix(self, context: RenderedContext, log: Sequence[reference.LogLine]) -> None:
         """Without a decision since, the bytes before the previous tail are what they were."""
@@ -203,6 +204,11 @@ async def check_near(store: EventStore, id_: str) -> None:
         check_same_fold(near, whole)
 
 
+def body(context: RenderedContext) -> str:
+    """Return the bytes that a provider would get and cache: the canonical form is blind to the order of keys."""
+    return compact_json(context.to_anthropic())
+
+
 def check_same(dry: Outcome, wet: Outcome) -> None:
     """A dry run gives what the recorded run gives."""
     assert type(dry) is type(wet)
@@ -211,7 +217,7 @@ def check_same(dry: Outcome, wet: Outcome) -> None:
         assert dry.fingerprint == wet.fingerprint
         assert _decisions(dry) == _decisions(wet)
         assert dry.account == wet.account
-        assert dry.to_anthropic() == wet.to_anthropic()
+        assert body(dry) == body(wet)
     elif isinstance(dry, ContextOverflow) and isinstance(wet, ContextOverflow):
         assert (dry.account, dry.largest_blocks) == (wet.account, wet.largest_blocks)
 
@@ -238,7 +244,7 @@ def check_same_fold(mine: Fold, full: Fold) -> None:
 
 def _bytes(fold: Fold) -> list[str]:
     entries, _ = Projector().entries(fold.window)
-    return [entry.canonical for entry in entries]
+    return [entry.model_dump_json() for entry in entries]
 
 
 def check_limit(context: RenderedContext, timeline: Timeline) -> None:
