@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
+from timeline.wire.groups import OPENING_LINE
 
 
 def check_anthropic(body: dict[str, Any]) -> None:
@@ -69,6 +70,11 @@ def check_grown(before: RenderedContext, after: RenderedContext) -> None:
     said, says = (context.to_openai_chat()["messages"] for context in (before, after))
     settled = said[:-1]
     assert says[: len(settled)] == settled
+
+
+def says_something(context: RenderedContext) -> bool:
+    """Return whether a request has more than the line that stands where nothing is said; this line gives way later."""
+    return [part.get("text") for _, part in _parts(context.to_anthropic())] != [OPENING_LINE]
 
 
 def _parts(body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

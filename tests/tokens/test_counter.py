@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from timeline.errors import InvalidPolicy
 from timeline.frozen import repair_text
 from timeline.tokens import COUNTER_NAMES, get_counter
@@ -249,7 +250,7 @@ def _by_whole_stretches(counter: TiktokenCounter | ToktokCounter, text: str, tok
     return text
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(200))
 @given(
     runs=st.lists(
         st.tuples(
