@@ -1,8 +1,8 @@
 """The form of a packed vocabulary: tokens in the order of their bytes, on pages that are unpacked one at a time.
 
-The first text of a process needs some dozen of 200,000 tokens, and a dictionary of all of them takes longer to make
-than the library takes to import. So a token is looked up on the one page where it would be. Who needs all of them, to
-start an engine, unpacks all pages.
+The first text of a process needs some dozen of 200,000 tokens, and a dictionary of all of them was a quarter of the
+time that a first use of the library took. So a token is looked up on the one page where it would be. Who needs all of
+them, to start an engine, unpacks all pages.
 
 A pack is the number of pages in four bytes, the size of each page in four, the length of each page's first token in
 one, these first tokens without a gap, and the pages. A page is compressed with zlib: the number of its tokens in four

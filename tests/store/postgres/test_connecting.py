@@ -76,17 +76,15 @@ async def test_a_server_that_does_not_answer_leaves_time_for_the_next_one(own_po
         assert callers(listening) == 1
 
 
-@pytest.mark.parametrize("wanted", ["any", "primary", "read-write", "prefer-standby"])
-async def test_the_next_server_is_taken_where_one_cannot_be_reached(
-    own_postgres: Server, tmp_path: Path, wanted: str
-) -> None:
+async def test_the_next_server_is_taken_where_one_cannot_be_reached(own_postgres: Server, tmp_path: Path) -> None:
     """Whatever kind is wanted: a primary is what will do where a standby is preferred and there is none."""
-    servers = Servers(own_postgres.url().replace("host=", f"host={tmp_path},") + f"&target_session_attrs={wanted}")
-    connection = await servers.connect()
-    try:
-        assert await connection.fetchval("SELECT pg_is_in_recovery()") is False
-    finally:
-        await connection.close()
+    both = own_postgres.url().replace("host=", f"host={tmp_path},")
+    for wanted in ("any", "primary", "read-write", "prefer-standby"):
+        connection = await Servers(f"{both}&target_session_attrs={wanted}").connect()
+        try:
+            assert await connection.fetchval("SELECT pg_is_in_recovery()") is False
+        finally:
+            await connection.close()
 
 
 async def test_where_no_server_is_there_the_error_names_them(tmp_path: Path) -> None:
