@@ -123,6 +123,15 @@ async def test_a_role_that_sees_all_rows_is_refused_once_there_are_tenants(
             await PostgresStore.open(url)
 
 
+async def made_by_the_first_step(url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make a store with partitions as it was before they had policies, with events of both tenants; return its URL."""
+    partitioned = with_query(url, partitions=str(PARTITIONS))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:1])
+        await append_for_both(partitioned)
+    return partitioned
+
+
 async def test_a_partition_that_is_read_by_its_own_name_shows_the_rows_of_one_tenant(member_url: str) -> None:
     """Neither rows of another one, nor their values in the server's statistics: to no role, and not to the owner."""
     url = with_query(member_url, partitions=str(PARTITIONS))
@@ -140,10 +149,7 @@ async def test_the_partitions_of_an_older_store_get_their_policies_when_it_is_op
     member_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that the first step alone made showed them; the URL that opens it need not name their number."""
-    url = with_query(member_url, partitions=str(PARTITIONS))
-    with monkeypatch.context() as earlier:
-        earlier.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:1])
-        await append_for_both(url)
+    url = await made_by_the_first_step(member_url, monkeypatch)
     async with administrator(url) as connection, as_tenant(connection, schema_of(url)):
         assert set((await seen_in_partitions(connection, url))[0]) == {1, 2}
     async with await PostgresStore.open(with_query(member_url, tenant="2")) as store:
@@ -156,10 +162,7 @@ async def test_the_step_of_the_partitions_and_an_append_never_wait_for_each_othe
     member_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for an append that has written to one partition, and keeps it from no other one."""
-    url = with_query(member_url, partitions=str(PARTITIONS))
-    with monkeypatch.context() as earlier:
-        earlier.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:1])
-        await append_for_both(url)
+    url = await made_by_the_first_step(member_url, monkeypatch)
     async with administrator(url) as appending:
         async with appending.transaction():
             await appending.execute("LOCK TABLE ONLY events, ONLY events_3 IN ROW EXCLUSIVE MODE")
