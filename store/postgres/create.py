@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TENANT: Final = "coalesce(nullif(current_setting('timeline.tenant', true), ''), '0')::integer"
 """The tenant of the session; 0 where none is set."""
+OF_TENANT: Final = f"tenant = {TENANT}"
+"""The condition of the policies."""
 _TENANT = f"tenant integer NOT NULL DEFAULT {TENANT}"
 _TEXT = 'text COLLATE "C"'
 _RARE = "type <> 'block.appended' AND type <> 'context.rendered' AND type <> 'model.called'"
@@ -321,8 +323,13 @@ def _compressing(tables: Iterable[str]) -> str:
     return _WITH_LZ4.format(altering)
 
 
+def own_tenant_anew(table: str) -> list[str]:
+    """Write the statements that keep the rows of each tenant of a table, or of a partition, to itself again."""
+    return [f"DROP POLICY IF EXISTS own_tenant ON {table}", *_own_tenant(table)]
+
+
 def _own_tenant(table: str) -> list[str]:
     """Write the statements that keep the rows of each tenant of a table to itself."""
     forced = [] if table in UNFORCED else [f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"]
-    policy = f"CREATE POLICY own_tenant ON {table} USING (tenant = {TENANT})"
+    policy = f"CREATE POLICY own_tenant ON {table} USING ({OF_TENANT})"
     return [f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY", *forced, policy]

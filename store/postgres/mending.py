@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.ports import Finding
 
-from . import conversation_rows, derived_rows, schema_checks, search_checks, stored_bodies
+from . import conversation_rows, derived_rows, policy_checks, schema_checks, search_checks, stored_bodies
 from .keeping import take_turn
 from .pages import Page
 
@@ -28,6 +28,7 @@ _SEES_ONE_MOMENT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _PARTS: Final[dict[str, Callable[[Connection, int], Awaitable[Page]]]] = {
     "file": schema_checks.damaged_indexes,
     "schema": schema_checks.schema,
+    "policies": policy_checks.policies,
     "settings": schema_checks.settings,
     "conversations": conversation_rows.page,
     "erased": conversation_rows.erased,
