@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from itertools import count
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 import pytest
 
 from tests.scenes import AT, answer, call, prompt, result
-from timeline.blocks import RangeSummary
+from timeline.blocks import RangeSummary, UserPrompt
 from timeline.facts.extracting import MOST_NAMED, facts_named, facts_of_result, hits_in, status_in
 
 if TYPE_CHECKING:
     from timeline.facts.model import Fact
+
+VERSIONS: Final = count(1_000)
 
 
 def facts_of(name: str, arguments: Any, text: str = "ok", **fields: Any) -> tuple[Fact, ...]:
@@ -156,6 +160,16 @@ def test_a_summary_names_nothing_of_its_own() -> None:
     assert facts_named(RangeSummary(text=NAMED), 4, AT) == ()
 
 
+def test_what_a_block_names_is_remembered_without_the_block() -> None:
+    """Blocks hold screenshots. Each of these lies where the one before it lay, and names something else."""
+    for number in range(100, 200):
+        block = UserPrompt(text=f"See ENT-{number}.")
+        known = ref(block)
+        assert [fact.subject for fact in facts_named(block, 1, AT) if fact.kind == "identifier"] == [f"ENT-{number}"]
+        del block
+        assert known() is None
+
+
 def test_a_block_gives_at_most_so_many_of_each() -> None:
     """The first ones of its text."""
     text = " ".join(f"https://x.y/{n} ENT-{n}" for n in range(300))
@@ -172,17 +186,17 @@ def test_the_end_of_a_url_is_cut_in_one_step_however_long_it_is(ending: str) -> 
 
 def steps(text: str) -> int:
     """Return how many functions are called to find what a text names."""
-    block = answer(text=text)
+    block, version = answer(text=text), next(VERSIONS)
     calls = 0
 
-    def count(_frame: object, event: str, _function: object) -> None:
+    def note(_frame: object, event: str, _function: object) -> None:
         nonlocal calls
         calls += event in {"call", "c_call"}
 
     before = sys.getprofile()
-    sys.setprofile(count)
+    sys.setprofile(note)
     try:
-        facts_named(block, 4, AT)
+        facts_named(block, version, AT)
     finally:
         sys.setprofile(before)
     return calls

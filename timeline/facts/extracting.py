@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.facts.model import Fact
@@ -174,26 +175,31 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
 
 
 class _Said:
-    """A block that was appended, as the key of what it names: of one and the same object, since blocks are frozen."""
+    """A block that was appended, as the key of what it names: of one and the same object, since blocks are frozen.
 
-    __slots__ = ("at", "block", "version")
+    It keeps no block alive: what is remembered of thousands of screenshots is a few names.
+    """
+
+    __slots__ = ("_hash", "at", "block", "version")
 
     def __init__(self, block: Block, version: int, at: datetime) -> None:
-        self.block, self.version, self.at = block, version, at
+        self.block, self.version, self.at = ref(block), version, at
+        self._hash = hash((id(block), version))  # by both: new blocks lie where others lay
 
     def __hash__(self) -> int:
-        return id(self.block)
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Said):
             return NotImplemented
-        return self.block is other.block and (self.version, self.at) == (other.version, other.at)
+        block = self.block()  # another one may have the id of one that is gone
+        return block is not None and block is other.block() and (self.version, self.at) == (other.version, other.at)
 
 
 @lru_cache(maxsize=_BLOCKS_REMEMBERED)
 def _named(said: _Said) -> tuple[Fact, ...]:
-    block, version, at = said.block, said.version, said.at
-    if isinstance(block, RangeSummary):
+    block, version, at = said.block(), said.version, said.at
+    if block is None or isinstance(block, RangeSummary):
         return ()
     by_user = isinstance(block, UserPrompt)
     urls: dict[str, None] = {}
