@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tiktoken import Encoding
 
-from timeline.tokens import first
+from timeline.tokens import first, get_counter, start_engine
 from timeline.tokens.counter import TiktokenCounter, load_encoding
 from timeline.tokens.first import FirstCounter
 from timeline.tokens.vocabulary import MARK, OTHER_LETTER, VOCABULARIES
@@ -139,3 +139,22 @@ def test_the_first_render_of_a_process_starts_no_tokenizer() -> None:
     tokens, loaded = done.stdout.splitlines()
     expected = len(load_encoding("o200k_base").encode_ordinary("Caf\u00e9: \u4f60\u597d"))
     assert (int(tokens), loaded) == (expected, "[]")
+
+
+def test_an_engine_can_be_started_before_it_is_needed() -> None:
+    """A server does it before its first request, which would hold the event loop for as long."""
+    program = (
+        "from timeline.tokens import get_counter, start_engine\n"
+        "import tiktoken, toktok\n"
+        "start_engine()\n"
+        "toktok._Tokenizer = tiktoken.Encoding = None  # what makes the tables of the two\n"
+        "print(get_counter('o200k_base').count('a b ' * 100_000))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "200001\n"
+
+
+def test_an_estimate_has_no_engine_to_start() -> None:
+    """A policy may count by it, and the program need not ask by what."""
+    start_engine("chars4")
+    assert get_counter("chars4").count("12345") == 2
