@@ -1,21 +1,26 @@
 """What was redacted, as texts: find where another text quotes them, and take the quotes out.
 
-Texts are compared without their case, as a search does. A text of few characters is in everything, and is no quote.
+Texts are compared without their case, and with the forms of a letter that look alike as one. A text of few characters
+is in everything, and is no quote.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json, strings_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from timeline.blocks import Block
 
@@ -46,6 +51,8 @@ _KEPT: Final = frozenset(
     }
 )
 """Fields of payloads that hold no text of a user's, but names and hashes that other events refer to."""
+_NOT_OURS: Final = frozenset({"data", "parameters", "arguments"})
+"""Fields of payloads below which an application or a framework has words of its own, under whatever keys."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +75,17 @@ class Quotes:
     @cached_property
     def _needles(self) -> tuple[tuple[str, str], ...]:
         """Each text with its case folded, and as it is; also as JSON writes it inside a string."""
-        forms = {form for text in self.texts for form in (text, json.dumps(text)[1:-1], _json(text)) if form}
+        forms = {form for text in self.texts for form in (*written(text), _other_letters(text)) if form}
         longest = sorted(forms, key=len, reverse=True)
         return tuple((form.casefold(), form) for form in longest)
 
+    @cached_property
+    def _alike(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(folded(form) for _, form in self._needles))
+
     def prepared(self) -> Quotes:
         """Return these texts, made ready to be looked for: of long ones that takes a second."""
-        _ = self._needles, self._in_small_letters
+        _ = self._needles, self._alike, self._in_small_letters
         return self
 
     @cached_property
@@ -83,47 +94,76 @@ class Quotes:
 
     def are_in(self, text: str) -> bool:
         """Return whether a text quotes one of them."""
-        folded = text.casefold()
-        return any(needle in folded for needle, _ in self._needles)
+        small = text.casefold()
+        return any(needle in small for needle, _ in self._needles) or self._are_alike(text)
+
+    def _are_alike(self, text: str) -> bool:
+        if text.isascii():
+            return False
+        said = folded(text)
+        return any(needle in said for needle in self._alike)
 
     def hold(self, text: str) -> bool:
         """Return whether a text is a part of one of them."""
         said = text.removesuffix("…").strip().casefold()
         return len(said) >= LEAST and any(said in whole for whole in self._in_small_letters)
 
+    def are_said_in(self, value: Any) -> bool:
+        """Return whether a JSON value quotes one of them, in whatever field."""
+        return self.are_in("\n".join(strings_and_keys(value)))
+
     def out_of(self, text: str) -> str:
         """Return a text without what it quotes."""
-        folded = text.casefold()
-        quoted = [form for needle, form in self._needles if needle in folded]
-        if not quoted:
+        if not self.are_in(text):
             return text
-        # Only of these a pattern is made: that of a block of 100 MB takes gigabytes.
-        for form in quoted:
+        small = text.casefold()
+        # Only of what is there a pattern is made: that of a block of 100 MB takes gigabytes.
+        for form in [form for needle, form in self._needles if needle in small]:
             text = re.sub(re.escape(form), TOMBSTONE, text, flags=re.IGNORECASE)
-        # Letters that only casefold() knows to be equal, such as "ß" and "SS", are not found by the pattern.
+        if self._are_alike(text):
+            text = self._without_alike(text)
+        # What is the same only where letters are put together is found by neither.
         return TOMBSTONE if self.are_in(text) else text
 
+    def _without_alike(self, text: str) -> str:
+        """Return a text without what looks like one of them: each letter with its marks is compared as one."""
+        letters = _letters(text)
+        said = [folded(letter) for letter in letters]
+        starts = [0, *accumulate(map(len, said))]
+        whole = "".join(said)
+        gone = bytearray(len(letters))
+        for needle in self._alike:
+            place = whole.find(needle)
+            while place >= 0:
+                end = place + len(needle)
+                first, last = bisect_right(starts, place) - 1, bisect_left(starts, end)
+                gone[first:last] = b"\1" * (last - first)
+                place = whole.find(needle, end)
+        parts = groupby(zip(letters, gone, strict=True), key=itemgetter(1))
+        return "".join(TOMBSTONE if out else "".join(letter for letter, _ in part) for out, part in parts)
+
     def out_of_json(self, value: Any) -> Any:
-        """Return a JSON value without what its texts and keys quote; fields that others refer to stay."""
+        """Return a payload's JSON without what its texts and keys quote; fields that others refer to stay."""
         if isinstance(value, str):
             return self.out_of(value)
-        if isinstance(value, list | tuple):
+        if isinstance(value, list):
             return [self.out_of_json(item) for item in value]
         if isinstance(value, dict):
-            return {
-                key if key in _KEPT else self.out_of(key): item if key in _KEPT else self.out_of_json(item)
-                for key, item in value.items()
-            }
+            return dict(self._field(key, item) for key, item in value.items())
         return value
+
+    def _field(self, key: str, value: Any) -> tuple[str, Any]:
+        if key in _KEPT:
+            return key, value
+        return (key, self._everywhere(value)) if key in _NOT_OURS else (self.out_of(key), self.out_of_json(value))
 
     def out_of_value(self, text: str) -> str:
         """Return a content-addressed text (JSON, as a rule) without what it quotes, in every field of it."""
-        if not self.are_in(text):
-            return text
         try:
-            return compact_json(self._everywhere(json.loads(text)))
+            value = json.loads(text)
         except ValueError:
             return self.out_of(text)
+        return compact_json(self._everywhere(value)) if self.are_said_in(value) else text
 
     def _everywhere(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -133,8 +173,45 @@ class Quotes:
         return self.out_of(value) if isinstance(value, str) else value
 
 
-def _json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+def written(text: str) -> tuple[str, str, str]:
+    """Return a text as it is, and as JSON writes it inside a string: with other letters escaped, or as they are."""
+    return text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def folded(text: str) -> str:
+    """Return a text without case, and with the compatible forms of its letters as one."""
+    if text.isascii():
+        return text.casefold()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def strings_and_keys(value: Any) -> Iterator[str]:
+    """Yield the strings of a JSON value, the keys of its objects too, and what strings of JSON say inside."""
+    yield from strings_in(value)
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield from value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _letters(text: str) -> list[str]:
+    """Return the letters of a text, each with its marks."""
+    found: list[str] = []
+    for character in text:
+        if found and unicodedata.combining(character):
+            found[-1] += character
+        else:
+            found.append(character)
+    return found
+
+
+def _other_letters(text: str) -> str:
+    """Return the form of a text that a text of plain letters has; empty where that is its own."""
+    return "" if text.isascii() or (plain := folded(text)) == text.casefold() else plain
 
 
 def _parts(block: Block) -> Iterable[str]:

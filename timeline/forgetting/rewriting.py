@@ -176,8 +176,9 @@ class Rewriter:
         clean = text
         for old, new in self.values.items():
             clean = clean.replace(old, new)
-        if self.quotes.are_in(clean):
-            clean = compact_json(self.quotes.out_of_json(json.loads(clean)))
+        said = json.loads(clean)
+        if self.quotes.are_said_in(said):  # not in its text, where what strings of JSON say is escaped twice
+            clean = compact_json(self.quotes.out_of_json(said))
         return payload if clean == text else decode_payload(event.type, event.schema_version, clean)
 
 

@@ -6,17 +6,16 @@ Texts are compared as they are, and folded: without case, and with the forms of 
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from timeline.errors import InvalidArgument
 from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered, ConversationOpened, appended_block
 from timeline.events.addresses import SIGN
 from timeline.events.encoding import encode_payload
+from timeline.forgetting.quotes import folded, strings_and_keys, written
 from timeline.forgetting.redacting import VALUE
-from timeline.frozen import strings_in
 from timeline.log.all_events import own_events
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ def _places(event: Event, text: str) -> Iterator[FoundPlace]:
     data = json.loads(encode_payload(event.payload))
     if block is not None and isinstance(data.get("block"), dict):
         data["block"].pop("path", None)
-    if (said := _said(text, _strings(data))) is not None:
+    if (said := _said(text, strings_and_keys(data))) is not None:
         yield FoundPlace(event.conversation, address, _kind(event), path, *said)
 
 
@@ -159,35 +158,17 @@ async def _values(store: EventStore, conversation: str, hashes: Sequence[str], t
                 data = json.loads(value)
             except ValueError:
                 data = value
-            if (said := _said(text, _strings(data))) is not None:
+            if (said := _said(text, strings_and_keys(data))) is not None:
                 yield FoundPlace(conversation, f"{VALUE}{hash_}", "value", "", *said)
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings of a JSON value, the keys of its objects too, and what strings of JSON say inside."""
-    yield from strings_in(value)
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            yield from value
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
 
 
 def _said(text: str, within: Iterable[str]) -> tuple[bool, int] | None:
     """Return whether texts say one exactly, and how often they say it; None where they do not."""
     counts: Counter[bool] = Counter()
     wanted = folded(text)
-    forms = {text, json.dumps(text)[1:-1]}
+    forms = set(written(text))
     for string in within:
         times = folded(string).count(wanted)
         if times or any(form in string for form in forms):
             counts[any(form in string for form in forms)] += max(1, times)
     return (counts[True] > 0, counts.total()) if counts else None
-
-
-def folded(text: str) -> str:
-    """Return a text without case, and with the compatible forms of its letters as one."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

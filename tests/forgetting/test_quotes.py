@@ -1,0 +1,63 @@
+"""Words that are to go are taken out of whatever holds no block, in each form in which they are found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from timeline import Timeline, policies
+from timeline.blocks import UserPrompt
+from timeline.events import event_id, new_event
+from timeline.events.other_payloads import FrameworkEntry
+from timeline.forgetting import find_subject
+from timeline.forgetting.quotes import Quotes
+from timeline.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from timeline.ports import EventStore
+
+WHO: Final = "José Núñez (jane)"
+
+
+def _wide(text: str) -> str:
+    return "".join(chr(ord(letter) + 0xFEE0) for letter in text)
+
+
+async def _begun(store: EventStore) -> Timeline:
+    timeline = await Timeline.open(store, "cards", policy=policies.balanced(max_tokens=4_000))
+    await timeline.append(UserPrompt(text="Begin."))
+    return timeline
+
+
+async def _redacted(store: EventStore, text: str) -> list[str]:
+    """Redact all places that say a text; return those that say it afterwards."""
+    found = [place.place async for place in find_subject(store, text)]
+    assert found
+    timeline = await Timeline.open(store, "cards", create=False)
+    await timeline.redact(found, "asked for", text=text)
+    return [place.place async for place in find_subject(store, text)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param({"source": WHO, "path": [WHO], "type": {"at": WHO}}, id="under a key that payloads use too"),
+        pytest.param({"said": "by jose\u0301 NU\u0301N\u0303EZ (jane)."}, id="in letters and marks"),
+        pytest.param({"said": f"by {_wide('Jos')}é Núñez ({_wide('jane')})"}, id="in wide letters"),
+        pytest.param({"arguments": '{"to": "Jos\\u00e9 N\\u00fa\\u00f1ez (jane)"}'}, id="as JSON in a string"),
+    ],
+)
+async def test_words_go_out_of_a_frameworks_entry_wherever_they_are_found(data: Any) -> None:
+    """Else the report says that nothing is left, and the entry still has them."""
+    store = MemoryStore()
+    await _begun(store)
+    at = (await store.info("cards")).updated_at
+    await store.append("cards", [new_event(event_id(at), at, FrameworkEntry(framework="app", key="1", data=data))])
+    assert await _redacted(store, WHO) == []
+
+
+def test_only_the_words_go_where_their_letters_differ() -> None:
+    """The letters around them stay as they are."""
+    quotes = Quotes(("José",))
+    assert quotes.out_of(f"ä {_wide('jos')}é, ß \ufb01 JOSE\u0301!") == "ä [redacted], ß \ufb01 [redacted]!"
