@@ -8,7 +8,7 @@ import pytest
 
 from timeline import Timeline, policies
 from timeline.blocks import UserPrompt
-from timeline.events import event_id, new_event
+from timeline.events import ContextRendered, ModelCalled, event_id, new_event
 from timeline.events.other_payloads import FrameworkEntry
 from timeline.forgetting import find_subject
 from timeline.forgetting.quotes import Quotes
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 WHO: Final = "José Núñez (jane)"
+REPLY: Final = {"id": "r1", "choices": [{"message": {"role": "assistant", "content": "Done."}}]}
 
 
 def _wide(text: str) -> str:
@@ -61,3 +62,28 @@ def test_only_the_words_go_where_their_letters_differ() -> None:
     """The letters around them stay as they are."""
     quotes = Quotes(("José",))
     assert quotes.out_of(f"ä {_wide('jos')}é, ß \ufb01 JOSE\u0301!") == "ä [redacted], ß \ufb01 [redacted]!"
+
+
+async def test_a_call_whose_parameters_said_it_is_unverifiable_and_no_mismatch() -> None:
+    """Its body cannot be built again, and a hash of it would let the words be guessed."""
+    store = MemoryStore()
+    timeline = await _begun(store)
+    context = await timeline.render(system="Be brief.")
+    await timeline.record(REPLY, request=context.request("openai_chat", model="m", user=WHO))
+    assert await _redacted(store, WHO) == []
+    report = await timeline.verify()
+    assert report.ok, report.problems
+    assert report.unverifiable == {"redacted": 1}
+
+
+async def test_no_hash_is_left_over_a_system_prompt_that_said_it() -> None:
+    """Neither of the context nor of the body that was made from it."""
+    store = MemoryStore()
+    timeline = await _begun(store)
+    context = await timeline.render(system=f"You help {WHO}.")
+    await timeline.record(REPLY, request=context.request("openai_chat", model="m"))
+    assert await _redacted(store, WHO) == []
+    payloads = [e.payload async for e in store.read("cards", types=["context.rendered", "model.called"])]
+    hashes = [p.fingerprint for p in payloads if isinstance(p, ContextRendered)]
+    hashes += [p.request.sha256 for p in payloads if isinstance(p, ModelCalled) and p.request is not None]
+    assert hashes == ["", ""]

@@ -178,7 +178,7 @@ class Eraser:
 
     def erase(self, version: int, payload: Payload) -> Payload | None:
         """Return the payload of an event without erased content, or None if nothing has to be erased."""
-        if not self.is_busy:
+        if not self.is_busy and not self._erased:
             return None
         if isinstance(payload, BlockAppended | UnknownPayload):
             return self._block(version, payload)
@@ -191,7 +191,7 @@ class Eraser:
                 self._erased.add(version)
                 return payload.model_copy(update={"fingerprint": ""})
             case ModelCalled() if self._was_sent(version, payload):
-                return _without_hash(payload)
+                return without_hash(payload)
             case ConversationOpened() if self.title(payload.title) != payload.title:
                 return payload.model_copy(update={"title": TOMBSTONE})
         return None
@@ -247,7 +247,7 @@ class Eraser:
         return self._showed(version) if called.answers is None else called.answers in self._erased
 
 
-def _without_hash(called: ModelCalled) -> ModelCalled:
+def without_hash(called: ModelCalled) -> ModelCalled:
     """Return a call without the hash of its body, and without the words of its error, which may quote the body."""
     request = None if called.request is None else called.request.model_copy(update={"sha256": ""})
     return called.model_copy(update={"request": request, "error": TOMBSTONE if called.error else ""})

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from timeline.audit.redacting import Eraser
+from timeline.audit.redacting import Eraser, without_hash
 from timeline.blocks import ToolCall, instant_text
 from timeline.events import (
     BlockAppended,
@@ -179,7 +179,12 @@ class Rewriter:
         said = json.loads(clean)
         if self.quotes.are_said_in(said):  # not in its text, where what strings of JSON say is escaped twice
             clean = compact_json(self.quotes.out_of_json(said))
-        return payload if clean == text else decode_payload(event.type, event.schema_version, clean)
+        if clean == text:
+            return payload
+        left = decode_payload(event.type, event.schema_version, clean)
+        if isinstance(left, ModelCalled) and isinstance(payload, ModelCalled) and left.request != payload.request:
+            return without_hash(left)  # it is over the words, and the body could not be built again
+        return left
 
 
 def _checksum(event: Event, payload: Payload) -> str:
