@@ -26,6 +26,7 @@ from timeline.events.appended import columns_of
 from timeline.events.chain import START, Seal, link
 from timeline.events.encoded import encoded_event
 from timeline.portable.lines import values_of
+from timeline.portable.removed import is_whole
 from timeline.ports import Expected
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ async def copy_store(
     What belongs to the store as a whole is its retention, which an empty store takes over. Erased conversations leave
     nothing to copy: their ids are free in the other store. Positions are the other store's own: each conversation's
     events keep their order, those of different ones follow one another. Of a damaged conversation, what lies before the
-    damage is copied, and forks that share no more than that.
+    damage is copied, and forks that share no more than that. A scavenged one is not copied, but for what forks share of
+    it, as long as that is all there.
 
     Args:
         store: holds the conversations.
@@ -122,8 +124,16 @@ async def copy_store(
     if not await into.head():
         await into.set_retention(await store.retention())
     infos, unlisted = await _listed(store)
+    scavenged: set[str] = set()
     for info in infos:
-        yield await _outcome(store, info, into, info.version, on_progress)
+        if info.base and info.parent is not None and info.parent.conversation in scavenged:
+            async for done in copy_conversations(store, [info.id], into, on_progress=on_progress):
+                yield done
+            continue
+        outcome = await _outcome(store, info, into, info.version, on_progress)
+        if isinstance(outcome, NotCopied) and isinstance(outcome.error, HistoryUnavailable):
+            scavenged.add(info.id)
+        yield outcome
     if unlisted is not None:
         raise unlisted
 
@@ -245,23 +255,23 @@ async def copy_log(
         ImportFailed: see above.
         StoreError: see above.
     """
-    if info.first_version > 1:
-        raise HistoryUnavailable(info.id, 1, info.first_version, info.version, scavenged=True)
+    if not await is_whole(store, info, until):
+        raise HistoryUnavailable(info.id, info.first_version - 1, info.first_version, info.version, scavenged=True)
     there = await _version(into, info.id)
     known = min(there, until)
     if known > info.base:
         await _compare(store, into, info, known, on_progress)
     elif info.base and info.parent is not None:
         await _check_shared(into, info, info.parent.conversation)
-    first = max(known, info.base)
+    after = max(known, info.base)
     written = 0
-    async for batch in _batches(store, info.id, first, until):
-        expected = first + written if there or written else Expected.NO_STREAM
+    async for batch in _batches(store, info.id, after, until):
+        expected = after + written if there or written else Expected.NO_STREAM
         await _append(store, into, info.id, batch, expected)
         written += len(batch)
-        on_progress(first - info.base + written)
+        on_progress(after - info.base + written)
     if written:
-        await _read_back(store, into, info.id, first, until)
+        await _read_back(store, into, info.id, after, until)
     if there <= until:
         await _copy_snapshots(store, into, info, until)
     head = await _link(store, info.id, until)

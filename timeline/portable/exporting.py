@@ -10,6 +10,7 @@ from timeline.audit.redacting import Erasures
 from timeline.errors import StoreCorrupt
 from timeline.events import Event
 from timeline.portable.lines import event_line, log_line, value_line, values_of, written_line
+from timeline.portable.removed import is_whole
 from timeline.ports import WrittenEvent
 
 if TYPE_CHECKING:
@@ -67,9 +68,10 @@ async def export_log(
     for info, until in await _in_order(store, wanted):
         eraser = await erasures.eraser(store, info.id)
         done.conversations += 1
-        if info.first_version > 1:
-            done.scavenged.append((info.id, info.first_version))
-        yield log_line(info, until, eraser.title(info.title), library)
+        first = 1 if await is_whole(store, info, until) else info.first_version
+        if first > 1:
+            done.scavenged.append((info.id, first))
+        yield log_line(info, until, eraser.title(info.title), library, first)
         if info.base and eraser.is_busy:  # the parent's lines are written; the eraser still needs to see their events
             async for event in _undamaged(partial(store.read, info.id), info, 0, info.base, Exported()):
                 eraser.erase(event.version, event.payload)

@@ -144,7 +144,8 @@ async def _check_parent(store: EventStore, copy: LogCopy, opened: ConversationOp
     if await _version(store, parent) < base:
         raise ImportFailed(
             copy.conversation,
-            f"it was forked from {parent!r} at version {base}, which is not in the database. Import that one first.",
+            f"it was forked from {parent!r} at version {base}, which is not in the database. Import that one first, or "
+            "a file that this one was exported to alone, which holds what they share.",
         )
 
 

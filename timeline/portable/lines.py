@@ -53,8 +53,8 @@ _PAYLOAD: Final = ',"payload":'
 """What comes before an event's payload, the last field of its line. No text holds it: there the quotes are escaped."""
 
 
-def log_line(info: ConversationInfo, version: int, title: str, library: str) -> str:
-    """Return the line that opens a conversation."""
+def log_line(info: ConversationInfo, version: int, title: str, library: str, first_version: int = 1) -> str:
+    """Return the line that opens a conversation, with the version from which on all up to the last are there."""
     fields: dict[str, Any] = {
         KEY: "log",
         "format": FORMAT_VERSION,
@@ -65,8 +65,8 @@ def log_line(info: ConversationInfo, version: int, title: str, library: str) -> 
         "parent": None if info.parent is None else info.parent.model_dump(mode="json"),
         "title": title,
     }
-    if info.first_version > 1:
-        fields["first_version"] = info.first_version
+    if first_version > 1:
+        fields["first_version"] = first_version
     return compact_json({**fields, "checksum": sha256_hex(compact_json(fields))})
 
 
