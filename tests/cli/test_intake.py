@@ -53,6 +53,38 @@ def test_a_bad_file_does_not_keep_the_others_out(run: Callable[..., Done], recor
     assert [row["id"] for row in done.json] == [sessions.SESSION]
 
 
+def test_a_refused_conversation_does_not_keep_the_others_of_its_file_out(
+    run: Callable[..., Done], recording: Path, tmp_path: Path
+) -> None:
+    """The database erased one of three."""
+    file, other = tmp_path / "log.jsonl", tmp_path / "other.db"
+    run("import", recording)
+    for id_ in ("second", "third"):
+        run("fork", sessions.SESSION, "--at", 3, "--as", id_)
+    assert run("export", "--all", "-o", file).code == 0
+    assert run("import", file, "--db", other).code == 0
+    assert run("erase", "second", "--yes", "--db", other).code == 0
+    done = run("import", file, "--db", other, "--json")
+    assert done.code == Exit.NOT_FOUND
+    assert "'second' was erased" in done.err
+    assert [row["id"] for row in done.json] == [sessions.SESSION, "third"]
+
+
+def test_an_export_that_is_to_be_masked_is_refused_once_and_makes_no_database(
+    run: Callable[..., Done], recording: Path, tmp_path: Path
+) -> None:
+    """Its events prove themselves, so that no hook may change them."""
+    file, other = tmp_path / "log.jsonl", tmp_path / "other.db"
+    run("import", recording)
+    run("fork", sessions.SESSION, "--at", 3, "--as", "second")
+    run("export", "--all", "-o", file)
+    for more in ((), ("--as", "third")):
+        done = run("import", file, "--mask", "--db", other, *more)
+        assert done.code == Exit.USAGE
+        assert done.err.count("without --mask") == 1
+    assert not other.exists()
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -14,6 +14,7 @@ from timeline.errors import ImportFailed, StoreError, TimelineError
 from timeline.forgetting import mask_credentials
 from timeline.importers import read_recording
 from timeline.portable import LogCopy, import_copy, read_copies
+from timeline.portable.copying import OF_ONE
 from timeline.portable.recordings import import_recording
 from timeline.ports import Hooks
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 async def import_files(files: Sequence[Path], db: str, *, mask: bool, new_id: str | None, as_json: bool) -> int:
     """Import files, with common credentials masked if that is asked for; report a bad one and go on with the others.
 
-    With a new id there is one file of `timeline export`, whose one conversation is imported under it.
+    So it is with the conversations of a file. With a new id there is one file of `timeline export`, whose one
+    conversation is imported under it.
     An error of the database ends the import. The conversations imported until then are reported, and stay.
     """
     worst = Exit.OK
@@ -38,11 +40,11 @@ async def import_files(files: Sequence[Path], db: str, *, mask: bool, new_id: st
         store: EventStore | None = None
         for file in files:
             try:
-                found = _renamed(files, new_id) if new_id else read_copies(file) or read_recording(file)
+                found = _read(file, mask=mask)
+                found = _renamed(files, found, new_id) if new_id else found
                 if store is None:  # opened only now, so that a wrong file makes no empty database
                     store = await stack.enter_async_context(adding(db))
-                for one in found:
-                    done.append(await _import(store, one, file, mask=mask))  # noqa: PERF401 - kept when a later one fails
+                worst = max(worst, await _import_all(store, found, file, done, mask=mask))
             except TimelineError as error:
                 note(one_line(error))
                 worst = max(worst, exit_code(error))
@@ -60,17 +62,49 @@ async def import_files(files: Sequence[Path], db: str, *, mask: bool, new_id: st
     return worst
 
 
-def _renamed(files: Sequence[Path], new_id: str) -> list[LogCopy]:
+def _read(file: Path, *, mask: bool) -> Sequence[Recording | LogCopy]:
+    """Return the conversations of a file.
+
+    Raises:
+        ImportFailed: it cannot be read; or it is an export, which has no hook.
+    """
+    copies = read_copies(file)
+    if copies and mask:
+        why = "is a file of `timeline export`, whose events prove themselves and are imported as they are"
+        raise ImportFailed(str(file), f"it {why}. Import it without --mask, and redact what is to go.")
+    return copies or read_recording(file)
+
+
+def _renamed(files: Sequence[Path], found: Sequence[Recording | LogCopy], new_id: str) -> list[LogCopy]:
     """Return the one conversation of the one file, under another id.
 
     Raises:
         ImportFailed: there are several, or the file is no export.
     """
-    copies = read_copies(files[0]) or []
-    if len(files) == 1 and len(copies) == 1:
-        return [copies[0].under(new_id)]
+    if len(files) == 1 and len(found) == 1 and isinstance(copy := found[0], LogCopy):
+        return [copy.under(new_id)]
     why = "--as names one conversation: give one file of `timeline export` that holds one"
     raise ImportFailed(str(files[0]), f"{why}. A fork's file holds its parent too; import that one without --as.")
+
+
+async def _import_all(
+    store: EventStore, found: Sequence[Recording | LogCopy], file: Path, done: list[Imported], *, mask: bool
+) -> Exit:
+    """Import the conversations of a file, each for itself; report those that cannot be, and return the exit code.
+
+    Raises:
+        StoreError: the database failed.
+    """
+    worst = Exit.OK
+    for one in found:
+        try:
+            done.append(await _import(store, one, file, mask=mask))
+        except TimelineError as error:
+            if isinstance(error, StoreError) and not isinstance(error, OF_ONE):
+                raise
+            note(one_line(error))
+            worst = max(worst, exit_code(error))
+    return worst
 
 
 async def _import(store: EventStore, found: Recording | LogCopy, file: Path, *, mask: bool) -> Imported:
@@ -78,9 +112,6 @@ async def _import(store: EventStore, found: Recording | LogCopy, file: Path, *, 
         if not isinstance(found, LogCopy):
             hooks = Hooks(on_append=mask_credentials) if mask else None
             return await import_recording(store, found, hooks=hooks, on_progress=advance)
-        if mask:
-            why = "is a file of `timeline export`, whose events prove themselves and are imported as they are"
-            raise ImportFailed(str(file), f"it {why}. Import it without --mask, and redact what is to go.")
         return await import_copy(store, found, on_progress=advance)
 
 
