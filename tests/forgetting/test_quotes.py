@@ -87,3 +87,19 @@ async def test_no_hash_is_left_over_a_system_prompt_that_said_it() -> None:
     hashes = [p.fingerprint for p in payloads if isinstance(p, ContextRendered)]
     hashes += [p.request.sha256 for p in payloads if isinstance(p, ModelCalled) and p.request is not None]
     assert hashes == ["", ""]
+
+
+@pytest.mark.parametrize("text", ["expires", "trigger", "cut_point", "version"])
+async def test_the_words_of_payloads_themselves_stay(text: str) -> None:
+    """The names of their fields, reasons and policies are nobody's secret, and what is read needs them."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    for number in range(6):
+        await timeline.append(UserPrompt(text=f"The {text} of card {number}. " * 120))
+        await timeline.render()
+    assert timeline.window.rounds
+    places = [place async for place in find_subject(store, text)]
+    assert {place.kind for place in places} == {"block", "summary"}
+    await timeline.redact([place.place for place in places], "asked for", text=text)
+    assert (await timeline.verify()).ok
+    assert [place async for place in find_subject(store, text)] == []

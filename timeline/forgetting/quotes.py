@@ -48,11 +48,14 @@ _KEPT: Final = frozenset(
         "wire",
         "source",
         "at",
+        "author",
     }
 )
 """Fields of payloads that hold no text of a user's, but names and hashes that other events refer to."""
 _NOT_OURS: Final = frozenset({"data", "parameters", "arguments"})
 """Fields of payloads below which an application or a framework has words of its own, under whatever keys."""
+_WITH_KEYS: Final = _NOT_OURS | {"meta"}
+"""Those, and the application's own of a block, which goes with the block."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,6 @@ class Quotes:
         said = text.removesuffix("…").strip().casefold()
         return len(said) >= LEAST and any(said in whole for whole in self._in_small_letters)
 
-    def are_said_in(self, value: Any) -> bool:
-        """Return whether a JSON value quotes one of them, in whatever field."""
-        return self.are_in("\n".join(strings_and_keys(value)))
-
     def out_of(self, text: str) -> str:
         """Return a text without what it quotes."""
         if not self.are_in(text):
@@ -142,20 +141,28 @@ class Quotes:
         parts = groupby(zip(letters, gone, strict=True), key=itemgetter(1))
         return "".join(TOMBSTONE if out else "".join(letter for letter, _ in part) for out, part in parts)
 
-    def out_of_json(self, value: Any) -> Any:
-        """Return a payload's JSON without what its texts and keys quote; fields that others refer to stay."""
+    def out_of_json(self, value: Any, fixed: Collection[str] = ()) -> Any:
+        """Return a payload's JSON without what its texts quote.
+
+        The names of its fields stay, and the values of those that others refer to. Below a field that holds what is an
+        application's own, keys go too.
+
+        Args:
+            value: the JSON.
+            fixed: names of fields whose values are words of ours, such as the reason of a compaction.
+        """
         if isinstance(value, str):
             return self.out_of(value)
         if isinstance(value, list):
-            return [self.out_of_json(item) for item in value]
+            return [self.out_of_json(item, fixed) for item in value]
         if isinstance(value, dict):
-            return dict(self._field(key, item) for key, item in value.items())
+            return {key: self._of_field(key, item, fixed) for key, item in value.items()}
         return value
 
-    def _field(self, key: str, value: Any) -> tuple[str, Any]:
-        if key in _KEPT:
-            return key, value
-        return (key, self._everywhere(value)) if key in _NOT_OURS else (self.out_of(key), self.out_of_json(value))
+    def _of_field(self, key: str, value: Any, fixed: Collection[str]) -> Any:
+        if key in _KEPT or key in fixed:
+            return value
+        return self._everywhere(value) if key in _NOT_OURS else self.out_of_json(value, fixed)
 
     def out_of_value(self, text: str) -> str:
         """Return a content-addressed text (JSON, as a rule) without what it quotes, in every field of it."""
@@ -163,7 +170,8 @@ class Quotes:
             value = json.loads(text)
         except ValueError:
             return self.out_of(text)
-        return compact_json(self._everywhere(value)) if self.are_said_in(value) else text
+        said = self.are_in("\n".join(strings_and_keys(value)))
+        return compact_json(self._everywhere(value)) if said else text
 
     def _everywhere(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -196,6 +204,21 @@ def strings_and_keys(value: Any) -> Iterator[str]:
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
+
+
+def words_of(value: Any, fixed: Collection[str]) -> Iterator[str]:
+    """Yield the strings of a payload's JSON, and the keys of what is an application's own; see `Quotes.out_of_json`."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from words_of(item, fixed)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key in _WITH_KEYS:
+                yield from strings_and_keys(item)
+            elif key not in fixed:
+                yield from words_of(item, fixed)
 
 
 def _letters(text: str) -> list[str]:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+
+from pydantic import BaseModel
 
 from timeline.audit.redacting import Eraser, without_hash
 from timeline.blocks import ToolCall, instant_text
@@ -21,6 +24,7 @@ from timeline.events import (
     CompactionCompleted,
     ContextRendered,
     ModelCalled,
+    PolicyOrigin,
     appended_block,
 )
 from timeline.events.addresses import SIGN
@@ -29,11 +33,12 @@ from timeline.events.other_payloads import CompactionFailed, HookFailed
 from timeline.facts.of_items import WindowFacts
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.window import TOMBSTONE, Window
+from timeline.forgetting.quotes import words_of
 from timeline.forgetting.summaries import summary_anew
 from timeline.frozen import compact_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from timeline.blocks import Block
     from timeline.events import Event, Payload
@@ -176,15 +181,36 @@ class Rewriter:
         clean = text
         for old, new in self.values.items():
             clean = clean.replace(old, new)
-        said = json.loads(clean)
-        if self.quotes.are_said_in(said):  # not in its text, where what strings of JSON say is escaped twice
-            clean = compact_json(self.quotes.out_of_json(said))
+        said, fixed = json.loads(clean), fixed_words(type(payload))
+        # Not in its text, where what strings of JSON say is escaped twice.
+        if self.quotes.are_in("\n".join(words_of(said, fixed))):
+            clean = compact_json(self.quotes.out_of_json(said, fixed))
         if clean == text:
             return payload
         left = decode_payload(event.type, event.schema_version, clean)
         if isinstance(left, ModelCalled) and isinstance(payload, ModelCalled) and left.request != payload.request:
             return without_hash(left)  # it is over the words, and the body could not be built again
         return left
+
+
+@cache
+def fixed_words(model: type[BaseModel]) -> frozenset[str]:
+    """Return the names of the fields of a payload, and of what is in it, whose values are words of ours."""
+    found: set[str] = set()
+    for name, each in model.model_fields.items():
+        for part in _parts(each.annotation):
+            if get_origin(part) is Literal or part is PolicyOrigin:
+                found.add(name)
+            elif isinstance(part, type) and issubclass(part, BaseModel):
+                found |= fixed_words(part)
+    return frozenset(found)
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """Yield an annotation and all that it is made of: of ``tuple[Named, ...] | None`` also ``Named``."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _parts(part)
 
 
 def _checksum(event: Event, payload: Payload) -> str:

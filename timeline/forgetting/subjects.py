@@ -14,8 +14,9 @@ from timeline.errors import InvalidArgument
 from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered, ConversationOpened, appended_block
 from timeline.events.addresses import SIGN
 from timeline.events.encoding import encode_payload
-from timeline.forgetting.quotes import folded, strings_and_keys, written
+from timeline.forgetting.quotes import folded, strings_and_keys, words_of, written
 from timeline.forgetting.redacting import VALUE
+from timeline.forgetting.rewriting import fixed_words
 from timeline.log.all_events import own_events
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _places(event: Event, text: str) -> Iterator[FoundPlace]:
     data = json.loads(encode_payload(event.payload))
     if block is not None and isinstance(data.get("block"), dict):
         data["block"].pop("path", None)
-    if (said := _said(text, strings_and_keys(data))) is not None:
+    if (said := _said(text, words_of(data, fixed_words(type(event.payload))))) is not None:
         yield FoundPlace(event.conversation, address, _kind(event), path, *said)
 
 
