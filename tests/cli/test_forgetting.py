@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.forgetting.planted import PLAIN, UNICODE, left_in, places_left, plant
-from timeline import open_store
+from timeline import Timeline, open_store
+from timeline.blocks import UserPrompt
 from timeline.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -75,6 +76,47 @@ def test_what_is_found_goes_into_redact(run: Callable[..., Done], planted: Path,
     for id_ in ("cards", "cards.early", "cards.late"):
         assert run("verify", id_).code == 0
         assert left_in(run("export", id_).out.encode()) == 0
+
+
+async def _say_it_in(file: Path, *conversations: str) -> None:
+    """Append it to conversations, and render."""
+    async with open_store(file) as store:
+        for id_ in conversations:
+            timeline = await Timeline.open(store, id_)
+            await timeline.append(UserPrompt(text=f"Once more {PLAIN}."))
+            await timeline.render()
+
+
+def _listed(run: Callable[..., Done], file: Path) -> Path:
+    file.write_text(run("find-subject", PLAIN, "--json").out, encoding="utf-8")
+    return file
+
+
+def test_a_conversation_of_a_list_that_refuses_does_not_keep_the_others_from_being_redacted(
+    run: Callable[..., Done], planted: Path, tmp_path: Path
+) -> None:
+    """One was erased since the list was made; the exit code says so."""
+    asyncio.run(_say_it_in(planted, "a", "b"))
+    list_ = _listed(run, tmp_path / "found.json")
+    assert run("erase", "a", "--yes").code == 0
+    done = run("redact", "--from", list_, "--yes")
+    assert done.code == Exit.NOT_FOUND
+    assert "'a' was erased" in done.err
+    assert run("find-subject", PLAIN, "--json").json["places"] == []
+    assert left_in(planted.read_bytes(), (PLAIN,)) == 0
+
+
+def test_a_dry_run_of_a_list_counts_what_several_conversations_share_once(
+    run: Callable[..., Done], planted: Path, tmp_path: Path
+) -> None:
+    """A fork's contexts are written anew for its own blocks, and for those of its parent."""
+    asyncio.run(_say_it_in(planted, "cards.early", "cards.late"))
+    list_ = _listed(run, tmp_path / "found.json")
+    dry = run("redact", "--from", list_, "--json").json
+    done = run("redact", "--from", list_, "--yes", "--json").json
+    places = ("payloads", "summaries", "contexts", "calls", "values")
+    assert [dry["reached"].get(place) for place in places] == [done["reached"].get(place) for place in places]
+    assert set(dry["rewritten"]) == set(done["rewritten"])
 
 
 def test_a_redacted_call_says_so(run: Callable[..., Done], planted: Path) -> None:

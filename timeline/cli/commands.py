@@ -217,7 +217,7 @@ def redact(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; it cannot be undone.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Erase the content of blocks for good, with all that was made of it.
 
     Without --yes this is a dry run: it prints what would be erased and written anew, and what no command reaches. Forks
@@ -225,7 +225,8 @@ def redact(
     """
     from timeline.cli import forgetting
 
-    run(forgetting.redact(forgetting.Wish(id_, tuple(places or ()), found, reason, text), db, yes=yes, as_json=as_json))
+    wish = forgetting.Wish(id_, tuple(places or ()), found, reason, text)
+    return run(forgetting.redact(wish, db, yes=yes, as_json=as_json))
 
 
 def erase(

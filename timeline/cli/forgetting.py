@@ -9,28 +9,27 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from timeline.cli import output
 from timeline.cli.database import changing, db_option, reading
-from timeline.cli.exits import UsageProblem
-from timeline.cli.output import say, write
+from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
+from timeline.cli.output import note, say, write
 from timeline.databases import IsDatabase, read_text
 from timeline.errors import ForksRemain
 from timeline.forgetting import find_subject
-from timeline.forgetting import redact as redact_places
+from timeline.forgetting.redacting import redact_several
 from timeline.ports import ErasureReport, ForksOnErase
 from timeline.projection.explain import counted
 from timeline.store.addresses import without_password
-from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from timeline.cli.shapes import ErasureRow, PlaceRow
+    from timeline.errors import TimelineError
     from timeline.forgetting import FoundPlace
     from timeline.ports import EventStore
 
 _FORKS: Final[tuple[str, ...]] = get_args(ForksOnErase)
 _FOR_EVER: Final = {"path", "conversation"}
 """Kinds of places that cannot be rewritten."""
-_NOTHING: Final = ErasureReport((), {})
 
 
 class Wish(NamedTuple):
@@ -78,26 +77,27 @@ def _place_row(place: FoundPlace) -> PlaceRow:
     }
 
 
-async def redact(wish: Wish, db: str, *, yes: bool, as_json: bool) -> None:
+async def redact(wish: Wish, db: str, *, yes: bool, as_json: bool) -> int:
     """Print what is erased or would be; with ``yes``, erase it.
+
+    A conversation of a list that refuses is named, and the others are redacted; the exit code is then that of the
+    refusal.
 
     Raises:
         ConversationNotFound, BlockNotFound: there is no such conversation or place.
         UsageProblem: no place is named, or the file with places cannot be used.
     """
     wanted, text = _wanted(wish)
-    report = _NOTHING
-    if yes:
-        async with changing(db) as store:
-            for id_, places in wanted.items():
-                timeline = await Timeline.open(store, id_, create=False)
-                report = _together(report, await timeline.redact(places, wish.reason, text=text))
-    else:
-        async with reading(db) as store:
-            for id_, places in wanted.items():
-                done = await redact_places(store, id_, places, wish.reason, text=text, dry_run=True)
-                report = _together(report, done)
-    _print(report, db, "redact", yes=yes, as_json=as_json)
+    refused: list[TimelineError] = []
+    async with changing(db) if yes else reading(db) as store:
+        report = await redact_several(store, wanted, wish.reason, text=text, on_refusal=refused.append, dry_run=not yes)
+    if wish.found is None and refused:
+        raise refused[0]
+    for why in dict.fromkeys(map(one_line, refused)):
+        note(why)
+    if as_json or report.conversations or not refused:
+        _print(report, db, "redact", yes=yes, as_json=as_json)
+    return max(map(exit_code, refused), default=Exit.OK)
 
 
 def _wanted(wish: Wish) -> tuple[dict[str, list[str]], str]:
@@ -156,17 +156,6 @@ async def _would_erase(store: EventStore, id_: str, forks: ForksOnErase) -> Eras
     if own and forks == "copy":
         left["forks"] = f"keep what they shared as their own, and name what they were forked from: {', '.join(own)}"
     return ErasureReport(tuple(family), dict(reached), left=left)
-
-
-def _together(before: ErasureReport, after: ErasureReport) -> ErasureReport:
-    """Return one report of two."""
-    return ErasureReport(
-        tuple(dict.fromkeys((*before.conversations, *after.conversations))),
-        dict(Counter(before.reached) + Counter(after.reached)),
-        tuple(dict.fromkeys((*before.rewritten, *after.rewritten))),
-        {**before.left, **after.left},
-        after.physical,
-    )
 
 
 def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: bool) -> None:

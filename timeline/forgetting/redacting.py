@@ -11,8 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from timeline import checks
 from timeline.audit.replay import overwritten_blocks
 from timeline.errors import (
+    BlockNotFound,
+    ConversationErased,
+    ConversationNotFound,
     HistoryUnavailable,
     InvalidArgument,
     StoreFull,
@@ -49,10 +53,11 @@ from timeline.ports import ErasureReport, Rewriting, SystemClock
 from timeline.retention.setting import kept
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
+    from timeline.errors import TimelineError
     from timeline.events import Payload
     from timeline.ports import Clock, ConversationInfo, EventStore
 
@@ -62,6 +67,8 @@ _ERASE: Final = "`timeline erase {}` removes the conversation"
 _LONG: Final = 256 * 1024
 """Characters of a text that is looked through in a thread, so that the event loop goes on."""
 _TRIES: Final = 20
+_OF_ONE: Final = (BlockNotFound, ConversationErased, ConversationNotFound, HistoryUnavailable, UnderLegalHold)
+"""The errors that concern one conversation: the others can be redacted all the same."""
 _PLACES: Final[tuple[tuple[type[Payload], str], ...]] = (
     (CompactionCompleted, "summaries"),
     (BlocksHidden, "replacements"),
@@ -119,17 +126,110 @@ async def redact(
         StoreError: the store refused; nothing was erased.
     """
     named = [places] if isinstance(places, str) else list(places)
+    if dry_run:
+        plan = await _planned(store, conversation, named, reason, text)
+        return report_of([plan.written({"values": len(plan.replaced)})])
+    return await _scrubbed(store, report_of([await _written(store, conversation, named, reason, text, now, clock)]))
+
+
+async def redact_several(
+    store: EventStore,
+    places: Mapping[str, Sequence[str]],
+    reason: str,
+    *,
+    text: str = "",
+    on_refusal: Callable[[TimelineError], None],
+    dry_run: bool = False,
+) -> ErasureReport:
+    """Redact places of several conversations, as `redact` does of one, and rewrite the store's files once.
+
+    Each conversation is a transaction of its own. One that refuses does not keep the others from being redacted.
+
+    Args:
+        store: holds the conversations.
+        places: the places by conversation.
+        reason: see `redact`, as for ``text``.
+        text: see ``reason``.
+        on_refusal: called with the error of a conversation that is erased, is not there, or is under a legal hold, and
+            of one that has no such place.
+        dry_run: report what would be done, and leave the store as it is.
+
+    Raises:
+        InvalidArgument: see `redact`.
+        StoreError: the store failed; what was redacted until then stays redacted.
+    """
+    checks.text("reason", reason)
+    checks.text("text", text)
+    written: list[_Written] = []
+    texts: set[str] = set()
+    for conversation, named in places.items():
+        try:
+            if dry_run:
+                plan = await _planned(store, conversation, named, reason, text)
+                written.append(plan.written({"values": len(plan.replaced.keys() - texts)}))
+                texts |= plan.replaced.keys()
+            else:
+                written.append(await _written(store, conversation, named, reason, text))
+        except _OF_ONE as refusal:
+            on_refusal(refusal)
+    report = report_of(written)
+    return report if dry_run else await _scrubbed(store, report)
+
+
+async def _planned(store: EventStore, conversation: str, places: Sequence[str], reason: str, text: str) -> _Plan:
+    wanted = await _wanted(store, conversation, places, text)
+    return await _Plan(store, wanted, reason, text).made(conversation)
+
+
+async def _written(  # noqa: PLR0917 - what `redact` is given
+    store: EventStore,
+    conversation: str,
+    places: Sequence[str],
+    reason: str,
+    text: str,
+    now: datetime | None = None,
+    clock: Clock | None = None,
+) -> _Written:
+    """Redact in the store; its files still hold the bytes."""
     for _ in range(_TRIES):
-        wanted = await _wanted(store, conversation, named, text)
-        plan = await _Plan(store, wanted, reason, text).made(conversation)
-        if dry_run:
-            return plan.report()
+        plan = await _planned(store, conversation, places, reason, text)
         try:
             counts = await plan.carry_out(now, clock or SystemClock())
         except VersionConflict:
             continue
-        return await _scrubbed(store, await plan.left(plan.report(counts)))
+        return await plan.left(plan.written(counts))
     raise busy(conversation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What one redaction wrote, or would write.
+
+    Attributes:
+        conversations: those that it touched.
+        events: the place of each event that was written anew, by ``conversation@version``.
+        counts: number of all else, by place.
+        left: by place why something was not reached.
+    """
+
+    conversations: tuple[str, ...]
+    events: Mapping[str, str]
+    counts: Mapping[str, int]
+    left: Mapping[str, str]
+
+
+def report_of(written: Sequence[_Written]) -> ErasureReport:
+    """Return the report of redactions; an event that several of them wrote anew counts once."""
+    events = {event: place for one in written for event, place in one.events.items()}
+    reached = Counter(events.values())
+    for one in written:
+        reached.update(one.counts)
+    return ErasureReport(
+        conversations=tuple(dict.fromkeys(id_ for one in written for id_ in one.conversations)),
+        reached={place: number for place, number in reached.items() if number},
+        rewritten=tuple(events),
+        left={place: why for one in written for place, why in one.left.items()},
+    )
 
 
 async def _wanted(store: EventStore, conversation: str, places: Sequence[str], text: str) -> _Wanted:
@@ -303,20 +403,16 @@ class _Plan:
         ids = event_ids(at, len(payloads))
         return replace(part, events=[new_event(id_, at, p) for id_, p in zip(ids, payloads, strict=True)])
 
-    def report(self, counts: Mapping[str, int] | None = None) -> ErasureReport:
-        """Return what is written, by place."""
-        reached: Counter[str] = Counter(counts or {"values": len(self.replaced)})
-        del reached["titles"]  # counted with the event that has the title
-        for part in self.parts:
-            for version, payload in part.payloads.items():
-                reached[_place(payload, version, part.blocks)] += 1
+    def written(self, counts: Mapping[str, int]) -> _Written:
+        """Return what is written; what the store says of titles is counted with the events that have them."""
         touched = [part for part in self.parts if part.payloads or self.targets[part.conversation]]
-        return ErasureReport(
-            conversations=tuple(part.conversation for part in touched),
-            reached={place: number for place, number in reached.items() if number},
-            rewritten=tuple(f"{part.conversation}@{v}" for part in touched for v in sorted(part.payloads)),
-            left=self._kept_names(),
-        )
+        events = {
+            f"{part.conversation}@{version}": _place(part.payloads[version], version, part.blocks)
+            for part in touched
+            for version in sorted(part.payloads)
+        }
+        others = {place: number for place, number in counts.items() if place != "titles"}
+        return _Written(tuple(part.conversation for part in touched), events, others, self._kept_names())
 
     def _kept_names(self) -> dict[str, str]:
         """Return why a path keeps what it is made of."""
@@ -336,13 +432,13 @@ class _Plan:
             left["conversations"] = f"an id names its conversation for ever: {', '.join(ids)}; {cure}; {kept}"
         return left
 
-    async def left(self, report: ErasureReport) -> ErasureReport:
-        """Add to a report the texts that others still name."""
+    async def left(self, written: _Written) -> _Written:
+        """Add the texts that others still name."""
         held = await self.store.values(self.replaced)
         if not held:
-            return report
+            return written
         why = f"{len(held)} stored texts stay, since other conversations name them; redact them there too"
-        return replace(report, left={**report.left, "values": why})
+        return replace(written, left={**written.left, "values": why})
 
 
 def _place(payload: Payload, version: int, blocks: Collection[int]) -> str:
