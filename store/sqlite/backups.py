@@ -28,6 +28,7 @@ from .copying import PATIENCE, Holding, copy_store, draft_beside, read_whole
 from .files import exists
 from .identity import content_of
 from .reading import connect_alone
+from .returning import returning
 from .turns import Turn
 
 try:
@@ -60,6 +61,7 @@ class Restored(NamedTuple):
         loses: the conversations that end earlier in the backup, with both versions; 0 for one that it lacks.
         done: whether it was done; False for a dry run.
         kept: the files that were replaced, under the names that they have now.
+        returns: the conversations of which the backup holds what was forgotten since: ``erased``, or ``redacted``.
     """
 
     file: Path
@@ -69,6 +71,7 @@ class Restored(NamedTuple):
     loses: dict[str, tuple[int, int]]
     done: bool
     kept: list[Path]
+    returns: dict[str, str]
 
 
 async def back_up(source: Path, to: Path | None, *, force: bool) -> Backup:
@@ -100,7 +103,8 @@ async def put_back(from_: Path, database: Path, *, yes: bool) -> Restored:
             after = holds.versions
             lost = {id_: (version, after.get(id_, 0)) for id_, version in (before.versions if before else {}).items()}
             loses = {id_: versions for id_, versions in lost.items() if versions[1] < versions[0]}
-            planned = Restored(file, holds, before, problem, loses, done=False, kept=[])
+            returns = await asyncio.to_thread(returning, file, holds.versions)
+            planned = Restored(file, holds, before, problem, loses, done=False, kept=[], returns=returns)
             if not yes:
                 return planned
             # Cancelling the caller does not reach the files: what has begun is finished.

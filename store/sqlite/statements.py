@@ -357,6 +357,11 @@ WAYPOINT_VERSIONS: Final = "SELECT version FROM waypoints WHERE conversation = ?
 WAYPOINT: Final = "SELECT body, checksum FROM waypoints WHERE conversation = ? AND version = ?"
 DROP_WAYPOINT: Final = "DELETE FROM waypoints WHERE conversation = ? AND version = ?"
 ERASED: Final = "SELECT at, reason FROM erased WHERE id = ?"
+HAS_ERASED: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'erased'"
+REDACTED_BEHIND: Final = (
+    f"SELECT 1 FROM events WHERE conversation = {_KEY_OF} AND type = 'block.redacted' AND {RARE_WHERE} AND version > ?"
+    " LIMIT 1"
+)
 ADD_ERASED: Final = "INSERT OR IGNORE INTO erased (id, at, reason) VALUES (?, ?, ?)"
 NEWEST_RETENTION: Final = (
     "SELECT payload FROM events INDEXED BY events_rare_within"

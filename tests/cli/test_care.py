@@ -54,6 +54,22 @@ def test_backup_and_restore_bring_back_a_conversation(
     assert run("show", "branch", "--db", done["kept"][0]).code == 0
 
 
+def test_a_restore_names_what_it_would_bring_back(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
+) -> None:
+    """Who erased it has to do so again."""
+    id_, copy = simulated["id"], tmp_path / "copy.db"
+    run("fork", id_, "--as", "branch")
+    run("backup", "--to", copy)
+    assert run("erase", "branch", "--yes").code == 0
+    assert run("redact", id_, "@2", "--yes").code == 0
+    told = {(row["id"], row["what"]) for row in run("restore", copy, "--json").json["returns"]}
+    assert told == {(id_, "redacted"), ("branch", "erased")}
+    said = run("restore", copy).out
+    assert "erased since it was made: branch." in said
+    assert "redact it again" in said
+
+
 def test_a_restore_over_a_damaged_database_says_what_is_wrong_with_it(
     run: Callable[..., Done], simulated: dict[str, Any], db: Path, tmp_path: Path
 ) -> None:

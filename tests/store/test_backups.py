@@ -20,6 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.downgrade import before_facts
+from timeline import Timeline
+from timeline.blocks import UserPrompt
 from timeline.errors import NotAStore, StoreCorrupt, StoreError, StoreLocked
 from timeline.events import NewEvent
 from timeline.store import backup, restore
@@ -239,6 +241,25 @@ async def test_a_dry_run_says_what_would_be_lost_and_changes_nothing(tmp_path: P
     assert planned.before is not None
     assert (planned.before.events, planned.holds.events) == (9, 3)
     assert _bytes(tmp_path) == before
+
+
+async def test_a_restore_names_what_was_erased_and_redacted_since_the_backup(tmp_path: Path) -> None:
+    """It comes back with it: a redaction of before does not, nor does what the backup never held."""
+    file, copy = tmp_path / "agent.db", tmp_path / "backup.db"
+    async with await SQLiteStore.open(file) as store:
+        for id_ in ("before", "redacted", "erased"):
+            timeline = await Timeline.open(store, id_)
+            await timeline.append(UserPrompt(text="A secret."))
+        await (await Timeline.open(store, "before")).redact("@2", "asked for")
+    await backup(file, copy)
+    async with await SQLiteStore.open(file) as store:
+        await (await Timeline.open(store, "redacted")).redact("@2", "asked for")
+        await Timeline.open(store, "new")
+        for id_ in ("erased", "new"):
+            await store.erase(id_)
+    assert (await restore(copy, file)).returns == {"redacted": "redacted", "erased": "erased"}
+    assert (await restore(copy, file, yes=True)).returns == {"redacted": "redacted", "erased": "erased"}
+    assert (await restore(copy, file)).returns == {}
 
 
 @pytest.mark.parametrize("readonly", [False, True])

@@ -78,6 +78,7 @@ def _restored(source: Path, done: Restored) -> RestoreRow:
         "problem": done.problem or None,
         "loses": [{"id": id_, "version": was, "restored": left} for id_, (was, left) in done.loses.items()],
         "kept": [str(kept) for kept in done.kept],
+        "returns": [{"id": id_, "what": what} for id_, what in done.returns.items()],
     }
 
 
@@ -96,12 +97,20 @@ def _print_restored(source: Path, db: str, done: Restored) -> None:
         if len(rows) > _LEADS:
             say(f"and {len(rows) - _LEADS} more")
         write()
+    for what, again in (("erased", "erase"), ("redacted", "redact")):
+        if ids := [id_ for id_, why in done.returns.items() if why == what]:
+            say(f"the backup still holds what was {what} since it was made: {_some(ids)}. Restored, {again} it again.")
     if not done.done:
         say(f"This was a dry run. Do it with: timeline restore {source} --yes{db_option(db)}")
         return
     say(f"restored: {done.file}")
     for kept in done.kept:
         say(f"what was replaced is kept as {kept}; delete it when you need it no longer")
+
+
+def _some(ids: list[str]) -> str:
+    more = f" and {len(ids) - _LEADS} more" if len(ids) > _LEADS else ""
+    return ", ".join(ids[:_LEADS]) + more
 
 
 def _held(conversations: int, events: int) -> str:

@@ -150,6 +150,13 @@ class LostRow(TypedDict):
     restored: int
 
 
+class ReturningRow(TypedDict):
+    """A conversation of which a backup holds what was forgotten since: ``what`` is ``erased`` or ``redacted``."""
+
+    id: str
+    what: str
+
+
 RestoreRow = TypedDict(
     "RestoreRow",
     {
@@ -162,6 +169,7 @@ RestoreRow = TypedDict(
         "problem": str | None,
         "loses": list[LostRow],
         "kept": list[str],
+        "returns": list[ReturningRow],
     },
 )
 """What a restore does, or did.
