@@ -92,9 +92,17 @@ _MOVE_FACTS: Final = (
 _MOVE_COMPACTIONS: Final = (
     "INSERT INTO compactions (position, conversation, version, at, round, source, summary, first_version, last_version,"
     " before_tokens, after_tokens, errors, reverted_by) SELECT m.new, $1, c.version, c.at, c.round, c.source,"
-    " c.summary, c.first_version, c.last_version, c.before_tokens, c.after_tokens, c.errors, c.reverted_by"
+    " c.summary, c.first_version, c.last_version, c.before_tokens, c.after_tokens, c.errors, NULL"
     f" FROM {_MOVED} JOIN compactions AS c ON c.position = m.old AND c.{OWN}"
 )
+_RARE_OF_E = RARE_WHERE.replace("type", "e.type")
+_REVERT_ANEW: Final = (
+    "UPDATE compactions AS c SET reverted_by = (SELECT min(e.version) FROM events AS e,"
+    " json_array_elements_text(e.payload::json -> 'versions') AS undone WHERE e.conversation = $1"
+    f" AND e.type = 'compaction.reverted' AND {_RARE_OF_E} AND e.version > c.version AND undone::bigint = c.version)"
+    " WHERE c.conversation = $1"
+)
+"""An undo counts in the log that has it alone: a fork's, of what it shares, counts once that is its own."""
 _MOVE_ENTRIES: Final = (
     "INSERT INTO digest_entries (position, list, number, subject_key, subject, tool_key, tool, path, times, tokens,"
     " exit_status, errors, message) SELECT m.new, d.list, d.number, d.subject_key, d.subject, d.tool_key, d.tool,"
@@ -215,6 +223,7 @@ async def _cut_loose(connection: Connection, fork: Held, began: int, ordinal: in
             head = await _move(connection, fork, key, rows, began + ordinal, gone, head)
             ordinal += len(rows)
             after = rows[-1][1]
+    await connection.execute(_REVERT_ANEW, fork.key)
     await connection.execute(_CUT_LOOSE, fork.key, head)
     return ordinal
 

@@ -47,6 +47,8 @@ def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase
             return Erasing([conversation], [], {})
         if log.key == NOWHERE:
             raise ConversationNotFound(conversation)
+        # Until the commit: an event of a copied fork moves before the rows that were made of it.
+        connection.execute("PRAGMA defer_foreign_keys = ON")
         own = connection.execute(statements.FORKS, (log.key,)).fetchall()
         if own and forks == "refuse":
             raise ForksRemain(conversation, [fork for fork, _ in own])
@@ -130,6 +132,7 @@ def _cut_loose(connection: sqlite3.Connection, fork: str) -> None:
                     for statement in (statements.DROP_ENTRIES, statements.DROP_COMPACTION, statements.DROP_FACTS_AT):
                         connection.execute(statement, (position,))
             after = rows[-1][1]
+    connection.execute(statements.REVERT_ANEW, (log.key,))
     connection.execute(statements.CUT_LOOSE, (log.key,))
     chain_whole(connection, log.key)
 

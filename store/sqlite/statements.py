@@ -404,8 +404,15 @@ MOVE_FACTS: Final = (
 )
 MOVE_COMPACTION: Final = (
     "INSERT INTO compactions SELECT ?, ?, version, at, round, source, summary, first_version, last_version,"
-    " before_tokens, after_tokens, errors, reverted_by FROM compactions WHERE position = ?"
+    " before_tokens, after_tokens, errors, NULL FROM compactions WHERE position = ?"
 )
+REVERT_ANEW: Final = (
+    "UPDATE compactions SET reverted_by = (SELECT min(e.version) FROM events AS e, json_each(e.payload, '$.versions')"
+    " AS undone WHERE e.conversation = compactions.conversation AND e.type = 'compaction.reverted'"
+    f" AND {RARE_WHERE.replace('type', 'e.type')} AND json_valid(e.payload) AND e.version > compactions.version"
+    " AND undone.value = compactions.version) WHERE conversation = ?"
+)
+"""An undo counts in the log that has it alone: a fork's, of what it shares, counts once that is its own."""
 MOVE_ENTRIES: Final = (
     "INSERT INTO digest_entries SELECT ?, list, number, subject, tool, path, times, tokens, exit_status, errors,"
     " message FROM digest_entries WHERE position = ?"

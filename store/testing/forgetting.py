@@ -17,7 +17,7 @@ from timeline.errors import (
     UnderLegalHold,
     VersionConflict,
 )
-from timeline.events import BlockAppended, BlockRedacted, ContextRendered, block_appended
+from timeline.events import BlockAppended, BlockRedacted, CompactionReverted, ContextRendered, block_appended
 from timeline.events.chain import START, link
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import RetentionSet
@@ -250,6 +250,22 @@ class ForgetContract(ContractBase):
         await store.erase("a", forks="copy")
         assert await store.examine() == []
         assert [fact.subject async for fact in store.facts(conversation="f")] == before
+        assert await store.examine() == []
+
+    async def test_a_fork_that_keeps_a_copy_keeps_its_own_compactions_and_undos(self, store: EventStore) -> None:
+        """What it undid of the shared past is undone in its copy; what its parent undid behind it is not."""
+        await store.append("a", [*events(2), compaction(1, 1), compaction(2, 2)])
+        undo = event(CompactionReverted(versions=(3,)))
+        await store.append("f", [fork("a", 4), undo, block_event("f.7", "own"), compaction(7, 7)])
+        await store.append("g", [fork("f", 8), compaction(9, 9)])
+        await store.append("a", [event(CompactionReverted(versions=(4,)))])
+        await store.erase("a", forks="copy")
+        assert [(d.version, d.reverted_by) async for d in store.digests(conversation="f", reverted=None)] == [
+            (3, 6),
+            (4, None),
+            (8, None),
+        ]
+        assert [d.version async for d in store.digests(conversation="g")][-1:] == [10]
         assert await store.examine() == []
 
     async def test_forks_are_named_in_the_order_of_their_opening(self, store: EventStore) -> None:
