@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.blocks import CONTINUES_KEY, CustomBlock, UserPrompt
+from timeline.blocks import CONTINUES_KEY, CustomBlock, ToolCall, UserPrompt
 from timeline.errors import InvalidArgument, InvalidBlock
 from timeline.wire import message_decoder
+from timeline.wire.call_ids import CallIds
 from timeline.wire.foreign import plain
 from timeline.wire.openai_chat import parts_of
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.fold.turns import Turns
     from timeline.fold.window import Window
+    from timeline.wire.call_ids import OpenCalls
 
 
 QUESTION: Final = "What do you keep in mind from here on?"
@@ -58,21 +60,44 @@ MessageWire: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk",
 _SYSTEM_ROLES: Final = {"system", "developer"}
 
 
-def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[str]) -> list[list[Block]]:
+def read_messages(
+    messages: Sequence[Any],
+    *,
+    wire: str | None,
+    names: Sequence[str],
+    ids: CallIds | None = None,
+    since: int = 0,
+    earlier: OpenCalls = tuple,
+) -> list[list[Block]]:
     """Read messages, each into its blocks.
 
     Args:
         messages: a provider's message list; contents may hold an SDK's objects.
         wire: one of `MessageWire`; None recognises the messages by their content.
         names: for each message, the response id to use if it brings none.
+        ids: names the calls that have no id.
+        since: number of the first message that is new.
+        earlier: returns the calls that results without an id answer where the list has no calls before them.
 
     Raises:
         InvalidBlock: a message is not valid; the field says which.
         InvalidArgument: there is no such wire.
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
-    decoder = message_decoder(wire_of(told, wire))
-    return [decoder.decode({"id": name, **message}) for message, name in zip(told, names, strict=True)]
+    ids = ids or CallIds()
+    decoder = message_decoder(wire_of(told, wire), ids)
+    read: list[list[Block]] = []
+    for number, (message, name) in enumerate(zip(told, names, strict=True)):
+        if number == since:
+            ids.expect(earlier)
+        read.append(decoder.decode({"id": name, **message}))
+    return read
+
+
+def waiting_calls(window: Window) -> list[ToolCall]:
+    """Return the calls of a window that a result without an id may answer: first those of the newest response."""
+    calls = [item.block for item in window.open_calls() if isinstance(item.block, ToolCall)]
+    return sorted(calls, key=lambda call: call.pending)
 
 
 def wire_of(messages: Sequence[Any], wire: str | None = None) -> str:

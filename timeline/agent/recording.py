@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
-from timeline.agent.messages import placed_in_turns, read_messages
+from timeline.agent.messages import placed_in_turns, read_messages, waiting_calls
 from timeline.checks import given
 from timeline.errors import DuplicateEvent, InvalidArgument
 from timeline.events import ModelCalled, appended_block, derived_event_id
@@ -61,12 +61,19 @@ async def append_messages(
         _check_keys(keys, len(messages))
     [batch] = conversation.new_ids(1, at)
     names = keys or [f"{batch}_{number}" for number in range(len(messages))]
-    read = read_messages(messages, wire=wire, names=names)
     id_ = conversation.id
-    ids = [stable_ids(len(blocks), id_, "message", name) for name, blocks in zip(names, read, strict=True)]
+    firsts = [stable_ids(1, id_, "message", name)[0] for name in names]
     # Asked before blocks are placed in turns: a message that is left out must not open one.
-    known = await conversation.store.known_ids(id_, list(chain.from_iterable(ids))) if keys else set()
-    new = [n for n, own in enumerate(ids) if not known.intersection(own)]
+    known = await conversation.store.known_ids(id_, firsts) if keys else set()
+    new = [n for n, first in enumerate(firsts) if first not in known]
+    read = read_messages(
+        messages,
+        wire=wire,
+        names=names,
+        since=new[0] if new else len(messages),
+        earlier=lambda: waiting_calls(conversation.window),
+    )
+    ids = [stable_ids(len(blocks), id_, "message", name) for name, blocks in zip(names, read, strict=True)]
     return await append_in_turns(
         conversation, [read[n] for n in new], at, ids=list(chain.from_iterable(ids[n] for n in new))
     )

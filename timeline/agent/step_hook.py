@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from timeline.agent.deduplication import content_key, content_keys, from_where_a_log_begins, new_messages
 from timeline.agent.messages import read_messages, read_system
 from timeline.agent.recording import answering, append_in_turns, record_response
-from timeline.blocks import ToolResult, UserPrompt
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.checks import given
 from timeline.events import ModelCalled, appended_block
 from timeline.log.stopwatch import Stopwatch
 from timeline.planning.tail import shows_stages
 from timeline.projection.project import Projector
 from timeline.wire import MESSAGES, encoder
+from timeline.wire.call_ids import CallIds
 from timeline.wire.neutral import NeutralContext
 from timeline.wire.responses import read_response
 
@@ -110,7 +111,7 @@ class StepHook:
         """
         at = given(now)
         system, said = read_system(messages)
-        read = self._read(said, at)
+        read = await self._named(said, at, 0)
         came = [tuple(map(content_key, blocks)) for blocks in read]
         if self._began is None:
             self._began = self._conversation.version
@@ -154,7 +155,8 @@ class StepHook:
             return await record_response(
                 self._conversation, reply, at, started_at=None, duration=duration, request=request
             )
-        new = new_messages(self._read(messages, at), await self._appended(self._began or 0))
+        began = self._began or 0
+        new = new_messages(await self._named(messages, at, began), await self._appended(began))
         stored = await append_in_turns(self._conversation, new, at)
         if request is not None:
             called = answering(self._conversation, ModelCalled(model=request.model), None, duration, request)
@@ -176,8 +178,11 @@ class StepHook:
 
     async def _appended(self, version: int) -> list[str]:
         """Return the signatures of all blocks that were appended after a version."""
+        return list(content_keys(await self._blocks(version)))
+
+    async def _blocks(self, version: int) -> list[Block]:
         blocks = (appended_block(event.payload) for event in await self._conversation.log.since(version))
-        return list(content_keys(block for block in blocks if block is not None))
+        return [block for block in blocks if block is not None]
 
     def _without_tail(self, read: Sequence[Sequence[Block]]) -> list[list[Block]]:
         """Return a list without what an earlier process was given of the stages: nobody said it."""
@@ -215,10 +220,23 @@ class StepHook:
         _, said = read_system(messages)
         return self._read(said, at)
 
-    def _read(self, messages: Sequence[Any], at: datetime | None) -> list[list[Block]]:
+    async def _named(self, messages: Sequence[Any], at: datetime | None, version: int) -> list[list[Block]]:
+        """Read a list of messages. Its calls without an id have those of the log after a version, where it has them."""
+        ids = CallIds()
+        read = self._read(messages, at, ids)
+        if not ids.made:
+            return read
+        if self._is_ours(read):  # what is covered is in no such list
+            blocks: Sequence[Block] = [item.block for item in self._conversation.window.items]
+        else:
+            first = (await self._conversation.store.info(self._conversation.id)).first_version
+            blocks = await self._blocks(max(version, first - 1))
+        return self._read(messages, at, CallIds(block for block in blocks if isinstance(block, ToolCall)))
+
+    def _read(self, messages: Sequence[Any], at: datetime | None, ids: CallIds | None = None) -> list[list[Block]]:
         [batch] = self._conversation.new_ids(1, at)
         names = [f"{batch}_{number}" for number in range(len(messages))]
-        return read_messages(messages, wire=self._wire, names=names)
+        return read_messages(messages, wire=self._wire, names=names, ids=ids)
 
 
 def _leading(messages: Sequence[Any]) -> Sequence[Any]:

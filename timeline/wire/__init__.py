@@ -19,6 +19,7 @@ from timeline.wire.read_only import plain
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
+    from timeline.wire.call_ids import CallIds
     from timeline.wire.groups import Item
     from timeline.wire.neutral import NeutralContext
 
@@ -66,6 +67,9 @@ MESSAGES: Final[dict[str, str]] = {
     "ai_sdk_ui": "messages",
 }
 """The wires whose requests are lists of messages with a role, and the key of that list."""
+
+UNNAMED: Final = frozenset({"openai_chat", "gemini"})
+"""The wires of which calls may come without an id."""
 
 
 class MessageDecoder(Protocol):
@@ -148,15 +152,20 @@ def decoder(wire: str) -> Decode:
     return decode
 
 
-def message_decoder(wire: str) -> MessageDecoder:
+def message_decoder(wire: str, ids: CallIds | None = None) -> MessageDecoder:
     """Return a new decoder for one list of messages.
+
+    Args:
+        wire: the form of the messages.
+        ids: names the calls of the list; of no use where every call has an id.
 
     Raises:
         InvalidArgument: there is no such wire, or its requests are no lists of messages.
     """
     if wire not in MESSAGES:
         raise InvalidArgument("wire", f"there is no decoder {wire!r}; there are {', '.join(MESSAGES)}")
-    made: MessageDecoder = _module(wire).MessageDecoder()
+    new = _module(wire).MessageDecoder
+    made: MessageDecoder = new(ids) if wire in UNNAMED else new()
     return made
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import (
@@ -30,6 +29,7 @@ from timeline.blocks import (
 )
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
+from timeline.wire.call_ids import CallIds
 from timeline.wire.foreign import as_object, from_object, system_text, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import content_parts, gemini_media, told_parts, unseen_line
@@ -372,12 +372,16 @@ def system_of(body: Any) -> str:
 
 
 class MessageDecoder:
-    """Decodes contents one by one; it keeps their number, and the open calls that answers may belong to."""
+    """Decodes contents one by one; it keeps their number, and the open calls that answers may belong to.
 
-    def __init__(self) -> None:
+    Args:
+        ids: names calls without an id, and finds those that answers belong to.
+    """
+
+    def __init__(self, ids: CallIds | None = None) -> None:
         self._number = 0
         self._names: dict[str, str] = {}
-        self._open: deque[ToolCall] = deque()
+        self._ids = ids or CallIds()
 
     def decode(self, message: Any) -> list[Block]:
         """Decode one content; any other value gives no block. A content without a role is the user's."""
@@ -386,20 +390,27 @@ class MessageDecoder:
             return []
         parts = parts_of(camel(message.get("parts")))
         if message.get("role") == "model":
-            response = text_of(message, "id") or f"response_{self._number}"
-            blocks = model_blocks(parts, response, calls=f"call_{self._number}")
-            calls = [block for block in blocks if isinstance(block, ToolCall)]
-            self._open = deque(calls)
-            self._names |= {call.call_id: call.name for call in calls}
-            return blocks
+            return self._said(parts, text_of(message, "id"))
         if message.get("role") == "system":
             return [SystemMessage(text=text)] if (text := joined_text(parts)) else []
         read = (self._user_block(part) for part in parts)
         return [block for block in read if block is not None]
 
+    def _said(self, parts: list[Part], id_: str) -> list[Block]:
+        """Decode a response; calls without an id are named after it, so that no other message has a call so named."""
+        calls = id_ or f"call_{self._number}"
+        own = {text_of(part["functionCall"], "id") for part in parts if isinstance(part.get("functionCall"), dict)}
+        read = model_blocks(parts, id_ or f"response_{self._number}", calls=calls)
+        blocks = [self._ids.named(b, has_id=b.call_id in own) if isinstance(b, ToolCall) else b for b in read]
+        made = [block for block in blocks if isinstance(block, ToolCall)]
+        self._ids.wait(made)
+        self._names |= {call.call_id: call.name for call in made}
+        return blocks
+
     def _user_block(self, part: Part) -> Block | None:
         if isinstance(answer := part.get("functionResponse"), dict):
-            call_id = self._answered(answer)
+            answered = self._ids.answered(text_of(answer, "id"), text_of(answer, "name"))
+            call_id = answered or f"call_{self._number}"
             result = result_block(call_id, text_of(answer, "name") or self._names.get(call_id, ""), [part])
             return None if result.text == INTERRUPTED else result
         if text := text_of(part):
@@ -407,14 +418,3 @@ class MessageDecoder:
         if SIGNATURE in part or "functionCall" in part:
             return CustomBlock(type="user.part", author="user", data=part)
         return media_block(part)
-
-    def _answered(self, answer: Part) -> str:
-        """Return the id of the call that an answer belongs to: its own, else that of the next open call of its name."""
-        if id_ := text_of(answer, "id"):
-            return id_
-        name = text_of(answer, "name")
-        call = next((call for call in self._open if call.name == name), self._open[0] if self._open else None)
-        if call is None:
-            return f"call_{self._number}"
-        self._open.remove(call)
-        return call.call_id

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
+from timeline.wire.call_ids import CallIds
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line
@@ -150,12 +151,16 @@ def decode(body: Any) -> list[Block]:
 
 
 class MessageDecoder:
-    """Decodes messages one by one; it keeps their number, and the calls that results may answer."""
+    """Decodes messages one by one; it keeps their number, and the calls that results may answer.
 
-    def __init__(self) -> None:
+    Args:
+        ids: names calls without an id, and finds those that results answer.
+    """
+
+    def __init__(self, ids: CallIds | None = None) -> None:
         self._number = 0
         self._names: dict[str, str] = {}
-        self._functions: dict[str, str] = {}
+        self._ids = ids or CallIds()
 
     def decode(self, message: Any) -> list[Block]:
         """Decode one message; any other value gives no block."""
@@ -198,34 +203,35 @@ class MessageDecoder:
             if isinstance(call, dict):
                 blocks.append(self._call(call, response, f"{calls}_{index}"))
         if isinstance(legacy := message.get("function_call"), dict):
-            call = self._call({"function": legacy}, response, f"{calls}_0")
-            self._functions[call.name] = call.call_id
-            blocks.append(call)
+            blocks.append(self._call({"function": legacy}, response, f"{calls}_0"))
+        if made := [block for block in blocks if isinstance(block, ToolCall)]:
+            self._ids.wait(made)
         return blocks
 
     def _call(self, told: Part, response: str, call_id: str) -> ToolCall:
         """Decode a call. Arguments that are no JSON object are kept as raw text."""
         inner = told.get("function") if isinstance(told.get("function"), dict) else told.get("custom")
         function = inner if isinstance(inner, dict) else {}
+        own = text_of(told, "id")
         call = ToolCall(
-            call_id=text_of(told, "id") or call_id,
+            call_id=own or call_id,
             name=text_of(function, "name") or "unknown",
             arguments=arguments_of(function.get("arguments", function.get("input", ""))),
             response_id=response,
         )
+        call = self._ids.named(call, has_id=bool(own))
         self._names[call.call_id] = call.name
         return call
 
     def _result(self, message: Message) -> list[Block]:
-        name = message.get("name")
-        id_ = message.get("tool_call_id") or self._functions.get(str(name))
-        call_id = id_ if isinstance(id_, str) else f"call_{self._number}"
+        name = text_of(message, "name") or text_of(message, "tool_name")  # the latter is Ollama's
+        call_id = self._ids.answered(text_of(message, "tool_call_id"), name) or f"call_{self._number}"
         parts = parts_of(message.get("content"))
         text = "\n".join(filter(None, map(_text_of, parts)))
         if text == INTERRUPTED:
             return []
         holds_more = any(not _text_of(part) for part in parts)
-        known = name if isinstance(name, str) else self._names.get(call_id, "")
+        known = name or self._names.get(call_id, "")
         return [ToolResult(call_id=call_id, name=known, text=text, data=message["content"] if holds_more else None)]
 
 
