@@ -173,6 +173,13 @@ def test_a_marker_beside_a_signature_of_googles_leaves_it_where_it_is() -> None:
     assert [b.data for b in decode(encoded) if isinstance(b, Reasoning)] == [{"thoughtSignature": "c2ln"}]
 
 
+def test_the_signature_of_a_blank_text_goes_with_it() -> None:
+    """A blank text is not sent, and the call behind it was never signed."""
+    signed = thought(text="", data={"thoughtSignature": "c2ln"}, response_id="r")
+    encoded = messages(prompt("go"), signed, answer("\n", response_id="r"), call("a", response_id="r"))
+    assert [part.get("providerOptions") for part in encoded[1]["content"]] == [None]
+
+
 def test_signed_reasoning_goes_to_the_provider_that_signed_it() -> None:
     """Each provider's form becomes its own options; unsigned reasoning is never sent."""
     encrypted = {"type": "reasoning", "id": "rs_1", "summary": [{"text": "So."}], "encrypted_content": "gAAA"}

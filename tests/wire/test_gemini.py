@@ -146,6 +146,17 @@ def test_a_signature_goes_back_on_the_part_that_it_came_with() -> None:
     assert [type(b) for b in decode([{"role": "model", **again}])] == [type(b) for b in blocks]
 
 
+def test_the_signature_of_a_blank_text_stays_on_it() -> None:
+    """It was on the call behind it, which has none: the blank text is sent as it came, and alone says nothing."""
+    blank = answer("\n", response_id="r")
+    said = contents(prompt("go"), OWN, blank, call("a", {}, name="ls", response_id="r"))[1]["parts"]
+    assert said == [
+        {"text": "\n", "thought_signature": SIGNATURE},
+        {"function_call": {"name": "ls", "args": {}, "id": "a"}},
+    ]
+    assert len(contents(prompt("go"), OWN, blank)) == 1
+
+
 def test_a_signature_behind_a_rewritten_prefix_is_sent_inside_a_tool_loop_only() -> None:
     """The rule is the one of all signed reasoning; the call goes out all the same."""
     for in_loop in (True, False):

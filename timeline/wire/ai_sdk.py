@@ -142,7 +142,8 @@ class _Writer(PlacedWriter):
             if is_call:
                 parts.append(self._call(entry))
             if parts and pending:
-                parts[-1]["providerOptions"], pending = pending, {}
+                parts[-1]["providerOptions"] = pending
+            pending = {}  # never those of a later part
             for part in parts:
                 yield number, part
 

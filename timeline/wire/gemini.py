@@ -249,7 +249,7 @@ class ContentWriter(Writer):
 
     def _add_response(self, response: Response) -> None:
         said = list(self._said(response))
-        if all(part.get("thought") or part.get("text") == "" for _, part in said):
+        if all(part.get("thought") or not part.get("text", "-").strip() for _, part in said):
             return  # nothing but thoughts
         self.open_if_empty()
         self._write("model", said, joined=True)
@@ -274,7 +274,8 @@ class ContentWriter(Writer):
                 if part:
                     yield number, part
                 continue
-            parts: list[Part] = [{"text": entry.text}] if entry.text.strip() else []
+            is_signed = bool(signature) and not isinstance(said, Call)  # then a blank text is sent, too: as it came
+            parts: list[Part] = [{"text": entry.text}] if entry.text.strip() or (entry.text and is_signed) else []
             if isinstance(said, Call):
                 signature, foreign = signature or foreign, ""
                 parts.append(self._call(entry))
@@ -282,7 +283,7 @@ class ContentWriter(Writer):
                 parts = [{"text": unseen_line(entry, part)} for part in content_parts(entry.data)]
             if parts and signature:
                 parts[-1]["thought_signature"] = signature
-                signature = ""
+            signature = ""  # never that of a later part
             for part in parts:
                 yield number, part
 
