@@ -63,7 +63,7 @@ from timeline.log.dry_run import DryRunLog
 from timeline.log.history import fold_past, standing_compactions, versions_to_revert
 from timeline.log.stored import StoredLog, free_id
 from timeline.log.uncancelled import run_uncancelled
-from timeline.planning.account import FixedPart
+from timeline.planning.account import FixedPart, account_of, has_room
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Hiding, Policy
@@ -1374,6 +1374,7 @@ class Timeline(TimelineView):
             CompactionRefused: nothing would be gained; ``reason`` says why.
             CompactionSuperseded: other writers changed the range at every attempt.
             SummarizerFailed: no summarizer gave a usable answer.
+            BudgetImpossible: the policy's reserves leave no room for a summary.
             InvalidArgument: the instructions are not a text.
 
         Example:
@@ -1392,6 +1393,9 @@ class Timeline(TimelineView):
         checks.text("instructions", instructions)
         await self._conversation.catch_up()
         pressure = self._pressure(FixedPart(reserved=self._reserved), now)
+        empty = account_of((), pressure.fixed, self.policy)
+        if self.policy.automatic and not has_room(empty):
+            raise BudgetImpossible(empty.facts())
         done = await run_steps(replace(pressure, reason="forced", instructions=instructions, wait=wait))
         if done.failure is not None and not done.done:
             raise done.failure

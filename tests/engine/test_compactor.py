@@ -46,6 +46,17 @@ async def test_a_forced_compaction_runs_below_the_trigger() -> None:
     assert taken.facts["after_tokens"] == completed.after_tokens == timeline.window.tokens
 
 
+@pytest.mark.parametrize("room", [-100, 0, 7])
+async def test_a_forced_compaction_names_the_reserves_that_leave_no_room(room: int) -> None:
+    """The summarizer could write nothing, and is not what has to be mended."""
+    policy = policies.prune_then_summarize(max_tokens=4_000, output_reserve=4_000 - room, safety_buffer=0)
+    timeline = await opened(MemoryStore(), policy=policy)
+    for number in range(9):
+        await timeline.append(*turn(100 + number, 100))
+    with pytest.raises(BudgetImpossible, match="output_reserve"):
+        await timeline.compact()
+
+
 async def test_a_forced_compaction_without_gain_is_refused_and_recorded() -> None:
     """Never a silent no-op: the typed reason is raised and recorded in the log."""
     store = MemoryStore()

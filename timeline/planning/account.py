@@ -479,6 +479,11 @@ def no_room_from(policy: Policy, account: Account) -> int:
     return account.limit if isinstance(policy.trigger, OverThreshold) else account.trigger
 
 
+def has_room(account: Account) -> bool:
+    """Return whether a fixed part leaves room for a summary, which takes an eighth of the room at most."""
+    return account.limit - account.fixed.tokens >= 8
+
+
 def certain_total(account: Account, policy: Policy, reported: Reported) -> int:
     """Return the total that a refusal goes by.
 
