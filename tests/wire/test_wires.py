@@ -11,7 +11,7 @@ from tests.scenes import after, answer, call, prompt, result
 from tests.sdks import GEMINI_EVENTS, gemini_response
 from tests.wire.validity import check_taken
 from timeline import Timeline, compact_messages, policies
-from timeline.blocks import Attachment
+from timeline.blocks import Attachment, ToolResult
 from timeline.errors import InvalidArgument
 from timeline.store import MemoryStore
 from timeline.wire import MESSAGES, WIRES, decoder
@@ -135,6 +135,16 @@ async def test_a_context_of_which_nothing_can_be_sent_is_a_valid_request(wire: s
     assert str(context.request(wire, model="m").body).count(OPENING_LINE) == 1
     await timeline.append(prompt(text="Hello"), now=after(3))
     assert OPENING_LINE not in str((await timeline.render(now=after(4))).request(wire, model="m").body)
+
+
+@pytest.mark.parametrize("wire", ["openai_chat", "openai_responses", "ai_sdk", "ai_sdk_ui"])
+async def test_a_failed_call_without_a_word_of_output_says_so(wire: str) -> None:
+    """An empty text would be a success to OpenAI's models, and Anthropic refuses an empty error of the AI SDK."""
+    timeline = await talk(prompt(text="go"), call("c1", "bash"), result("c1", text="", is_error=True))
+    body = (await timeline.render(now=after(2))).to_wire(wire)
+    assert str(body).count("[failed, without any output]") == 1
+    [told] = [block for block in decoder(wire)(body) if isinstance(block, ToolResult)]
+    assert (told.text, told.is_error) == ("", True)
 
 
 async def test_an_interface_shows_no_opening_line() -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 2
+ENCODER: Final = 3
 GIVEN: Final = frozenset({"instructions", "system", "messages"})
 
 

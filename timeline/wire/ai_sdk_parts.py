@@ -14,6 +14,7 @@ from timeline.frozen import compact_json
 from timeline.wire.foreign import text_of
 from timeline.wire.gemini import SIGNATURE
 from timeline.wire.media import attachment_block, content_parts, picture_source, unseen_line
+from timeline.wire.neutral import FAILED
 from timeline.wire.providers import ANTHROPIC, GEMINI, OPENAI_RESPONSES
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def output_of(entry: Entry) -> Part:
     text = "\n".join([*([entry.text] if entry.text else []), *lines])
     shown = [file for _, file in files if file is not None]
     if entry.is_error:
-        return {"type": "error-text", "value": text}
+        return {"type": "error-text", "value": text if text.strip() else FAILED}  # Anthropic refuses an empty one
     if not shown:
         return {"type": "text", "value": text}
     said = [{"type": "text", "text": text}] if text.strip() else []
@@ -194,7 +195,8 @@ def result_of(call_id: str, name: str, output: Any) -> ToolResult:
         return ToolResult(call_id=call_id, name=name, text=text_of(output, "reason") or DENIED, is_error=True)
     value = output["value"]
     if kind != "content" or not isinstance(value, list):
-        return ToolResult(call_id=call_id, name=name, text=_as_text(value), is_error=kind in _ERRORS)
+        said = "" if value == FAILED else _as_text(value)
+        return ToolResult(call_id=call_id, name=name, text=said, is_error=kind in _ERRORS)
     parts = [part for part in value if isinstance(part, dict)]
     text = "\n".join(filter(None, (text_of(part) for part in parts if part.get("type") == "text")))
     media: list[JsonValue] = [_media(part) for part in parts if part.get("type") != "text"]

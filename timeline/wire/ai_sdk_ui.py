@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 1
+ENCODER: Final = 2
 GIVEN: Final = frozenset({"instructions", "system", "messages"})
 UNFINISHED: Final = frozenset({"streaming", "input-streaming"})
 """The states of parts that were unfinished when the message was saved."""

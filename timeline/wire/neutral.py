@@ -29,6 +29,9 @@ INTERRUPTED: Final = "[interrupted: no result was recorded for this call]"
 One text for dead and for open calls: when an open call dies, the bytes that were sent before stay as they are.
 """
 
+FAILED: Final = "[failed, without any output]"
+"""The result that a wire without a mark for errors sends for one without a word: an empty text is a success."""
+
 
 class Entry(Frozen):
     """One block of the context as the model will see it.

@@ -15,7 +15,7 @@ from timeline.wire.call_ids import CallIds
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line
-from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 from timeline.wire.read_only import plain
 from timeline.wire.writing import Writer
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 2
+ENCODER: Final = 3
 GIVEN: Final = frozenset({"messages", "tools"})
 Message = dict[str, Any]
 
@@ -92,9 +92,9 @@ class _Writer(Writer):
             content = entry.text if entry else INTERRUPTED
             shown = [_media(entry, part) for part in content_parts(entry.data)] if entry else []
             lines = [part["text"] for part in shown if part["type"] == "text"]
-            self.messages.append(
-                {"role": "tool", "tool_call_id": told["id"], "content": "\n".join(filter(None, [content, *lines]))}
-            )
+            text = "\n".join(filter(None, [content, *lines]))
+            silent = entry is not None and entry.is_error and not text.strip()
+            self.messages.append({"role": "tool", "tool_call_id": told["id"], "content": FAILED if silent else text})
             seen = [part for part in shown if part["type"] != "text"]
             if entry and seen:
                 pictures += [_text_part(f"[shown by {entry.name or entry.call_id}, {entry.path}]"), *seen]
@@ -232,6 +232,8 @@ class MessageDecoder:
             return []
         holds_more = any(not _text_of(part) for part in parts)
         known = name or self._names.get(call_id, "")
+        if text == FAILED:
+            return [ToolResult(call_id=call_id, name=known, is_error=True)]
         return [ToolResult(call_id=call_id, name=known, text=text, data=message["content"] if holds_more else None)]
 
 

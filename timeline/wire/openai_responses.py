@@ -15,7 +15,7 @@ from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, system_text, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, responses_media, told_parts, unseen_line
-from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
 from timeline.wire.read_only import plain
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 2
+ENCODER: Final = 3
 GIVEN: Final = frozenset({"instructions", "tools", "input"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 
@@ -164,7 +164,9 @@ def _user_parts(entry: Entry) -> list[Part]:
 
 def _output(entry: Entry) -> str | list[Part]:
     media = _media(entry)
-    return [*([_input_text(entry.text)] if entry.text.strip() else []), *media] if media else entry.text
+    if not media:
+        return FAILED if entry.is_error and not entry.text.strip() else entry.text
+    return [*([_input_text(entry.text)] if entry.text.strip() else []), *media]
 
 
 def decode(body: Any) -> list[Block]:
@@ -228,6 +230,8 @@ class ItemDecoder:
             return []
         holds_more = any(not _text_of(part) for part in parts)
         name = self._names.get(call_id, "")
+        if text == FAILED:
+            return [ToolResult(call_id=call_id, name=name, is_error=True)]
         return [ToolResult(call_id=call_id, name=name, text=text, data=output if holds_more else None)]
 
 
