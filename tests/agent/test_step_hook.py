@@ -13,7 +13,7 @@ from tests.providers.coder import Coder
 from tests.scenes import Mute, log_of, opened, payloads_of, small_policy, turn
 from tests.sdks import anthropic_message, chat_completion
 from timeline import open_store, policies
-from timeline.blocks import ToolResult, UserPrompt
+from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock, UnknownResponse
 from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
@@ -223,3 +223,23 @@ async def test_what_is_shown_of_the_stages_is_never_taken_for_a_message(wire: An
     await other.step_hook(wire).prepare_step(messages=[*given, *further])
     said = [item.block.text for item in other.window.items if item.block.type != "stage.digest"]
     assert said == [*[block.text for block in turn(5)], "go on", "done", "and now?"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_new_process_goes_on_from_the_list_that_the_one_before_was_given(*, late: bool) -> None:
+    """Parallel results stand in the order of their calls there, and a late one is a text; neither is new."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "c", policy=policies.cut_point())
+    await timeline.append(
+        UserPrompt(text="Go."),
+        *(ToolCall(call_id=id_, name="ls", response_id="r1") for id_ in "ab"),
+        ToolResult(call_id="b", text="of b"),
+        *([AssistantCompletion(text="Waiting.", response_id="r2")] if late else []),
+        ToolResult(call_id="a", text="of a"),
+        UserPrompt(text="And?"),
+    )
+    given = (await timeline.step_hook("openai_chat").prepare_step(messages=[]))["messages"]
+    again = await Timeline.open(store, "c", policy=policies.cut_point())
+    before = len(again.window.items)
+    await again.step_hook("openai_chat").prepare_step(messages=[*given, {"role": "assistant", "content": "Done."}])
+    assert [item.block.text for item in again.window.items[before:]] == ["Done."]

@@ -170,11 +170,19 @@ class StepHook:
             return new_messages(read[len(known) :], await self._appended(self._version))
         read = self._without_tail(read)
         if self._is_ours(read):
-            shown = (block for blocks in self._decoded(self._shown(), at) for block in blocks)
-            return new_messages(read, map(content_key, shown))
+            return self._not_shown(read, at)
         first = (await self._conversation.store.info(self._conversation.id)).first_version
         appended = await self._appended(first - 1)
-        return new_messages(read if first == 1 else from_where_a_log_begins(read, appended), appended)
+        new = new_messages(read if first == 1 else from_where_a_log_begins(read, appended), appended)
+        if new == read[len(read) - len(new) :]:
+            return new
+        # What is new in front of what is known may be our form of it, which an earlier process was given.
+        return min(new, self._not_shown(read, at), key=lambda messages: sum(map(len, messages)))
+
+    def _not_shown(self, read: Sequence[Sequence[Block]], at: datetime | None) -> list[list[Block]]:
+        """Return the blocks of a list in our form that the window does not show."""
+        shown = (block for blocks in self._decoded(self._shown(), at) for block in blocks)
+        return new_messages(read, map(content_key, shown))
 
     async def _appended(self, version: int) -> list[str]:
         """Return the signatures of all blocks that were appended after a version."""
