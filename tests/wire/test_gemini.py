@@ -146,6 +146,22 @@ def test_a_signature_goes_back_on_the_part_that_it_came_with() -> None:
     assert [type(b) for b in decode([{"role": "model", **again}])] == [type(b) for b in blocks]
 
 
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({"output": "a.py"}, "a.py"),
+        ({"output": "a.py", "error": None, "note": ""}, "a.py"),
+        ({"output": ""}, ""),
+        ({"output": "a.py", "exit_code": 3}, '{"output":"a.py","exit_code":3}'),
+        ({"error": "no", "output": {"left": 1}}, '{"error":"no","output":{"left":1}}'),
+    ],
+)
+def test_an_answer_with_more_than_its_output_is_kept_whole(told: dict[str, Any], text: str) -> None:
+    """Only where there is nothing else, the output or the error stands for it."""
+    answered = {"functionResponse": {"id": "a", "name": "ls", "response": told}}
+    assert [block.text for block in decode([{"role": "user", "parts": [answered]}])] == [text]
+
+
 def test_the_signature_of_a_blank_text_stays_on_it() -> None:
     """It was on the call behind it, which has none: the blank text is sent as it came, and alone says nothing."""
     blank = answer("\n", response_id="r")

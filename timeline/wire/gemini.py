@@ -177,11 +177,12 @@ def _own(parts: list[Part], call_id: str) -> list[Part]:
 
 
 def _answer_text(told: Any) -> str:
-    """Return a function's answer as text: its output, its error, or the whole answer in any other form."""
+    """Return a function's answer as text: its output or its error, where it is that alone, or else the whole answer."""
     if isinstance(told, dict):
-        for key in ("output", "error"):
-            if isinstance(value := told.get(key), str):
-                return value
+        said = {key: value for key, value in told.items() if value is not None and value != ""} or told
+        [value, *more] = [*said.values()] or [None]
+        if isinstance(value, str) and not more and said.keys() <= {"output", "error"}:
+            return value
     return "" if told is None else compact_json(told)
 
 
