@@ -458,3 +458,23 @@ async def test_no_messages_append_nothing() -> None:
     timeline: Timeline = await opened(MemoryStore())
     assert await timeline.append_messages([]) == []
     assert timeline.version == 1
+
+
+@pytest.mark.parametrize(
+    ("wire", "message", "field"),
+    [
+        ("openai_chat", {"role": "tool", "tool_call_id": "a", "content": 22}, "content"),
+        ("openai_chat", {"role": "user", "content": [7, {"type": "text", "text": "x"}]}, "content"),
+        ("anthropic", {"role": "user", "content": [["x"]]}, "content"),
+        ("openai_chat", {"role": "user", "parts": [{"text": "x"}]}, "parts"),
+        ("gemini", {"role": "user", "content": "x"}, "content"),
+        ("ai_sdk_ui", {"role": "user", "content": "x"}, "content"),
+    ],
+)
+async def test_content_that_no_form_has_is_refused(wire: Any, message: dict[str, Any], field: str) -> None:
+    """It was left out without a word; now nothing of the list is written."""
+    timeline = await opened(MemoryStore())
+    with pytest.raises(InvalidBlock) as caught:
+        await timeline.append_messages([{"role": "user"}, message], wire=wire)
+    assert caught.value.field == f"messages[1].{field}"
+    assert timeline.window.items == ()

@@ -57,6 +57,8 @@ def injected_pair(text: str, window: Window, *, question: str = QUESTION) -> lis
 MessageWire: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
 """Wires whose message lists can be read: those of `timeline.wire.MESSAGES`."""
 
+_IN_PARTS: Final = frozenset({"gemini", "ai_sdk_ui"})
+"""The wires whose messages have ``parts``; those of the others have ``content``."""
 _SYSTEM_ROLES: Final = {"system", "developer"}
 
 
@@ -84,8 +86,10 @@ def read_messages(
         InvalidArgument: there is no such wire.
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
-    ids = ids or CallIds()
-    decoder = message_decoder(wire_of(told, wire), ids)
+    ids, form = ids or CallIds(), wire_of(told, wire)
+    decoder = message_decoder(form, ids)
+    for number, message in enumerate(told):
+        _check_content(message, form, number)
     read: list[list[Block]] = []
     for number, (message, name) in enumerate(zip(told, names, strict=True)):
         if number == since:
@@ -135,6 +139,17 @@ def _message(message: Any, number: int) -> dict[str, Any]:
     if not isinstance(told, dict) or not isinstance(told.get("role"), str):
         raise InvalidBlock(f"messages[{number}]", "is no message: it needs a role, and content")
     return {key: value for key, value in told.items() if key != "id" or value}
+
+
+def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
+    """Refuse content that a decoder would pass over: under the key of another form, or neither text nor parts."""
+    key, other = ("parts", "content") if wire in _IN_PARTS else ("content", "parts")
+    content = message.get(key)
+    if content is None and message.get(other):
+        raise InvalidBlock(f"messages[{number}].{other}", f"a message of the form {wire} has its content in {key!r}")
+    listed = content if isinstance(content, list) else [] if content is None else [content]
+    if not all(isinstance(part, str | dict) for part in listed):
+        raise InvalidBlock(f"messages[{number}].{key}", "is neither a text nor a list of content parts")
 
 
 def placed_in_turns(messages: Sequence[Sequence[Block]], turns: Turns) -> list[Block]:
