@@ -10,16 +10,19 @@ from tests.project.changes import changed_files
 from tests.project.depths import MARKS, WHOLE, with_depths
 from tests.project.front_page import PAGE as README
 from tests.project.front_page import with_picture
+from tests.project.numbers import IN_PROSE, sentences, with_numbers
 from tests.project.numbers import PAGE as DESIGN
-from tests.project.numbers import with_numbers
 from tests.project.pages import TEST_NAME, code_blocks, commands, is_defined, needs_a_shell, pages, run_page, table_rows
 from tests.project.recording import write_recording
 from tests.project.sources import PACKAGES, ROOT
+from timeline.policy.presets import PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from _pytest.mark import ParameterSet
+
+    from timeline.policy.model import Policy
 
 DOCUMENTS = ("concepts", "conformance/README", "design", "guarantees", "quickstart")
 EXPECTED = ("README.md", "CHANGELOG.md", "LICENSE", *(f"docs/{name}.md" for name in DOCUMENTS))
@@ -153,6 +156,28 @@ def test_the_design_names_the_figures_that_policies_have() -> None:
     text = DESIGN.read_text(encoding="utf-8")
     assert with_numbers(text) == text
     assert "| `max_tokens` | 80,000 | 80,000 |" in with_numbers(text.replace("| 80,000 |", "| 7 |"))
+
+
+@pytest.mark.parametrize("page", IN_PROSE)
+def test_a_page_says_in_its_sentences_what_the_default_has(page: str) -> None:
+    """They kept the figures of an earlier default, beside a table with those of today."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert [sentence for sentence in sentences(page) if sentence not in text] == []
+
+
+def test_the_page_of_summaries_names_all_presets_of_a_prompt_and_of_a_failure() -> None:
+    """It named those of published designs alone, and not the default."""
+    rows = [row.strip("| ").split(" | ") for row in table_rows((ROOT / "docs" / "summaries.md").read_text("utf-8"))]
+    told = {row[0].strip("`"): {*re.findall(r"`(\w+)`", row[-1])} for row in rows}
+    made = {name: make() for name, make in PRESETS.items() if name != "none"}
+    for field in ("prompt", "on_failure"):
+        for value in {value for policy in made.values() for value in _values_of(policy, field)}:
+            assert told[value] == {name for name, policy in made.items() if value in _values_of(policy, field)}, value
+
+
+def _values_of(policy: Policy, field: str) -> list[str]:
+    """Return a field of a policy, or of its steps."""
+    return [getattr(owner, field) for owner in (policy, *policy.steps) if hasattr(owner, field)]
 
 
 def test_what_code_refers_to_in_the_design_is_a_heading_of_it() -> None:
