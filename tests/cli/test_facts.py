@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli import sessions
 from timeline.cli.exits import Exit
+from timeline.queries import FACT_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +97,12 @@ def test_what_cannot_be_asked_or_found_says_what_to_try(
     done = run("facts", *words)
     assert told in done.out + done.err
     assert "Traceback" not in done.out + done.err
+
+
+def test_the_help_names_every_kind(run: Callable[..., Done]) -> None:
+    """What a user asked for was not among them."""
+    told = " ".join(run("facts", "--help").out.split())
+    assert f"{', '.join(FACT_KINDS)};" in told
 
 
 def test_a_conversation_without_tools_has_what_was_asked(run: Callable[..., Done], tmp_path: Path) -> None:

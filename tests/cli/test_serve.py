@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp import Client
 
 from tests.downgrade import before_digest_rows
+from timeline import open_store
 from timeline.cli.exits import Exit
+from timeline.integrations.mcp.server import build_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +34,14 @@ def test_a_database_of_an_earlier_version_is_not_brought_up_to_date(run: Callabl
     before = db.read_bytes()
     run("mcp").fails(Exit.DATABASE, "only read", f"timeline ls --db {db}")
     assert db.read_bytes() == before
+
+
+async def test_the_help_names_every_tool(run: Callable[..., Done]) -> None:
+    """It named four of them long after there were six."""
+    async with open_store("memory://") as store, Client(build_server(store)) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+    told = " ".join((await asyncio.to_thread(run, "mcp", "--help")).out.split())
+    assert f"{', '.join(names[:-1])} and {names[-1]}." in told
 
 
 def test_a_port_in_use_is_one_line(run: Callable[..., Done]) -> None:

@@ -449,13 +449,15 @@ def facts(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="file_read, file_written, file_deleted, command, search, error, url or identifier; repeatable.",
+            help="file_read, file_written, file_deleted, command, search, error, url, identifier, request; repeatable.",
             autocompletion=complete_kind,
         ),
     ] = None,
     subject: Annotated[
         str | None,
-        typer.Option("--subject", metavar="TEXT", help="The file, command, query, URL or identifier contains this."),
+        typer.Option(
+            "--subject", metavar="TEXT", help="The file, command, query, URL, identifier or request contains this."
+        ),
     ] = None,
     glob: Annotated[
         str | None, typer.Option("--glob", metavar="GLOB", help="The whole subject matches, such as '**/src/*.py'.")

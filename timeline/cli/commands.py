@@ -369,8 +369,8 @@ def mcp(
 ) -> None:
     """Serve the conversations to an MCP client.
 
-    Offers a model four tools: conversations, search, digests and read. The database is only read, so make its search
-    index first, with `timeline search`. Needs the extra mcp.
+    Offers a model six tools: conversations, search, digests, facts, record and read. The database is only read, so make
+    its search index first, with `timeline search`. Needs the extra mcp.
     """
     from timeline.cli import serve
 

@@ -1,4 +1,4 @@
-"""The MCP server: four tools over a read-only store, on standard input and output or on loopback HTTP."""
+"""The MCP server: six tools over a read-only store, on standard input and output or on loopback HTTP."""
 
 from __future__ import annotations
 
