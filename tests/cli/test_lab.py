@@ -4,6 +4,7 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import dask
 import pytest
 
 from tests.project.recording import write_recording
@@ -261,6 +262,14 @@ def test_lab_refuses_what_it_cannot_use_in_a_line(run: Callable[..., Done], sess
     prices.write_text("prices = 1", encoding="utf-8")
     run("lab", session, "--prices", prices).fails(Exit.USAGE, "prices.toml")
     run("lab", session, "--price-as", "claude-opus-55").fails(Exit.USAGE, "claude-opus-55", "claude-opus-5-5")
+
+
+@pytest.mark.parametrize("scheduler", ["nowhere", "foo://127.0.0.1:1", "127.0.0.1:one", "127.0.0.1:1"])
+def test_lab_names_a_cluster_that_it_cannot_reach(run: Callable[..., Done], session: Path, scheduler: str) -> None:
+    """A mistyped address was a bug to report, and a scheduler that is not there a disk to check."""
+    with dask.config.set({"distributed.comm.timeouts.connect": "0.1s"}):
+        done = run("lab", session, "--max-tokens", 12000, "--dask", scheduler)
+    done.fails(Exit.USAGE, f"--dask '{scheduler}': no cluster is reached", "dask scheduler")
 
 
 def test_lab_says_what_compares_with_nothing(run: Callable[..., Done], session: Path) -> None:

@@ -40,6 +40,7 @@ def dask_executor(cluster: Any) -> Iterator[Executor]:
     Raises:
         MissingExtra: ``distributed`` is not installed.
         OSError: the address does not answer.
+        ValueError: it is no address.
     """
     with needs("distributed", "dask"):
         from distributed import Client  # noqa: PLC0415 - an optional extra

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from timeline.cli import output
@@ -25,6 +25,7 @@ from timeline.store.private_files import make_private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from timeline.cli.shapes import LabRow, LabTable
@@ -107,11 +108,12 @@ def compare(
     A file that cannot be read, or that has no model call, is reported, and the others are run.
 
     Raises:
-        UsageProblem: the folder of the page does not exist, or the model of `--price-as` has no price.
+        UsageProblem: the folder of the page does not exist, the model of `--price-as` has no price, or the cluster does
+            not answer.
         InvalidPolicy: there is no such policy, or it cannot have this limit.
         InvalidPrices: the file of prices is not valid.
         MissingExtra: a cluster is named, and ``distributed`` is not installed.
-        OSError: the page or the folder of the kept outcomes cannot be written, or the cluster does not answer.
+        OSError: the page or the folder of the kept outcomes cannot be written.
     """
     if html is not None and not html.absolute().parent.is_dir():
         raise UsageProblem(f"{html}: its folder does not exist. Make it first.")
@@ -123,8 +125,8 @@ def compare(
         if cluster is None:
             outcomes = run(works, jobs=jobs, kept=kept, on_done=advance)
         else:
-            with dask_executor(cluster) as executor:
-                outcomes = run(works, executor=executor, kept=kept, on_done=advance)
+            with ExitStack() as connected:
+                outcomes = run(works, executor=_on_cluster(cluster, connected), kept=kept, on_done=advance)
     failures = _failures(works, outcomes)
     stands, classes = standings(works, outcomes), by_lifetime(works, outcomes)
     runs = [one for outcome in outcomes for one in outcome.runs]
@@ -155,6 +157,19 @@ def compare(
     for file in _without_calls(works, outcomes):
         note(f"{file}: the recording contains no model call, so there is nothing to replay.")
     return Exit.OK if runs and not failures else Exit.USAGE
+
+
+def _on_cluster(scheduler: str, connected: ExitStack) -> Executor:
+    """Connect to a Dask cluster until the stack is left.
+
+    Raises:
+        UsageProblem: the address is none, or nothing answers there.
+    """
+    try:
+        return connected.enter_context(dask_executor(scheduler))
+    except (OSError, ValueError) as error:
+        cure = "Name a scheduler that runs, such as tcp://127.0.0.1:8786; `dask scheduler` starts one."
+        raise UsageProblem(f"--dask {scheduler!r}: no cluster is reached ({error}). {cure}") from error
 
 
 def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
