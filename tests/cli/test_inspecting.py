@@ -95,6 +95,23 @@ def test_a_wrong_conversation_is_told_before_anything_is_served(run: Callable[..
     run("inspect", "nobody", "--no-open").fails(Exit.NOT_FOUND, "nobody")
 
 
+def test_a_missing_recording_is_named_where_there_is_no_database(run: Callable[..., Done]) -> None:
+    """Not only the database that nobody asked for."""
+    run("inspect", "sesion.jsonl", "--no-open").fails(Exit.USAGE, "sesion.jsonl: there is no such file")
+
+
+@pytest.mark.usefixtures("simulated")
+def test_a_certificate_that_cannot_be_used_is_named_before_an_address_is_printed(
+    run: Callable[..., Done], tmp_path: Path
+) -> None:
+    """It was a port to choose anew, behind an address that nothing answered at."""
+    (tmp_path / "key.pem").write_text("no key", encoding="utf-8")
+    tls = ("--certificate", tmp_path / "none.pem", "--key", tmp_path / "key.pem")
+    run("inspect", "--no-open", *tls).fails(Exit.USAGE, "none.pem", "No such file")
+    tls = ("--certificate", tmp_path / "key.pem", "--key", tmp_path / "key.pem")
+    run("inspect", "--no-open", *tls).fails(Exit.USAGE, "key.pem", "cannot be used")
+
+
 def test_a_missing_database_is_told_before_anything_is_served(run: Callable[..., Done]) -> None:
     """And none is made."""
     run("inspect", "--no-open").fails(Exit.DATABASE, "there is no database")
@@ -114,6 +131,7 @@ def test_an_empty_file_is_told_apart_from_a_missing_one(run: Callable[..., Done]
         (("--host", "192.168.7.7"), "--token"),
         (("--host", "192.168.7.7", "--token", ENTRY), "--behind-proxy"),
         (("--token", "short"), "16"),
+        (("--key", "key.pem"), "--certificate"),
     ],
 )
 def test_a_place_that_is_not_safe_is_refused(run: Callable[..., Done], words: tuple[str, ...], cure: str) -> None:

@@ -17,6 +17,7 @@ from timeline.errors import InvalidArgument
 from timeline.importers import read_recording
 from timeline.portable import LogCopy, import_copy, read_copies
 from timeline.portable.recordings import import_recording
+from timeline.store.addresses import check_address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -42,7 +43,7 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
         StoreError: the database does not exist, or cannot be read.
         ConversationNotFound: there is no such conversation.
         ImportFailed: the file is no recording.
-        UsageProblem: the address is in use, or not safe.
+        UsageProblem: the address is in use, or not safe, or there is neither the file nor the database.
         MissingExtra: the extra is not installed.
     """
     from timeline.inspector import serving  # noqa: PLC0415 - it needs the extra
@@ -77,10 +78,18 @@ async def _opened(named: str | None, db: str, *, decisions: bool) -> AsyncIterat
         async with open_store("memory://") as store:
             yield store, await _imported(store, file)
         return
+    if named is not None and _is_missing(db):
+        raise UsageProblem(f"{named}: there is no such file, and no database {db} with a conversation of that id.")
     async with (changing if decisions else reading)(db) as store:
         if named is not None:
             await store.info(named)
         yield store, named or ""
+
+
+def _is_missing(db: str) -> bool:
+    """Return whether a database is a file that is not there."""
+    check_address(db)
+    return "://" not in db and not Path(db).exists()
 
 
 async def _imported(store: EventStore, file: Path) -> str:

@@ -55,6 +55,8 @@ class Place:
         Raises:
             InvalidArgument: the place is not safe.
         """
+        if self.key is not None and self.certificate is None:
+            raise InvalidArgument("key", "--key is the key of a certificate: name that, too (--certificate)")
         if is_loopback(self.host):
             return
         if self.token is None:
@@ -78,7 +80,7 @@ async def serve(
         on_start: called once requests are answered, with the address for people, and one that lets in a single browser.
 
     Raises:
-        InvalidArgument: the place is not safe.
+        InvalidArgument: the place is not safe, or its certificate cannot be used.
         OSError: the address is in use, or not allowed.
     """
     place.check()
@@ -101,8 +103,22 @@ async def serve(
             ssl_keyfile=place.key,
             timeout_graceful_shutdown=2,
         )
+        _read_certificate(config, place)
         on_start(f"{base}?token={door.token}", f"{base}?token={door.once()}")
         await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _read_certificate(config: uvicorn.Config, place: Place) -> None:
+    """Read what TLS needs, before anybody is told an address.
+
+    Raises:
+        InvalidArgument: a file is not there, or holds no certificate or no key of it.
+    """
+    try:
+        config.load()
+    except OSError as error:
+        of = place.certificate if place.key is None else f"{place.certificate} with the key {place.key}"
+        raise InvalidArgument("certificate", f"--certificate {of} cannot be used: {error.strerror or error}") from error
 
 
 @contextmanager
