@@ -29,6 +29,14 @@ def test_a_copied_store_answers_every_command_alike(
     assert row["head"][:16] in again.out
 
 
+def test_a_missing_source_is_named_by_its_own_option(run: Callable[..., Done], tmp_path: Path) -> None:
+    """There is no `--db` to name another one with, and no store is made."""
+    missing, other = tmp_path / "none.db", tmp_path / "other.db"
+    run("copy", "--from", missing, "--to", other).fails(Exit.DATABASE, "name another with --from")
+    run("copy", "--from", "memory://", "--to", other).fails(Exit.DATABASE, "Name a database file with --from.")
+    assert not other.exists()
+
+
 def test_one_conversation_is_copied_with_what_it_shares(
     run: Callable[..., Done], simulated: dict[str, Any], db: Path, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -
         raise UsageProblem("--from and --to name the same store. Give --to another file or URL.")
     done: list[Copied | NotCopied] = []
     failed: list[TimelineError] = []
-    async with reading(source) as store, open_store(target) as into:
+    async with reading(source, "--from") as store, open_store(target) as into:
         try:
             with progress("copying", await _size(store)) as advance:
                 adding = _total(advance)

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def reading(db: str) -> AsyncIterator[EventStore]:
+async def reading(db: str, named_by: str = "--db") -> AsyncIterator[EventStore]:
     """Open an existing database read-only. A file of an earlier version is upgraded first.
+
+    Args:
+        db: the database.
+        named_by: the option that names it, for an error.
 
     Raises:
         StoreError: it does not exist, or cannot be read.
     """
-    check_there(db)
+    check_there(db, named_by)
     try:
         store = await open_store(db, readonly=True)
     except StoreTooOld:
@@ -101,17 +105,23 @@ def db_option(db: str) -> str:
     return "" if shown != db and os.environ.get("TIMELINE_DB") == db else f" --db {quote(shown)}"
 
 
-def check_there(db: str) -> None:
+def check_there(db: str, named_by: str = "--db") -> None:
     """Refuse a missing database with an error that names the command to make one.
+
+    Args:
+        db: the database.
+        named_by: the option that names it.
 
     Raises:
         StoreError: it is missing, or a mistyped URL of a server.
     """
     check_address(db)
     if db.startswith("memory://"):
-        raise StoreError(f"{db} is empty whenever a command begins. Name a database file with --db or TIMELINE_DB.")
+        or_by = " or TIMELINE_DB" if named_by == "--db" else ""
+        raise StoreError(f"{db} is empty whenever a command begins. Name a database file with {named_by}{or_by}.")
     if "://" in db or Path(db).is_dir():
         return
     if not Path(db).exists() or Path(db).stat().st_size == 0:
         what = "the file is empty, so there is no database in it" if Path(db).exists() else "there is no database"
-        raise StoreError(f"{db}: {what}. Make one with `timeline import FILE --db {db}`, or name another with --db.")
+        make = f"`timeline import FILE --db {db}`"
+        raise StoreError(f"{db}: {what}. Make one with {make}, or name another with {named_by}.")
