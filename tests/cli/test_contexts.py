@@ -134,6 +134,12 @@ def test_a_mistyped_file_is_no_system_prompt(
     run("render", simulated["id"], "--system", named).fails(Exit.USAGE, named, problem, "text")
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_option_is_no_system_prompt(run: Callable[..., Done], simulated: dict[str, Any], blank: str) -> None:
+    """As of a shell's variable that is not set; nothing was taken for a folder without a name."""
+    run("render", simulated["id"], "--system", blank).fails(Exit.USAGE, "--system is blank")
+
+
 def test_a_reserve_that_leaves_no_room_is_named(run: Callable[..., Done], recording: Path) -> None:
     """Shortening a prompt of three tokens is no cure for a reserve of 16,384."""
     run("import", recording)

@@ -85,11 +85,13 @@ class Wish(PolicyWish):
         """Return the system prompt: the text of the named file, or the option's own text if there is no such file.
 
         Raises:
-            UsageProblem: the file is a folder or not UTF-8 text, or the option looks like a path to a file that is not
-                there.
+            UsageProblem: the file is a folder or not UTF-8 text, or the option is blank, or looks like a path to a file
+                that is not there.
         """
         if self.system is None:
             return None
+        if not self.system.strip():
+            raise UsageProblem("--system is blank. Give a text file or the text itself, or leave it out.")
         try:
             return read_text(self.system)
         except IsDatabase:
