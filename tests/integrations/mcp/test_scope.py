@@ -12,6 +12,7 @@ import pytest
 from tests.integrations.mcp.recorded import ask, asking, asking_process, record, said
 from timeline import Timeline, open_store
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.errors import InvalidArgument
 from timeline.integrations.mcp.scope import Scope
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ async def db(tmp_path: Path) -> Path:
         branch = await other.fork(conversation="mine-fork", at=2)
         await branch.append(UserPrompt(text="login of mine"))
     return file
+
+
+def test_a_single_text_is_no_list_of_conversations() -> None:
+    """The letters of "mine-*" are ids, and its star is a prefix that every id has: the client saw all of them."""
+    with pytest.raises(InvalidArgument, match="put a single one into brackets"):
+        Scope.of("mine-*")
 
 
 async def _everything(client: Client, words: tuple[str, ...]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from timeline.checks import texts
 from timeline.errors import ConversationNotFound, StoreCorrupt
 
 if TYPE_CHECKING:
@@ -33,8 +34,13 @@ class Scope:
 
     @classmethod
     def of(cls, only: Iterable[str]) -> Scope:
-        """Read a list of ids, and of prefixes that end with ``*``."""
+        """Read a list of ids, and of prefixes that end with ``*``.
+
+        Raises:
+            InvalidArgument: it is a single text. Its letters would be ids, and its ``*`` would show everything.
+        """
         listed = [*only]
+        texts("only", only if isinstance(only, str) else listed)
         prefixes = tuple(word[:-1] for word in listed if word.endswith("*"))
         return cls(frozenset(word for word in listed if not word.endswith("*")), prefixes)
 
