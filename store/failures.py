@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.errors import (
     ConversationNotFound,
+    InvalidArgument,
     SearchUnavailable,
     StoreClosed,
     StoreCorrupt,
@@ -18,6 +19,7 @@ from timeline.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from .sqlite.identity import Change
@@ -186,6 +188,17 @@ def checked_id(conversation: str) -> str:
     except UnicodeEncodeError:
         raise ConversationNotFound(conversation) from None
     return conversation
+
+
+def checked_types(types: Collection[str] | None) -> Collection[str] | None:
+    """Validate the types of a read and return them; a single text is refused, since its letters are no types.
+
+    Raises:
+        InvalidArgument: it is a text.
+    """
+    if isinstance(types, str):
+        raise InvalidArgument("types", f"is a list, not {types!r}; put a single one into brackets")
+    return types
 
 
 def checked_page(page: int) -> int:

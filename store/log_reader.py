@@ -16,7 +16,7 @@ from timeline.ports import ChainedEvent, StoredWindow
 
 from .aside import all_decoded, decoded
 from .codec import decode_info, decode_snapshot, decode_value, decode_written
-from .failures import checked_page
+from .failures import checked_page, checked_types
 from .log_rows import MOST, Part
 from .waypoint_bodies import read_waypoint
 
@@ -58,9 +58,10 @@ class LogReader:
         page: int = 500,
     ) -> AsyncIterator[Event]:
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
+        pages = self._rows.pages(checked_types(types))
         parts = await self._lineage(conversation)
         version = max(after, 0)
-        async for owner, rows in self._pages(self._rows.pages(types), parts, after, until, checked_page(page)):
+        async for owner, rows in self._pages(pages, parts, after, until, checked_page(page)):
             for row in rows:
                 if types is None:
                     if row[1] != version + 1:
@@ -244,7 +245,7 @@ class LogReader:
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position."""
-        read, after = self._rows.pages_of_all(types), max(min(after, MOST), -MOST)
+        read, after = self._rows.pages_of_all(checked_types(types)), max(min(after, MOST), -MOST)
         await self.settled()
         while rows := await read(after, checked_page(page)):
             for conversation, *row in rows:

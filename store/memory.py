@@ -45,7 +45,7 @@ from . import append_rules
 from .codec import NO_VALUES, decode, decode_written, encode, encode_snapshot
 from .erasures import Erasing, check_erasure, erasure_report
 from .facts import Coverage, fact_of, stored_fact
-from .failures import checked_page, closed
+from .failures import checked_page, checked_types, closed
 from .memory_log import WHERE, Known, Linked, Log, reverted_in, snapshot_of
 from .packing import packed_whole
 from .queries import QueryMixin
@@ -166,6 +166,7 @@ class MemoryStore(QueryMixin):
         page: int = 500,
     ) -> AsyncIterator[Event]:
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
+        checked_types(types)
         log = self._log(conversation)
         last = log.version if until is None else min(until, log.version)
         rows = (pair for pair in log.read(after, last) if types is None or pair[1][3] in types)
@@ -223,6 +224,7 @@ class MemoryStore(QueryMixin):
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position."""
+        checked_types(types)
         # A live iterator: events appended while it runs are read too, as from a database.
         rest = islice(self._all, min(max(0, after), len(self._all)), None)
         pairs = ((id_, row) for id_, row in rest if row[7] and (types is None or row[3] in types))

@@ -15,6 +15,8 @@ from heapq import nsmallest
 from math import log
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from timeline.errors import InvalidFilter
+
 from ..digests import EARLIEST, LATEST, moment
 
 if TYPE_CHECKING:
@@ -111,8 +113,10 @@ class SearchFilter:
         """Validate filters.
 
         Raises:
-            InvalidFilter: a moment has no time zone.
+            InvalidFilter: a moment has no time zone, or the types are a single text, whose letters are none.
         """
+        if isinstance(types, str):
+            raise InvalidFilter("types", f"is a list, not {types!r}; put a single one into brackets")
         return cls(types, moment("since", since) or EARLIEST, moment("until", until) or LATEST)
 
     @property

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.depth import examples
 from timeline import open_store
-from timeline.errors import InvalidFilter, SearchUnavailable, StoreClosed, StoreCorrupt
+from timeline.errors import InvalidArgument, InvalidFilter, SearchUnavailable, StoreClosed, StoreCorrupt
 from timeline.events import BlockRedacted, appended_block
 from timeline.ports import Rewriting
 from timeline.store.memory import MemoryStore
@@ -41,6 +41,18 @@ async def _found(store: EventStore, text: str, **filters: Any) -> list[Found]:
 
 async def _paths(store: EventStore, text: str, **filters: Any) -> list[str]:
     return [found.path for found in await _found(store, text, **filters)]
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+async def test_a_single_text_for_a_list_of_types_is_refused(tmp_path: Path, kind: str) -> None:
+    """A file looked for its letters and found nothing; in memory it was a text that the type is a part of."""
+    async with open_store("memory://" if kind == "memory" else str(tmp_path / "agent.db")) as store:
+        await store.append("c", [block_event("login")])
+        with pytest.raises(InvalidFilter, match=r"types.*put a single one into brackets"):
+            await _found(store, "login", types="user.prompt")
+        for read in (store.read("c", types="block.appended"), store.read_all(types="block.appended")):
+            with pytest.raises(InvalidArgument, match=r"types.*put a single one into brackets"):
+                await anext(aiter(read))
 
 
 @contextmanager

@@ -78,6 +78,7 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
 
         Raises:
             ConversationNotFound: there is no such conversation.
+            InvalidArgument: the types are a single text.
             StoreCorrupt: an event does not match its checksum.
         """
         ...
