@@ -44,6 +44,17 @@ def test_without_an_id_every_conversation_is_verified(
     assert run("verify").code == 0
 
 
+def test_the_table_counts_calls_beside_contexts(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """What cannot be rebuilt is of both, and never more than their sum."""
+    assert run("redact", simulated["id"], "@2", "--yes").code == 0
+    (report,) = run("verify", "--json").json["conversations"]
+    names, row, *_ = (line.split("\t") for line in run("verify").out.splitlines())
+    told = dict(zip(names, row, strict=True))
+    counts = [int(told[name]) for name in ("contexts", "calls", "not rebuilt")]
+    assert counts == [report["renders"], report["calls"], sum(report["unverifiable"].values())]
+    assert 0 < counts[2] <= counts[0] + counts[1]
+
+
 def test_a_flipped_byte_is_found_and_the_exit_code_tells(
     run: Callable[..., Done], simulated: dict[str, Any], db: Path
 ) -> None:

@@ -163,7 +163,7 @@ def _print_reports(reports: Sequence[VerifyReport], db: str) -> None:
         write(f"{without_password(db)} holds no conversation, so nothing is wrong with it.")
         return
     output.table(
-        ("", "events", "blocks", "compactions", "contexts", "not rebuilt", "conversation"),
+        ("", "events", "blocks", "compactions", "contexts", "calls", "not rebuilt", "conversation"),
         [
             (
                 "ok" if r.ok else "BROKEN",
@@ -171,6 +171,7 @@ def _print_reports(reports: Sequence[VerifyReport], db: str) -> None:
                 r.blocks,
                 r.compactions,
                 r.renders,
+                r.calls,
                 sum(r.unverifiable.values()) or "",
                 r.conversation,
             )
