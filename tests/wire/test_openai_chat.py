@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
@@ -163,3 +164,18 @@ def test_arguments_that_json_cannot_write_stay_text() -> None:
         assert isinstance(block, ToolCall)
         assert block.arguments == raw
     assert encoder("openai_chat") is encode
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
+def test_what_a_model_thought_is_kept_under_whatever_key_a_server_puts_it(key: str) -> None:
+    """DeepSeek, OpenRouter and Ollama each have a key of their own. What is no text there is no thought."""
+    thought, said = decode([{"role": "assistant", key: "Two folders.", "content": "I look."}])
+    assert (type(thought), thought.text, said.text) == (Reasoning, "Two folders.", "I look.")
+    (only,) = decode([{"role": "assistant", key: {"effort": "low"}, "content": "Yes."}])
+    assert only.text == "Yes."
+
+
+def test_an_output_that_is_a_value_is_shown_to_the_model_as_json() -> None:
+    """A framework may pass on what the function returned; the model saw an empty text."""
+    [result] = decode([{"role": "tool", "tool_call_id": "c", "content": {"files": ["a.py"], "n": 1}}])
+    assert result.text == '{"files":["a.py"],"n":1}'

@@ -178,6 +178,14 @@ def test_chat_chunks_without_an_index_are_put_together_by_their_ids() -> None:
     assert (call.call_id, call.arguments) == ("a", {"x": 1})
 
 
+def test_what_a_model_thinks_is_put_together_under_the_key_of_its_server() -> None:
+    """OpenRouter and vLLM stream it as ``reasoning``."""
+    deltas: list[dict[str, Any]] = [{"reasoning": "Two "}, {"reasoning": "folders."}, {"content": "I look."}]
+    chunks = [{"choices": [{"delta": delta}]} for delta in deltas]
+    thought, said = read([*chunks, {"choices": [{"delta": {}, "finish_reason": "stop"}]}]).blocks
+    assert (type(thought), thought.text, said.text) == (Reasoning, "Two folders.", "I look.")
+
+
 def test_a_stream_of_something_else_gives_nothing() -> None:
     """Events that belong to no known response are let through and forgotten."""
     reader = StreamReader()

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 ENCODER: Final = 3
 GIVEN: Final = frozenset({"messages", "tools"})
+THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
+"""Where servers that speak this form put what a model thought: the first is DeepSeek's, the second OpenRouter's and
+vLLM's, the third Ollama's own."""
 Message = dict[str, Any]
 
 
@@ -189,10 +192,8 @@ class MessageDecoder:
         id_ = text_of(message, "id")
         response = id_ or f"response_{self._number}"
         calls = id_ or f"call_{self._number}"
-        thought = message.get("reasoning_content")
-        blocks: list[Block] = []
-        if isinstance(thought, str) and thought:
-            blocks.append(Reasoning(text=thought, response_id=response))
+        thought = next(filter(None, (text_of(message, key) for key in THOUGHTS)), "")
+        blocks: list[Block] = [Reasoning(text=thought, response_id=response)] if thought else []
         for part in (*parts_of(message.get("content")), *parts_of(message.get("refusal"))):
             if text := _text_of(part):
                 blocks.append(AssistantCompletion(text=text, response_id=response))
@@ -226,7 +227,9 @@ class MessageDecoder:
     def _result(self, message: Message) -> list[Block]:
         name = text_of(message, "name") or text_of(message, "tool_name")  # the latter is Ollama's
         call_id = self._ids.answered(text_of(message, "tool_call_id"), name) or f"call_{self._number}"
-        parts = parts_of(message.get("content"))
+        content = message.get("content")
+        is_value = isinstance(content, dict) and "type" not in content  # an output that nobody wrote as a text
+        parts = parts_of(compact_json(content) if is_value else content)
         text = "\n".join(filter(None, map(_text_of, parts)))
         if text == INTERRUPTED:
             return []

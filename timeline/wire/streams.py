@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from timeline.wire.foreign import arguments_of, plain
 from timeline.wire.gemini import camel, parts_of
+from timeline.wire.openai_chat import THOUGHTS
 from timeline.wire.responses import cut_call, interrupted, read_response
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class _Chat:
         self.complete = self._finish is not None
 
     def _take_delta(self, delta: Any) -> None:
-        for key in ("content", "refusal", "reasoning_content"):
+        for key in ("content", "refusal", *THOUGHTS):
             self._pieces.add(_field(delta, key), key)
         calls = _field(delta, "tool_calls")
         for call in calls if isinstance(calls, list) else ():
@@ -231,7 +232,7 @@ class _Chat:
 
     def reply(self) -> tuple[dict[str, Any], list[Part]]:
         message: dict[str, Any] = {
-            key: text for key in ("content", "refusal", "reasoning_content") if (text := self._pieces.text(key))
+            key: text for key in ("content", "refusal", *THOUGHTS) if (text := self._pieces.text(key))
         }
         cut: list[Part] = []
         for number, (place, call) in enumerate(self._calls.items(), start=1):
