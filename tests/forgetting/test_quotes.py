@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from timeline import Timeline, policies
-from timeline.blocks import UserPrompt
+from timeline.blocks import ToolCall, UserPrompt
 from timeline.events import ContextRendered, ModelCalled, event_id, new_event
 from timeline.events.other_payloads import FrameworkEntry
 from timeline.forgetting import find_subject
@@ -38,6 +38,20 @@ async def _redacted(store: EventStore, text: str) -> list[str]:
     timeline = await Timeline.open(store, "cards", create=False)
     await timeline.redact(found, "asked for", text=text)
     return [place.place async for place in find_subject(store, text)]
+
+
+async def test_a_number_is_found_and_taken_out_as_words_are() -> None:
+    """An account's or a phone's, which an application writes without quotes; versions and counts are none of it."""
+    store = MemoryStore()
+    timeline = await _begun(store)
+    at = (await store.info("cards")).updated_at
+    data = {"account": 4711000815, "limit": 20, "paid": True}
+    await store.append("cards", [new_event(event_id(at), at, FrameworkEntry(framework="app", key="1", data=data))])
+    await timeline.append(ToolCall(call_id="c1", name="pay", arguments={"account": 4711000815}))
+    assert len([place async for place in find_subject(store, "4711000815")]) == 2
+    assert await _redacted(store, "4711000815") == []
+    [entry] = [e.payload async for e in store.read("cards") if isinstance(e.payload, FrameworkEntry)]
+    assert entry.data == {"account": "[redacted]", "limit": 20, "paid": True}
 
 
 @pytest.mark.parametrize(

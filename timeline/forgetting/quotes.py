@@ -178,6 +178,8 @@ class Quotes:
             return [self._everywhere(item) for item in value]
         if isinstance(value, dict):
             return {self.out_of(key): self._everywhere(item) for key, item in value.items()}
+        if _is_number(value):  # an account's, say: it is found as words are
+            return TOMBSTONE if self.are_in(json.dumps(value)) else value
         return self.out_of(value) if isinstance(value, str) else value
 
 
@@ -194,7 +196,7 @@ def folded(text: str) -> str:
 
 
 def strings_and_keys(value: Any) -> Iterator[str]:
-    """Yield the strings of a JSON value, the keys of its objects too, and what strings of JSON say inside."""
+    """Yield the strings and numbers of a JSON value, the keys of its objects, and what strings of JSON say inside."""
     yield from strings_in(value)
     waiting = [value]
     while waiting:
@@ -204,10 +206,12 @@ def strings_and_keys(value: Any) -> Iterator[str]:
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
+        elif _is_number(value):
+            yield json.dumps(value)
 
 
 def words_of(value: Any, fixed: Collection[str]) -> Iterator[str]:
-    """Yield the strings of a payload's JSON, and the keys of what is an application's own; see `Quotes.out_of_json`."""
+    """Yield the strings of a payload's JSON, and the keys and numbers of an application's own; see `out_of_json`."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -219,6 +223,10 @@ def words_of(value: Any, fixed: Collection[str]) -> Iterator[str]:
                 yield from strings_and_keys(item)
             elif key not in fixed:
                 yield from words_of(item, fixed)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _letters(text: str) -> list[str]:

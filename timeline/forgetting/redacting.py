@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline import checks
 from timeline.audit.replay import overwritten_blocks
+from timeline.blocks import ToolResult
 from timeline.errors import (
     BlockNotFound,
     ConversationErased,
@@ -323,6 +324,7 @@ class _Plan:
             targets,
             quotes,
             texts=[block.text for block in self.wanted.blocks.values()],
+            answered={block.call_id for block in self.wanted.blocks.values() if isinstance(block, ToolResult)},
             values=values,
             shared=shared,
             base=base,

@@ -29,11 +29,12 @@ from timeline.events import (
 )
 from timeline.events.addresses import SIGN
 from timeline.events.encoding import checksum, decode_payload, encode_payload
-from timeline.events.other_payloads import CompactionFailed, HookFailed
+from timeline.events.other_payloads import CompactionFailed, FrameworkEntry, HookFailed
 from timeline.facts.of_items import WindowFacts
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.window import TOMBSTONE, Window
 from timeline.forgetting.quotes import words_of
+from timeline.forgetting.second_copies import without_second_copy
 from timeline.forgetting.summaries import summary_anew
 from timeline.frozen import compact_json
 
@@ -64,6 +65,7 @@ class Rewriter:
         targets: versions of the blocks whose content goes, each with the reason.
         quotes: their texts, or the words to take out.
         texts: their words, for titles, which begin as they do.
+        answered: ids of the calls whose results they are.
         values: content-addressed texts that are replaced: the new hash by the old one.
         shared: new payloads of events that the conversation shares with its parents.
         base: the last version that it shares.
@@ -73,6 +75,7 @@ class Rewriter:
     targets: Mapping[int, str]
     quotes: Quotes
     texts: Collection[str] = ()
+    answered: Collection[str] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     shared: Mapping[int, Payload] = field(default_factory=dict)
     base: int = 0
@@ -177,6 +180,8 @@ class Rewriter:
         name = _ERRORS.get(type(payload))
         if name is not None and getattr(payload, name) and self.quotes.hold(getattr(payload, name)):
             payload = payload.model_copy(update={name: TOMBSTONE})
+        if isinstance(payload, FrameworkEntry):
+            payload = without_second_copy(payload, self.answered)
         text = encode_payload(payload)
         clean = text
         for old, new in self.values.items():

@@ -388,3 +388,28 @@ async def test_a_redaction_takes_the_words_out_of_the_clients_lines_and_a_batch_
         await feed(store, session.rows, seed=2)
         assert planted not in json.dumps(await TimelineSessionStore(store).load(KEY))
     assert left_in_files(tmp_path, planted) == []
+
+
+async def test_a_redaction_of_a_result_takes_what_the_client_keeps_of_it_beside_the_message(tmp_path: Path) -> None:
+    """There it says the same otherwise: a file without the numbers of its lines, and the whole of it."""
+    planted = "rotate the vault on friday"
+    session = Written()
+    session.user("Read the notes.")
+    session.asks(use("c1", "Read", file_path="notes.md"), use("c2", command="ls"))
+    file = {"filePath": "notes.md", "content": f"Notes\n{planted}\nBye", "numLines": 3}
+    numbered = f"1\tNotes\n2\t{planted[:12]}\n"  # as the message shows it, cut
+    session.result("c1", numbered, toolUseResult={"type": "text", "agentId": "a1", "file": file})
+    session.result("c2", "notes.md", toolUseResult={"stdout": "notes.md", "stderr": ""})
+    session.ends("Done.")
+    database = tmp_path / "agent.db"
+    async with open_store(database) as store:
+        sessions = await feed(store, session.rows)
+        timeline = await Timeline.open(store, KEY["session_id"])
+        report = await timeline.redact("tc:turn_1.c1.result", "a secret")
+        rows = {row["uuid"]: row for row in await sessions.load(KEY) or () if "toolUseResult" in row}
+        assert report.left == {}
+    read, listed = (rows[row["uuid"]]["toolUseResult"] for row in session.rows if "toolUseResult" in row)
+    assert (read["type"], read["agentId"]) == ("text", "a1")
+    assert read["file"] == {"filePath": "[redacted]", "content": "[redacted]", "numLines": 3}
+    assert listed == {"stdout": "notes.md", "stderr": ""}
+    assert left_in_files(tmp_path, planted) == []
