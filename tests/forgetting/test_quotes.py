@@ -45,7 +45,7 @@ async def test_a_number_is_found_and_taken_out_as_words_are() -> None:
     store = MemoryStore()
     timeline = await _begun(store)
     at = (await store.info("cards")).updated_at
-    data = {"account": 4711000815, "limit": 20, "paid": True}
+    data: Any = {"account": 4711000815, "limit": 20, "paid": True}
     await store.append("cards", [new_event(event_id(at), at, FrameworkEntry(framework="app", key="1", data=data))])
     await timeline.append(ToolCall(call_id="c1", name="pay", arguments={"account": 4711000815}))
     assert len([place async for place in find_subject(store, "4711000815")]) == 2

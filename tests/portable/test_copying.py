@@ -17,7 +17,15 @@ from tests.recorded import needs_recordings, swept
 from tests.scenes import after, answer, call, prompt, result, small_policy
 from timeline import Timeline
 from timeline.audit.deep import repair
-from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, ImportFailed, StoreCorrupt
+from timeline.errors import (
+    ConversationErased,
+    ConversationNotFound,
+    HistoryUnavailable,
+    ImportFailed,
+    InvalidArgument,
+    StoreCorrupt,
+)
+from timeline.forgetting import find_subject
 from timeline.importers import read_recording
 from timeline.portable import Copied, NotCopied, copy_conversation, copy_conversations, copy_store, export_log
 from timeline.portable.recordings import import_recording
@@ -370,3 +378,15 @@ async def test_a_fork_is_copied_behind_what_it_shares(store: EventStore, other: 
     assert fork.version == (await store.info("branch")).version
     await copied(store, other)
     assert await exported(other) == await exported(store)
+
+
+async def test_a_single_id_for_a_list_of_ids_is_refused() -> None:
+    """Its letters were taken for ids, and one of them might be one."""
+    store, into = MemoryStore(), MemoryStore()
+    for asked in (
+        lambda: copy_conversations(store, "cards", into),
+        lambda: export_log(store, "cards"),
+        lambda: find_subject(store, "hello", conversations="cards"),
+    ):
+        with pytest.raises(InvalidArgument, match="conversations"):
+            await anext(aiter(asked()))

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from timeline import checks
 from timeline.errors import InvalidArgument
 from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered, ConversationOpened, appended_block
 from timeline.events.addresses import SIGN
@@ -69,7 +70,7 @@ async def find_subject(
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        InvalidArgument: the text is blank.
+        InvalidArgument: the text is blank, or ``conversations`` is no list.
         StoreError: the store cannot be read.
 
     Example:
@@ -87,6 +88,8 @@ async def find_subject(
     """
     if not text.strip():
         raise InvalidArgument("text", "is what to look for, and not blank")
+    if conversations is not None:
+        checks.listed("conversations", conversations)
     infos = [info async for info in store.conversations()]
     if conversations is not None:
         infos = [await store.info(id_) for id_ in dict.fromkeys(conversations)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from timeline import checks
 from timeline.errors import (
     ConversationErased,
     ConversationNotFound,
@@ -157,8 +158,10 @@ async def copy_conversations(
         The outcome of each log, ancestors first.
 
     Raises:
+        InvalidArgument: ``conversations`` is a single id, and no list.
         StoreError: one of the stores failed; the copy can be repeated, and goes on where it stopped.
     """
+    checks.listed("conversations", conversations)
     for conversation in conversations:
         try:
             line = await _line(store, conversation)

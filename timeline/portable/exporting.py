@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from timeline import checks
 from timeline.audit.redacting import Erasures
 from timeline.errors import StoreCorrupt
 from timeline.events import Event
@@ -59,8 +60,10 @@ async def export_log(
 
     Raises:
         ConversationNotFound: there is no such conversation.
+        InvalidArgument: ``conversations`` is a single id, and no list.
         StoreCorrupt: the database is damaged beyond single events.
     """
+    checks.listed("conversations", conversations)
     done = result if result is not None else Exported()
     wanted = list(dict.fromkeys(conversations))
     erasures = await Erasures.of(store, wanted)
