@@ -47,14 +47,19 @@ def start_engine(name: str = "o200k_base") -> None:
     0.2 to 0.4 s with tiktoken or the extra ``fast``, and a second or more on a busy machine. A thread would not help,
     since both hold the interpreter's lock while they make their tables.
 
-    >>> from timeline.tokens import start_engine
-    >>> start_engine()
-
     Args:
         name: of the counter that the policies count by, see `COUNTER_NAMES`; an estimate has nothing to start.
 
     Raises:
         InvalidPolicy: there is no counter of this name.
+
+    Example:
+        ```python
+        from timeline import policies
+        from timeline.tokens import start_engine
+
+        start_engine(policies.balanced(max_tokens=100_000).counter)
+        ```
     """
     counter = get_counter(name)
     if isinstance(counter, FirstCounter):
