@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("timeline.store")
 ALIVE: Final = "SELECT 1"
-TOGETHER: Final = 0.012
-"""Seconds between two notifications: what is committed in between is told together. Each is a transaction: every 8 ms
-they took an eighth of the throughput of one task that appends 100 events at a time."""
+TOGETHER: Final = 0.008
+"""Seconds between two notifications: what is committed in between is told together."""
 HEARTBEAT: Final = 30.0
 """Seconds after which a silent connection is asked whether it is there."""
 _ANSWER: Final = 10.0
