@@ -1,4 +1,4 @@
-"""Check that each table still keeps tenants apart, and each partition of the events: nothing else would tell.
+"""Check that each table still keeps tenants apart, and each partition of the events: nothing else notices.
 
 Where row level security was switched off, every query answers as before, and shows a role the rows of all tenants.
 """

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 async def import_files(files: Sequence[Path], db: str, *, mask: bool, new_id: str | None, as_json: bool) -> int:
     """Import files, with common credentials masked if that is asked for; report a bad one and go on with the others.
 
-    So it is with the conversations of a file. With a new id there is one file of `timeline export`, whose one
-    conversation is imported under it.
+    A conversation of a file that is refused keeps none of the others out, either. With a new id there is one file of
+    `timeline export`, whose one conversation is imported under it.
     An error of the database ends the import. The conversations imported until then are reported, and stay.
     """
     worst = Exit.OK
