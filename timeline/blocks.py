@@ -308,7 +308,10 @@ IMAGE_TOKENS: Final = 1_600
 
 DOCUMENT_CHARACTERS: Final = 33
 """Characters of base64 to a token of a document: a page of some 75 KB costs up to 3,000 tokens."""
-_OPAQUE_KEYS: Final = ("signature", "data", "encrypted_content", "thinkingSignature", "thoughtSignature")
+_OPAQUE_KEYS: Final = (
+    *("signature", "data", "encrypted_content", "thinkingSignature", "thoughtSignature"),
+    "thought_signature",
+)
 _FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
 """The keys under which the parts of providers hold a file."""
 _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
@@ -461,7 +464,18 @@ def _file_characters(part: dict[str, Any]) -> int | None:
 def _opaque_characters(data: JsonValue) -> int:
     """Count the characters of base64 in a reasoning part: three bytes in four, four bytes a token."""
     part = data if isinstance(data, dict) else {}
-    return sum(len(value) for key in _OPAQUE_KEYS if isinstance(value := part.get(key), str))
+    beside = part.get("fields")  # of a server of OpenAI's chat form, at any depth
+    own = sum(len(value) for key in _OPAQUE_KEYS if isinstance(value := part.get(key), str))
+    return own + (_opaque_within(beside) if isinstance(beside, dict) else 0)
+
+
+def _opaque_within(value: JsonValue) -> int:
+    if isinstance(value, list):
+        return sum(map(_opaque_within, value))
+    if not isinstance(value, dict):
+        return 0
+    own = sum(len(inner) for key in _OPAQUE_KEYS if isinstance(inner := value.get(key), str))
+    return own + sum(map(_opaque_within, value.values()))
 
 
 def _parts(block: Block) -> list[dict[str, Any]]:

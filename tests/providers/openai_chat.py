@@ -1,4 +1,7 @@
-"""OpenAI's chat completions."""
+"""OpenAI's chat completions, and two servers of that form, chosen by the model: DeepSeek's and Google's.
+
+OpenAI's refuses every field that it does not know; the others demand back what a model thought.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,16 @@ _STOPS: Final = {
     "refusal": "stop",
     "filter": "content_filter",
 }
+_SIGNED: Final = {"google": {"thought_signature": "c2lnbmVk"}}
 _OF_THE_APPLICATION: Final = {"system", "developer"}
 
 
 def _check(body: dict[str, Any]) -> None:
+    model = str(body.get("model"))
+    if model.startswith("deepseek"):
+        body = _check_thoughts(body)
+    elif model.startswith("gemini"):
+        body = _check_signatures(body)
     check_types(body, _STREAM if body.get("stream") else _WHOLE)
     if not body["messages"]:
         raise BrokenRequest("Invalid 'messages': empty array. Expected an array with minimum length 1.")
@@ -53,6 +62,33 @@ def _check(body: dict[str, Any]) -> None:
             raise BrokenRequest(f"Invalid 'messages[{number}].tool_calls[0].id': string too long.")
         open_calls = [call["id"] for call in calls]
     _check_answered(open_calls)
+
+
+def _check_thoughts(body: dict[str, Any]) -> dict[str, Any]:
+    """Refuse calls without their thought, as DeepSeek's thinking mode does; return the rest of the request."""
+    messages = [{k: v for k, v in message.items() if k != "reasoning_content"} for message in body["messages"]]
+    for number, message in enumerate(body["messages"]):
+        if message.get("tool_calls") and not isinstance(message.get("reasoning_content"), str):
+            raise BrokenRequest(
+                f"Missing `reasoning_content` field in the assistant message at message index {number}."
+            )
+    return {**body, "messages": messages}
+
+
+def _check_signatures(body: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a step of the newest turn whose first call is unsigned, as Gemini 3 does; return the rest."""
+    asked = max((n for n, message in enumerate(body["messages"]) if message["role"] == "user"), default=0)
+    for number, message in enumerate(body["messages"]):
+        calls = message.get("tool_calls")
+        if number > asked and calls and calls[0].get("extra_content") != _SIGNED:
+            raise BrokenRequest("Function call is missing a thought_signature in functionCall parts.")
+    return {**body, "messages": [_unsigned(message) for message in body["messages"]]}
+
+
+def _unsigned(message: dict[str, Any]) -> dict[str, Any]:
+    calls = message.get("tool_calls")
+    bare = [{k: v for k, v in call.items() if k != "extra_content"} for call in calls or ()]
+    return {**message, "tool_calls": bare} if calls else message
 
 
 def _check_answered(open_calls: list[str]) -> None:
@@ -78,10 +114,13 @@ def _said(body: dict[str, Any]) -> Said:
 
 def _calls(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
     ids = call_ids(asked, answer.calls, "call")
-    return [
+    calls: list[dict[str, Any]] = [
         {"id": id_, "type": "function", "function": {"name": call.name, "arguments": call.json}}
         for id_, call in zip(ids, answer.calls, strict=True)
     ]
+    if asked.model.startswith("gemini") and calls:
+        calls[0]["extra_content"] = _SIGNED  # of parallel calls the first is signed
+    return calls
 
 
 def _usage(answer: Answer, asked: Asked) -> dict[str, Any]:
@@ -109,14 +148,20 @@ def _whole(answer: Answer, asked: Asked) -> dict[str, Any]:
     }
     if answer.calls:
         message["tool_calls"] = _calls(answer, asked)
+    message |= _thought(answer, asked)
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _STOPS[answer.ends_with]}
     return {**_head(asked, "chat.completion"), "choices": [choice], "usage": _usage(answer, asked)}
+
+
+def _thought(answer: Answer, asked: Asked) -> dict[str, Any]:
+    return {"reasoning_content": answer.thought} if asked.model.startswith("deepseek") else {}
 
 
 def _events(answer: Answer, asked: Asked) -> list[Event]:
     head = _head(asked, "chat.completion.chunk")
     key = "refusal" if answer.ends_with == "refusal" else "content"
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({key: piece} for piece in answer.pieces())]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": "", **_thought(answer, asked)}]
+    deltas += [{key: piece} for piece in answer.pieces()]
     for index, call in enumerate(_calls(answer, asked)):
         arguments = call["function"]["arguments"]
         opened = {**call, "function": {**call["function"], "arguments": ""}}

@@ -42,7 +42,7 @@ class Answer:
         output_tokens: reported; a quarter of the answer's characters if not given.
         cached_tokens: reported as read from the cache.
         delay: seconds before anything is sent.
-        thought: what it thinks first, signed as the provider signs it; OpenAI's chat completions show none.
+        thought: what it thinks first, signed as the provider signs it; of chat completions only DeepSeek's show one.
     """
 
     text: str = ""

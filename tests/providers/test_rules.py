@@ -120,6 +120,35 @@ REFUSED: Final[dict[str, tuple[Wire, dict[str, Any], str]]] = {
         chat(_ASKED, {"role": "assistant", "tool_calls": [{**_CALLED, "id": "c" * 41}]}),
         "string too long",
     ),
+    "deepseek call without its thought": (
+        openai_chat.WIRE,
+        {
+            **chat(
+                _ASKED,
+                {"role": "assistant", "tool_calls": [_CALLED]},
+                {"role": "tool", "tool_call_id": "c1", "content": "x"},
+            ),
+            "model": "deepseek-reasoner",
+        },
+        "Missing `reasoning_content`",
+    ),
+    "gemini call without its signature": (
+        openai_chat.WIRE,
+        {
+            **chat(
+                _ASKED,
+                {"role": "assistant", "tool_calls": [_CALLED]},
+                {"role": "tool", "tool_call_id": "c1", "content": "x"},
+            ),
+            "model": "gemini-3-pro",
+        },
+        "missing a thought_signature",
+    ),
+    "chat unknown field": (
+        openai_chat.WIRE,
+        chat(_ASKED, {"role": "assistant", "content": "x", "reasoning_content": "y"}),
+        "reasoning_content",
+    ),
     "response no input": (openai_responses.WIRE, response(), "must be provided"),
     "response unknown field": (openai_responses.WIRE, response({**_ASKED, "bogus": 1}), "bogus|input"),
     "response call without output": (openai_responses.WIRE, response(_ASKED, _ITEM), "No tool output found"),

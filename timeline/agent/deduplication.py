@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult
+from timeline.blocks import AssistantCompletion, RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.frozen import canonical_json, sha256_hex
+from timeline.wire.chat_thoughts import said_alike
 from timeline.wire.responses import calls_cut_off
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def content_key(block: Block) -> str:
     White space at the end of an answer does not count: frameworks strip it, and so do some wires.
     """
     text = block.text.rstrip() if isinstance(block, AssistantCompletion) else block.text
-    said: list[Any] = [block.type, text, block.data]
+    said: list[Any] = [block.type, text, said_alike(block) if isinstance(block, Reasoning) else block.data]
     if isinstance(block, ToolCall | ToolResult):
         said.append(block.call_id)
     if isinstance(block, ToolCall):

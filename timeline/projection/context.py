@@ -226,8 +226,10 @@ class RenderedContext(Frozen):
         """
         return self.to_wire("anthropic", model=model)
 
-    def to_openai_chat(self) -> dict[str, Any]:
-        """Return ``messages`` and ``tools`` for OpenAI's chat completions call.
+    def to_openai_chat(self, *, model: str | None = None) -> dict[str, Any]:
+        """Return ``messages`` and ``tools`` for a chat completions call, of OpenAI or of a server that speaks its form.
+
+        ``model`` as for `to_wire`: what a model thought goes back to that model, and some refuse a request without it.
 
         Example:
             ```python
@@ -240,7 +242,7 @@ class RenderedContext(Frozen):
             assert [message["role"] for message in request["messages"]] == ["system", "user"]
             ```
         """
-        return self.to_wire("openai_chat")
+        return self.to_wire("openai_chat", model=model)
 
     def to_openai_responses(self) -> dict[str, Any]:
         """Return ``instructions``, ``input`` and ``tools`` for OpenAI's responses call."""

@@ -1,17 +1,18 @@
 """OpenAI's Chat Completions: encode a context as ``messages`` and ``tools``, and decode messages into blocks.
 
 The API demands that an assistant message with `tool_calls` is followed at once by one `tool` message for each of them.
-Reasoning has no form here and is left out. Caching is automatic, so nothing is marked.
+Reasoning goes back to servers that gave it (`timeline.wire.chat_thoughts`). Caching is automatic, so nothing is marked.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
+from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.call_ids import CallIds
+from timeline.wire.chat_thoughts import given_back, signature_blocks, thought_blocks
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line
@@ -30,11 +31,8 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 3
+ENCODER: Final = 4
 GIVEN: Final = frozenset({"messages", "tools"})
-THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Where servers that speak this form put what a model thought: the first is DeepSeek's, the second OpenRouter's and
-vLLM's, the third Ollama's own."""
 Message = dict[str, Any]
 
 
@@ -81,11 +79,15 @@ class _Writer(Writer):
 
     def _add_response(self, response: Response) -> None:
         texts = [_text_part(text) for said in response.parts if (text := _said(said)).strip()]
-        calls = [(call, self._call(call.placed.entry)) for call in response.calls]
+        thoughts, signatures = given_back(response, self._model)
+        calls = [
+            (call, {**self._call(call.placed.entry), **signature})
+            for call, signature in zip(response.calls, signatures, strict=True)
+        ]
         if not texts and not calls:
             return
         self.open_if_empty()
-        message: Message = {"role": "assistant", "content": _content(texts) if texts else None}
+        message: Message = {"role": "assistant", "content": _content(texts) if texts else None, **thoughts}
         if calls:
             message["tool_calls"] = [told for _, told in calls]
         self.messages.append(message)
@@ -178,7 +180,8 @@ class MessageDecoder:
             case "system" | "developer":
                 return [SystemMessage(text=text) for text in map(_text_of, parts_of(message.get("content"))) if text]
             case "user":
-                return [block for part in parts_of(message.get("content")) if (block := _user_block(part))]
+                read = [block for part in parts_of(message.get("content")) if (block := _user_block(part))]
+                return [_with_meta(block, message, ("name",)) for block in read]
             case role:
                 return [
                     CustomBlock(
@@ -192,17 +195,23 @@ class MessageDecoder:
         id_ = text_of(message, "id")
         response = id_ or f"response_{self._number}"
         calls = id_ or f"call_{self._number}"
-        thought = next(filter(None, (text_of(message, key) for key in THOUGHTS)), "")
-        blocks: list[Block] = [Reasoning(text=thought, response_id=response)] if thought else []
+        blocks = thought_blocks(message, response)
         for part in (*parts_of(message.get("content")), *parts_of(message.get("refusal"))):
             if text := _text_of(part):
-                blocks.append(AssistantCompletion(text=text, response_id=response))
+                said = AssistantCompletion(text=text, response_id=response)
+                blocks.append(_with_meta(said, {"citations": message.get("annotations")}, ("citations",)))
             else:
                 blocks.append(CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response))
+        if isinstance(audio := message.get("audio"), dict) and audio:
+            spoken = AssistantCompletion(text=text_of(audio, "transcript"), response_id=response)
+            blocks.append(_with_meta(spoken, message, ("audio",)))
         told = message.get("tool_calls")
         for index, call in enumerate(told if isinstance(told, list) else []):
             if isinstance(call, dict):
-                blocks.append(self._call(call, response, f"{calls}_{index}"))
+                blocks += [
+                    *signature_blocks(call, message, response),
+                    self._call(call, response, f"{calls}_{index}"),
+                ]
         if isinstance(legacy := message.get("function_call"), dict):
             blocks.append(self._call({"function": legacy}, response, f"{calls}_0"))
         if made := [block for block in blocks if isinstance(block, ToolCall)]:
@@ -238,6 +247,12 @@ class MessageDecoder:
         if text == FAILED:
             return [ToolResult(call_id=call_id, name=known, is_error=True)]
         return [ToolResult(call_id=call_id, name=known, text=text, data=message["content"] if holds_more else None)]
+
+
+def _with_meta(block: Block, told: Part, names: Iterable[str]) -> Block:
+    """Return a block that keeps fields of its message which are not sent again."""
+    kept = {name: value for name in names if (value := told.get(name))}
+    return block.model_copy(update={"meta": {**block.meta, **kept}}) if kept else block
 
 
 def parts_of(content: Any) -> list[Part]:

@@ -29,6 +29,7 @@ class ProviderFacts:
             source, as_of: where the rules were read, and when.
         demands_signature: matches the ids of models that refuse a response whose first call has no signature.
         foreign_signature: the signature that the provider documents for a call made by another provider's model.
+        thoughtful: matches the ids of models that refuse a response with calls without the text of its thought.
     """
 
     name: str
@@ -45,11 +46,16 @@ class ProviderFacts:
     as_of: str
     demands_signature: re.Pattern[str] | None = None
     foreign_signature: str = ""
+    thoughtful: re.Pattern[str] | None = None
 
     def signature_for_unsigned(self, model: str) -> str:
         """Return the signature to send for a call without one; an empty text where the provider demands none."""
         demanded = self.demands_signature is not None and self.demands_signature.search(model)
         return self.foreign_signature if demanded else ""
+
+    def demands_thought(self, model: str) -> bool:
+        """Return whether a model refuses a response with calls without the text of its thought."""
+        return self.thoughtful is not None and self.thoughtful.search(model.lower()) is not None
 
     def takes_back(self, reasoning: Entry, model: str) -> bool:
         """Return whether signed reasoning may be sent to a model, given whether the prefix before it was rewritten."""
@@ -87,11 +93,16 @@ OPENAI_CHAT: Final = ProviderFacts(
     id_length=40,
     name_pattern=_WORD,
     name_length=64,
-    signed_reasoning=frozenset(),
-    prefix_bound=None,
+    signed_reasoning=frozenset(),  # it stands beside the content, see `timeline.wire.chat_thoughts`
+    prefix_bound=re.compile(r"claude-[a-z]+-(?:5[-.][1-9]\d?(?!\d)|(?:[6-9]|[1-9]\d)(?!\d))"),  # as Anthropic's own
     picture_types=_PICTURES,
-    source="OpenAI documentation: chat completions, function calling, vision; limits as the API names them",
+    source="OpenAI documentation: chat completions, function calling, vision; limits as the API names them. Servers of "
+    "this form: DeepSeek's thinking mode, Moonshot's thinking models, OpenRouter's preserved reasoning, Google's "
+    "thought signatures, and the errors that their users reported",
     as_of="2026-11",
+    thoughtful=re.compile(
+        r"(?:^|/)(?:deepseek-(?:reasoner|v(?:3\.[2-9]|[4-9]))|kimi-(?:k2-thinking|k2[.-][5-9]|k[3-9]))"
+    ),
 )
 
 OPENAI_RESPONSES: Final = ProviderFacts(

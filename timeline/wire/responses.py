@@ -111,6 +111,7 @@ def _read(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, A
         choice = choices[0] if choices and isinstance(choices[0], dict) else {}
         message = choice.get("message")
         said = {**(message if isinstance(message, dict) else {}), "role": "assistant", "id": response_id}
+        said["model"] = told.get("model")
         blocks = openai_chat.MessageDecoder().decode(said)
         return blocks, openai_usage(told.get("usage")), choice.get("finish_reason")
     if told.get("object") == "response" and isinstance(items := told.get("output"), list):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol
 
+from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, grown
 from timeline.wire.foreign import arguments_of, plain
 from timeline.wire.gemini import camel, parts_of
-from timeline.wire.openai_chat import THOUGHTS
 from timeline.wire.responses import cut_call, interrupted, read_response
 
 if TYPE_CHECKING:
@@ -197,6 +197,7 @@ class _Chat:
         self._head: dict[str, Any] = {}
         self._finish: str | None = None
         self._calls: dict[Any, Part] = {}
+        self._details: dict[str, Any] = {}
         self._pieces = _Pieces()
 
     def take(self, event: Any) -> None:
@@ -213,6 +214,12 @@ class _Chat:
     def _take_delta(self, delta: Any) -> None:
         for key in ("content", "refusal", *THOUGHTS):
             self._pieces.add(_field(delta, key), key)
+        for key in DETAILS:
+            told, known = plain(_field(delta, key)), self._details.get(key)
+            if isinstance(told, list):
+                self._details[key] = grown(known if isinstance(known, list) else [], told)
+            elif isinstance(told, dict):
+                self._details[key] = told
         calls = _field(delta, "tool_calls")
         for call in calls if isinstance(calls, list) else ():
             # Some servers leave the index out: then a chunk with an id begins a call, any other continues the newest.
@@ -221,6 +228,9 @@ class _Chat:
             newest = next(reversed(self._calls), 0)
             place = index if isinstance(index, int) else id_ if isinstance(id_, str) and id_ else newest
             self._take_call(place, id_, _field(call, "function") or _field(call, "custom"))
+            for key in ON_CALLS:
+                if signed := _object(call, key):
+                    self._calls[place][key] = signed
         if (legacy := _field(delta, "function_call")) is not None:
             self._take_call("function_call", None, legacy)
 
@@ -231,9 +241,9 @@ class _Chat:
         self._pieces.add(_field(function, "arguments") or _field(function, "input"), "call", place)
 
     def reply(self) -> tuple[dict[str, Any], list[Part]]:
-        message: dict[str, Any] = {
-            key: text for key in ("content", "refusal", *THOUGHTS) if (text := self._pieces.text(key))
-        }
+        keys = ("content", "refusal", *THOUGHTS)
+        message: dict[str, Any] = {key: text for key in keys if (text := self._pieces.text(key))}
+        message |= self._details
         cut: list[Part] = []
         for number, (place, call) in enumerate(self._calls.items(), start=1):
             arguments = self._pieces.text("call", place)
@@ -244,7 +254,9 @@ class _Chat:
                 message["function_call"] = {"name": call["name"], "arguments": arguments}
             else:
                 function = {"name": call["name"], "arguments": arguments}
-                message.setdefault("tool_calls", []).append({"id": call["id"], "function": function})
+                signed = {key: call[key] for key in ON_CALLS if key in call}
+                told: Part = {"id": call["id"], "function": function, **signed}
+                message.setdefault("tool_calls", []).append(told)
         return {**self._head, "choices": [{"message": message, "finish_reason": self._finish}]}, cut
 
 

@@ -1,0 +1,155 @@
+"""What a model thought, in Chat Completions: OpenAI's own API has no form for it, other servers of this form have some.
+
+They put it beside the content of the answer, as a text under a key of their own, as signed details, or as a signature
+on a call. Some refuse the next request without it (DeepSeek, Moonshot, Google), others refuse every key that they do
+not know (Groq, Mistral). So it goes back as it came, to the model that thought it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import Reasoning
+from timeline.wire.foreign import text_of
+from timeline.wire.groups import Call
+from timeline.wire.providers import OPENAI_CHAT
+from timeline.wire.read_only import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from timeline.blocks import Block
+    from timeline.wire.groups import Response
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry
+
+THOUGHTS: Final[tuple[str, ...]] = ("reasoning_content", "reasoning", "thinking")
+"""Where servers that speak this form put the text of a thought: the first is DeepSeek's and Moonshot's, the second
+OpenRouter's and vLLM's, the third Ollama's own."""
+DETAILS: Final[tuple[str, ...]] = ("reasoning_details", "thinking_blocks", "extra_content")
+"""Where they put what is signed or encrypted: OpenRouter, LiteLLM, Google's endpoint for answers without a call."""
+ON_CALLS: Final[tuple[str, ...]] = ("extra_content", "provider_specific_fields")
+"""Where a call carries Google's signature: at Google's own endpoint, and at LiteLLM's."""
+
+LEFT_OUT: Final = "[left out]"
+"""The thought of a response with calls whose own is hidden, or never was, for models that demand one."""
+
+_GROWING: Final = ("text", "summary", "thinking")
+_OF_MESSAGE: Final = "chat.reasoning"
+_OF_CALL: Final = "chat.signature"
+
+
+def thought_blocks(message: Part, response_id: str) -> list[Block]:
+    """Read what stands beside a message's content: one block of reasoning, or none."""
+    key = next((key for key in THOUGHTS if text_of(message, key)), "")
+    fields = _fields(message, DETAILS)
+    if not key and not fields:
+        return []
+    data = {"type": _OF_MESSAGE, **({"key": key} if key else {}), **fields, **_maker(message)}
+    return [Reasoning(text=text_of(message, key) or _told(fields), data=data, response_id=response_id)]
+
+
+def signature_blocks(call: Part, message: Part, response_id: str) -> list[Block]:
+    """Read what a call of a message carries beside its function: one block of reasoning to stand before it, or none."""
+    fields = _fields(call, ON_CALLS)
+    return [Reasoning(data={"type": _OF_CALL, **fields, **_maker(message)}, response_id=response_id)] if fields else []
+
+
+def _maker(message: Part) -> Part:
+    model = text_of(message, "model")
+    return {"model": model} if model else {}
+
+
+def _fields(told: Part, names: Iterable[str]) -> Part:
+    fields = {name: value for name in names if isinstance(value := told.get(name), dict | list) and value}
+    return {"fields": fields} if fields else {}
+
+
+def _told(given: Part) -> str:
+    """Return the readable texts of details that came without a text of their own."""
+    lists = (value for value in given.get("fields", {}).values() if isinstance(value, list))
+    parts = (part for value in lists for part in value if isinstance(part, dict))
+    texts = (text_of(part, key) for part in parts for key in _GROWING)
+    return "\n".join(filter(None, texts))
+
+
+def grown(known: list[Any], further: list[Any]) -> list[Any]:
+    """Return details of which a stream sent another piece: texts of the same place are joined, other fields replaced.
+
+    Args:
+        known: the details so far.
+        further: those of the next chunk; one without an ``index`` continues the last one of its type.
+    """
+    details = [dict(detail) if isinstance(detail, dict) else detail for detail in known]
+    for piece in further:
+        place = _place_of(piece, details)
+        if place is None:
+            details.append(piece)
+            continue
+        told = {key: value for key, value in piece.items() if value is not None}
+        joined = {
+            key: f"{details[place].get(key) or ''}{told[key]}" for key in _GROWING if isinstance(told.get(key), str)
+        }
+        details[place] |= {**told, **joined}
+    return details
+
+
+def _place_of(piece: Any, details: list[Any]) -> int | None:
+    """Return the place of the detail that a piece continues; None where it is one of its own."""
+    if not isinstance(piece, dict):
+        return None
+    places = [n for n, one in enumerate(details) if isinstance(one, dict) and one.get("type") == piece.get("type")]
+    if "index" in piece:
+        return next((place for place in places if details[place].get("index") == piece["index"]), None)
+    last = len(details) - 1
+    return last if last in places and piece.keys() & {*_GROWING, "signature"} else None
+
+
+def said_alike(thought: Reasoning) -> Any:
+    """Return what distinguishes a thought from others of the same text.
+
+    A list of messages does not say which model thought it, and older logs kept the text alone.
+    """
+    data = thought.data
+    if not isinstance(data, dict) or data.get("type") not in {_OF_MESSAGE, _OF_CALL}:
+        return data
+    return None if thought.text else data.get("fields")
+
+
+def given_back(response: Response, model: str) -> tuple[Part, list[Part]]:
+    """Return the fields of a response's message that hold its thoughts, and those of each of its calls, in order.
+
+    Args:
+        response: the response.
+        model: the model that the request is for; empty where that is not known.
+    """
+    beside: Part = {}
+    on_calls: list[Part] = []
+    waiting: Part = {}
+    for said in response.parts:
+        if isinstance(said, Call):
+            on_calls.append(waiting)
+            waiting = {}
+        elif said.entry.type == "assistant.reasoning" and isinstance(data := said.entry.data, dict):
+            if data.get("type") == _OF_CALL:
+                waiting = _sent(said.entry, data, model)
+            elif data.get("type") == _OF_MESSAGE:
+                beside |= _sent(said.entry, data, model)
+    if on_calls and OPENAI_CHAT.demands_thought(model) and not beside.keys() & {*THOUGHTS}:
+        beside[THOUGHTS[0]] = LEFT_OUT
+    return beside, on_calls
+
+
+def _sent(entry: Entry, data: Part, model: str) -> Part:
+    """Return what is sent of a thought: its text also to a model that demands one, signed fields by their own rule."""
+    own = _is_of(text_of(data, "model"), model)
+    key, fields = text_of(data, "key"), data.get("fields")
+    text = {key: entry.text} if key in THOUGHTS and (own or OPENAI_CHAT.demands_thought(model)) else {}
+    signed = fields if own and isinstance(fields, dict) and OPENAI_CHAT.takes_back(entry, model) else {}
+    return {**text, **plain(signed)}  # copied: it is the log's, and what a caller changes in a body is the body's alone
+
+
+def _is_of(maker: str, model: str) -> bool:
+    """Return whether a model is the one that thought, as far as both are known: names come with a host, or a date."""
+    one, other = (name.rpartition("/")[2].lower() for name in (maker, model))
+    return one.startswith(other) or other.startswith(one)
