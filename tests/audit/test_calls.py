@@ -182,7 +182,7 @@ async def test_another_encoder_number_is_unverifiable_and_no_mismatch(
     monkeypatch.setattr(anthropic, "OPENING_LINE", "[As an earlier encoder began.]")
     await asked(timeline, 1)
     monkeypatch.undo()
-    monkeypatch.setattr(anthropic, "ENCODER", 3)
+    monkeypatch.setattr(anthropic, "ENCODER", anthropic.ENCODER + 1)
     assert await unproved(timeline) == ["wire"]
     report = await timeline.verify()
     assert (report.ok, report.unverifiable) == (True, {"wire": 1})

@@ -210,6 +210,16 @@ def test_signed_reasoning_goes_out_as_it_is_or_not_at_all() -> None:
         assert len(messages(prompt("go"), dropped)) == 1
 
 
+def test_a_model_that_signs_nothing_gets_its_thoughts_back() -> None:
+    """Moonshot's refuses calls without them; Anthropic's refuses an empty signature."""
+    unsigned = {"type": "thinking", "thinking": "hm", "signature": ""}
+    for model, sent in (("kimi-k2.6", [unsigned]), ("claude-opus-5", []), ("deepseek-v4-pro", [])):
+        said = messages(
+            prompt("go"), thought(data=unsigned, response_id="r"), answer("yes", response_id="r"), model=model
+        )
+        assert said[1]["content"][:-1] == sent
+
+
 def test_an_assistant_that_speaks_first_gets_a_user_line_before_it() -> None:
     """The first message is the user's; reading the request back leaves the line out."""
     encoded = messages(answer("hello"))

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 2
+ENCODER: Final = 3
 GIVEN: Final = frozenset({"system", "tools", "messages"})
 NO_OUTPUT: Final = "[no output]"
 """Text of a failed call without output: the API refuses an error without content."""
 
 _SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
-"""The keys of signed reasoning, by its type; the value of the last key may not be empty."""
+"""The keys of signed reasoning, by its type; the value of the last key may not be empty, save for models that sign
+nothing."""
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:
@@ -148,9 +149,14 @@ STEPWISE: Final = Stepwise(_Writer, _body)
 def sends_reasoning(entry: Entry, model: str) -> bool:
     """Return whether reasoning is sent to a model: it is signed, and the provider takes it back at this place.
 
-    At the end of a response it is left out all the same: a message may not end in reasoning.
+    Some servers that speak this form sign nothing, and want their thoughts back with an empty signature. At the end of
+    a response it is left out all the same: a message may not end in reasoning.
     """
-    return isinstance(entry.data, dict) and _is_signed(entry.data) and ANTHROPIC.takes_back(entry, model)
+    data = entry.data
+    if not isinstance(data, dict) or not _is_reasoning(data):
+        return False
+    is_signed = bool(data[_SIGNED_KEYS[str(data["type"])][-1]])
+    return ANTHROPIC.takes_back(entry, model) if is_signed else ANTHROPIC.takes_unsigned(model)
 
 
 def _text_part(text: str) -> Part:
@@ -166,12 +172,12 @@ def _user_parts(entry: Entry) -> list[Part]:
     return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry)]
 
 
-def _is_signed(data: Part) -> bool:
-    """Return whether a part is reasoning that the provider signed, which it takes back byte for byte only."""
+def _is_reasoning(data: Part) -> bool:
+    """Return whether a part is reasoning in the provider's form, which it takes back byte for byte only."""
     needed = _SIGNED_KEYS.get(str(data.get("type")))
     if needed is None or data.keys() != {"type", *needed}:
         return False
-    return all(isinstance(data[key], str) for key in needed) and bool(data[needed[-1]])
+    return all(isinstance(data[key], str) for key in needed)
 
 
 def _result_part(entry: Entry, use_id: str) -> Part:

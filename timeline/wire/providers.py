@@ -29,6 +29,7 @@ class ProviderFacts:
             source, as_of: where the rules were read, and when.
         demands_signature: matches the ids of models that refuse a response whose first call has no signature.
         foreign_signature: the signature that the provider documents for a call made by another provider's model.
+        unsigned: matches the ids of models of other makers that think without signing, and take their thoughts back so.
         thoughtful: matches the ids of models that refuse a response with calls without the text of its thought.
     """
 
@@ -46,6 +47,7 @@ class ProviderFacts:
     as_of: str
     demands_signature: re.Pattern[str] | None = None
     foreign_signature: str = ""
+    unsigned: re.Pattern[str] | None = None
     thoughtful: re.Pattern[str] | None = None
 
     def signature_for_unsigned(self, model: str) -> str:
@@ -56,6 +58,10 @@ class ProviderFacts:
     def demands_thought(self, model: str) -> bool:
         """Return whether a model refuses a response with calls without the text of its thought."""
         return self.thoughtful is not None and self.thoughtful.search(model.lower()) is not None
+
+    def takes_unsigned(self, model: str) -> bool:
+        """Return whether a model takes back its thoughts with an empty signature."""
+        return self.unsigned is not None and self.unsigned.search(model.lower()) is not None
 
     def takes_back(self, reasoning: Entry, model: str) -> bool:
         """Return whether signed reasoning may be sent to a model, given whether the prefix before it was rewritten."""
@@ -81,8 +87,9 @@ ANTHROPIC: Final = ProviderFacts(
     prefix_bound=re.compile(r"claude-[a-z]+-(?:5-[1-9]\d?(?!\d)|(?:[6-9]|[1-9]\d)(?!\d))"),
     picture_types=_PICTURES,
     source="Anthropic documentation: prompt caching, extended thinking, preserved thinking and its prefix checks, "
-    "tool use, vision; anthropic SDK 2.12 types",
+    "tool use, vision; anthropic SDK 2.12 types; reports of users of servers that speak this form",
     as_of="2026-11",
+    unsigned=re.compile(r"(?:^|/)(?:kimi|moonshot|mimo)|^accounts/fireworks/"),
 )
 
 OPENAI_CHAT: Final = ProviderFacts(
