@@ -123,6 +123,20 @@ def test_encrypted_reasoning_goes_back_as_it_came_in_front_of_what_it_led_to() -
     assert len(items(prompt("go"), thought(data=ENCRYPTED, response_id="r"))) == 1
 
 
+def test_a_thought_that_is_readable_goes_back_to_servers_of_open_models_alone() -> None:
+    """They show it in the item's content; OpenAI's looks for an item of that id."""
+    readable = {**ENCRYPTED, "encrypted_content": None, "content": [{"type": "reasoning_text", "text": "hm"}]}
+    for model, sent in (
+        ("openai/gpt-oss-120b", True),
+        ("qwen4", True),
+        ("gpt-5.6", False),
+        ("o4-mini", False),
+        ("", False),
+    ):
+        said = items(prompt("go"), thought(data=readable, response_id="r"), answer("yes", response_id="r"), model=model)
+        assert (readable in said) == sent
+
+
 def test_reasoning_behind_a_rewritten_prefix_is_sent_inside_a_tool_loop_only() -> None:
     """The provider can read it wherever it stands; an older one says nothing that is still needed."""
     for in_loop, length in ((True, 3), (False, 2)):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 3
+ENCODER: Final = 4
 GIVEN: Final = frozenset({"instructions", "tools", "input"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 
@@ -122,9 +122,17 @@ class _Writer(Writer):
             return [*_said_text(entry.text), self._call(entry)]
         entry = part.entry
         if entry.type == "assistant.reasoning":
-            holds = OPENAI_RESPONSES.takes_back(entry, self._model)
-            return [entry.data] if holds and isinstance(entry.data, dict) and _is_encrypted(entry.data) else []
+            return [entry.data] if isinstance(entry.data, dict) and self._takes(entry, entry.data) else []
         return _said_text(entry.text or "\n".join(unseen_line(entry, part) for part in content_parts(entry.data)))
+
+    def _takes(self, entry: Entry, data: Part) -> bool:
+        if data.get("type") != "reasoning" or not isinstance(data.get("id"), str):
+            return False
+        if not isinstance(data.get("summary"), list):
+            return False
+        if isinstance(encrypted := data.get("encrypted_content"), str) and encrypted:
+            return OPENAI_RESPONSES.takes_back(entry, self._model)
+        return bool(data.get("content")) and OPENAI_RESPONSES.takes_unsigned(self._model)
 
     def _call(self, entry: Entry) -> Part:
         arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
@@ -142,13 +150,6 @@ def _input_text(text: str) -> Part:
 
 def _said_text(text: str) -> list[Part]:
     return [{"type": "message", "role": "assistant", "content": text}] if text.strip() else []
-
-
-def _is_encrypted(data: Part) -> bool:
-    """Return whether a part is a reasoning item that the provider takes back without having stored it."""
-    encrypted, named = data.get("encrypted_content"), isinstance(data.get("id"), str)
-    kept = isinstance(encrypted, str) and bool(encrypted)
-    return data.get("type") == "reasoning" and kept and named and isinstance(data.get("summary"), list)
 
 
 def _media(entry: Entry) -> list[Part]:

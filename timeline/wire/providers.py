@@ -124,8 +124,10 @@ OPENAI_RESPONSES: Final = ProviderFacts(
     prefix_bound=None,
     picture_types=_PICTURES,
     source="OpenAI documentation: responses, reasoning items and their encrypted content, function calling, images and "
-    "files; openai SDK types",
+    "files; openai SDK types; vLLM's reasoning items as input",
     as_of="2026-11",
+    # Servers of open models show the thought itself, and read it again. OpenAI's looks for an item of that id.
+    unsigned=re.compile(r"^(?!(?:openai/)?(?:gpt-\d|o\d|chatgpt|codex)).+"),
 )
 
 GEMINI: Final = ProviderFacts(
