@@ -107,7 +107,7 @@ class LogReader:
         """Return the link of a conversation's newest event, as its row has it."""
         row = await self._rows.chain_head(conversation)
         if row is None:
-            raise await self._missing(conversation)
+            raise await self.missing(conversation)
         return bytes(row[0] or b"")
 
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
@@ -158,7 +158,7 @@ class LogReader:
         """
         found = await self._rows.info_and_snapshot(conversation)
         if found is None:
-            raise await self._missing(conversation)
+            raise await self.missing(conversation)
         *row, body, stored = found
         info = decode_info(tuple(row), self.where)
         snapshot = None if body is None else decode_snapshot(conversation, body, stored, self.where)
@@ -219,7 +219,7 @@ class LogReader:
         """Return the facts of one conversation."""
         row = await self._rows.info(conversation)
         if row is None:
-            raise await self._missing(conversation)
+            raise await self.missing(conversation)
         return decode_info(row, self.where)
 
     async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
@@ -285,10 +285,10 @@ class LogReader:
         """
         key = await self._rows.key(conversation)
         if key is None:
-            raise await self._missing(conversation)
+            raise await self.missing(conversation)
         return key
 
-    async def _missing(self, conversation: str) -> StoreError:
+    async def missing(self, conversation: str) -> StoreError:
         """Return the error for a conversation that is not there."""
         erased = await self._rows.erased(conversation)
         return ConversationNotFound(conversation) if erased is None else ConversationErased(conversation, *erased)
@@ -297,7 +297,7 @@ class LogReader:
         """Return the logs that hold a conversation's versions, in order: its ancestors' and its own."""
         parts = await self._rows.lineage(conversation)
         if not parts:
-            raise await self._missing(conversation)
+            raise await self.missing(conversation)
         if parts[-1].base:
             raise StoreCorrupt(
                 f"{self.where}: the log that conversation {conversation!r} was forked from is not the one that its row"

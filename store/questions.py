@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from timeline.errors import ConversationNotFound
 from timeline.facts.extracting import FORM
 from timeline.queries import FactReach
 
@@ -51,13 +52,19 @@ class DatabaseQuestions(ABC):
     ) -> AsyncIterator[StoredFact]:
         """Iterate over the facts of conversations (or all) that meet a filter, by position."""
         await self.catch_up_facts()
-        async for fact in self._known.facts(conversations, wanted, page):
-            yield fact
+        try:
+            async for fact in self._known.facts(conversations, wanted, page):
+                yield fact
+        except ConversationNotFound as error:
+            raise await self._reader.missing(error.conversation) from None
 
     async def fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
         """Return the merged record of a conversation's facts."""
         await self.catch_up_facts()
-        return await self._known.record(conversation, covers, most)
+        try:
+            return await self._known.record(conversation, covers, most)
+        except ConversationNotFound as error:
+            raise await self._reader.missing(error.conversation) from None
 
     async def fact_reach(self) -> FactReach:
         """Return how far the index of facts reaches; see `Queries.fact_reach`."""

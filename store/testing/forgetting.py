@@ -166,6 +166,22 @@ class ForgetContract(ContractBase):
             [e async for e in store.read("a")]
         await store.append("b", [block_event("b.2", "goes on")])
 
+    async def test_every_query_of_an_erased_conversation_says_that_it_was_erased(self, store: EventStore) -> None:
+        """Nobody is told that there never was one."""
+        await store.append("a", [block_event("a.1", WORD)])
+        await store.append("b", [block_event("b.1", WORD)])
+        await store.erase("a", reason="asked for")
+        for found in (
+            store.digests(conversation="a"),
+            store.search(WORD, conversation="a"),
+            store.facts(conversation="a"),
+            store.facts(conversation=["b", "a"]),
+        ):
+            with pytest.raises(ConversationErased, match="asked for"):
+                [each async for each in found]
+        with pytest.raises(ConversationErased, match="asked for"):
+            await store.fact_record("a")
+
     async def test_erasing_again_is_harmless(self, store: EventStore) -> None:
         """The files are rewritten once more, and the reason stays the first one."""
         await store.append("a", [block_event("a.1", WORD)])
