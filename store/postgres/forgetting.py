@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import instant_text
-from timeline.errors import StoreFull, StoreLocked, StoreReadOnly
+from timeline.errors import StoreError
 
 from ..codec import NO_VALUES, encode
 from ..erasures import check_erasure, erasure_report
@@ -73,11 +73,14 @@ class Forgetting:
         done = await self._database.do(work)
         try:
             await table_files.shrink(self._database)
-        except (StoreLocked, StoreFull, StoreReadOnly) as refusal:
+        except StoreError as refusal:  # whatever it is, the conversation is gone
             return erasure_report(done, physical=False, why_not=str(refusal), log=await self._log())
         return erasure_report(done, physical=True, log=await self._log())
 
     async def _log(self) -> str:
         """Return what is left in the server's log, which no call of a client reaches."""
-        [(place,)] = await self._database.rows("SELECT pg_current_wal_lsn()::text")
+        try:
+            [(place,)] = await self._database.rows("SELECT pg_current_wal_lsn()::text")
+        except StoreError:  # the server went away behind the erasure
+            place = "its present end"
         return LOG.format(place)

@@ -128,12 +128,17 @@ async def shrink(database: Database) -> tuple[int, int] | None:
     Raises:
         StoreLocked: a transaction may still see what was removed, a table is too large, or its lock did not come.
         StoreReadOnly: the role does not own the tables.
-        StoreError: the database failed.
+        StoreError: the database failed, or ended the rewriting; what was removed stays removed.
     """
     try:
         return await _shrunk(database)
     except DRIVER_ERRORS as error:
-        raise store_error(error, database.where) from error
+        # Not in the words of a refused write, "nothing was written": the removal was committed before.
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise type(store_error(error, database.where))(
+            f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables,"
+            f" which the server did not rewrite to the end. Try again (PostgreSQL: {said})."
+        ) from error
 
 
 async def _shrunk(database: Database) -> tuple[int, int] | None:

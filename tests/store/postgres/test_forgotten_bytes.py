@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -180,3 +181,45 @@ async def test_a_large_table_is_left_to_a_quiet_time(postgres_url: str, monkeypa
             await connection.execute(command[1])
         assert await store.shrink() is not None
         assert await store.shrink() is None
+
+
+_ENDED: Final = (
+    "SELECT count(pg_{}_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'CLUSTER \"' || $1 || '\"%'"
+    " AND wait_event_type = 'Lock'"
+)
+
+
+@asynccontextmanager
+async def ended_rewriting(url: str, how: str) -> AsyncIterator[None]:
+    """Let an administrator end the rewriting of a table, as statement_timeout or a restart does."""
+    async with connected(url) as reader, connected(url) as administrator:
+        await reader.execute(f'BEGIN; LOCK TABLE "{schema_of(url)}".conversations IN ACCESS SHARE MODE')
+
+        async def end() -> None:
+            ended = 0
+            while not ended:
+                await asyncio.sleep(0.01)
+                ended = await administrator.fetchval(_ENDED.format(how), schema_of(url))
+
+        ending = asyncio.create_task(end())
+        yield
+        await asyncio.wait_for(ending, 30)
+        await reader.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("how", ["cancel", "terminate"])
+async def test_what_is_forgotten_is_reported_where_the_server_ends_the_rewriting(postgres_url: str, how: str) -> None:
+    """The rows are gone by then: no error says that nothing was written, and the same call again reaches the files."""
+    async with open_store(postgres_url) as store:
+        await planted(store)
+        await planted(store, "d")
+        async with ended_rewriting(postgres_url, how):
+            redacted = await redact(store, "d", ["ar:turn_1.user.prompt"], "asked for")
+        async with ended_rewriting(postgres_url, how):
+            erased = await store.erase("c")
+        for report in (redacted, erased):
+            assert not report.physical
+            assert "no longer read" in report.left["files"]
+            assert "othing was written" not in report.left["files"]
+        assert [info.id async for info in store.conversations()] == ["d"]
+        assert (await store.erase("c")).physical
