@@ -77,6 +77,8 @@ def parse(url: str) -> Address:
     listen_url = given.pop("listen_url", None)
     if listen_url is not None and not listen_url.startswith(("postgresql://", "postgres://")):
         raise StoreError(f"{where}: listen_url is a URL of the server itself, such as {EXAMPLE}, in %-encoding.")
+    if listen_url is not None:
+        listen_url = parse(listen_url).dsn  # the store's own settings may be copied with it; the server knows none
     _check_servers(where, given.get("target_session_attrs", "any"))
     _check_files(where, given)
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from timeline.errors import StoreError
 
 from .connecting import Servers
-from .failures import DRIVER_ERRORS
+from .failures import DRIVER_ERRORS, is_away
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
@@ -170,6 +170,16 @@ class Waking:
                 self._where,
             )
 
+    def _say_that_none_go(self, why: str) -> None:
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "%s: followers look for new events by themselves, since there is no connection for wake-ups. Check"
+                " listen_url, if the URL has one (%s)",
+                self._where,
+                why,
+            )
+
     def _wake(self) -> None:
         self._work.set()
         if self._running is None and not self._closed:
@@ -186,7 +196,13 @@ class Waking:
                 await self._serve(connection)
             except DRIVER_ERRORS as error:
                 self._all = self._all or connection is not None  # some of what was taken may not have been sent
-                log.info("%s: wake-ups rest until the server is back, followers poll (%s)", self._where, error)
+                if is_away(error):
+                    log.info("%s: wake-ups rest until the server is back, followers poll (%s)", self._where, error)
+                else:
+                    self._say_that_none_go(f"PostgreSQL: {error}")
+            except ValueError:  # without its words: they repeat what may be a part of the password
+                self._say_that_none_go("listen_url is no URL that can be used")
+                return
             finally:
                 self._listening = False
                 if connection is not None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
 import asyncpg
 import pytest
 
 from tests.postgres import Postgres, direct_url, new_schema, schema_of, with_query, without
+from timeline import open_store
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.database import Database
 from timeline.store.postgres.horizon import Horizon
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.postgres.waking import Waking
-from timeline.store.testing import events
+from timeline.store.testing import block_event, events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -240,3 +243,28 @@ async def test_telling_never_waits_for_a_server_that_is_away() -> None:
     await one.aclose()
     with pytest.raises(StopAsyncIteration):
         await anext(aiter(one.hear()))
+
+
+def test_a_listen_url_may_have_the_settings_of_the_store() -> None:
+    """It is mostly a copy of the store's own URL; the server would refuse settings that it does not know."""
+    given = quote("postgresql://ann@db/agents?schema=a&tenant=3&pgbouncer=true&sslmode=disable", safe="")
+    address = parse(f"postgresql://ann@pool/agents?schema=a&tenant=3&pgbouncer=true&listen_url={given}")
+    assert address.listen_url == "postgresql://ann@db/agents?sslmode=disable"
+
+
+@pytest.mark.parametrize(
+    "wrong", ["postgresql://ann:sesame@db:none/x", "postgresql://x@/none{}&foo=1"], ids=["port", "setting"]
+)
+async def test_a_listen_url_that_cannot_be_used_is_said_once(caplog: pytest.LogCaptureFixture, wrong: str) -> None:
+    """Followers poll then, which nobody would notice; a password is not said."""
+    place = Postgres(pooled=True)
+    async with new_schema(place) as pooled:
+        server = "?" + urlsplit(direct_url(place)).query
+        async with open_store(with_query(pooled, listen_url=wrong.format(server))) as store:
+            await store.append("cards", [block_event("a")])
+            await asyncio.sleep(0.5)
+            await store.append("cards", [block_event("b")])
+    warned = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warned) == 1
+    assert "Check listen_url" in warned[0]
+    assert "sesame" not in warned[0]
