@@ -20,6 +20,13 @@ DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.I
 """The driver's exceptions; what `TimeoutError` is, is an `OSError` too."""
 
 _AWAY: Final = (StoreUnavailable, "the server cannot be reached. Nothing that was acknowledged is lost; try again")
+_NONE_LEADS: Final = (
+    StoreUnavailable,
+    (
+        "none of the servers that can be reached is what target_session_attrs in the URL asks for, such as the primary."
+        " Nothing that was acknowledged is lost; try again when one has taken over"
+    ),
+)
 _LOCKED: Final = (StoreLocked, "others keep the rows locked. Nothing was written; try again")
 _RIGHTS: Final = (
     StoreError,
@@ -130,13 +137,13 @@ def is_away(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         away = (error.sqlstate or "").startswith(_AWAY_STATES) or error.sqlstate == "53300"
         return away and _OF_POOLERS not in str(error) and _of_login(error) is None
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):  # an InternalClientError, too
+        return True  # of several servers, none leads yet
     if isinstance(error, asyncpg.InternalClientError):
         return _OUT_OF_STEP in str(error)
     if isinstance(error, asyncpg.InterfaceError):
         return "clos" in str(error)  # the connection is closed, or was closed in the middle of operation
-    if isinstance(error, OSError):
-        return _without_tls(error) is None
-    return isinstance(error, asyncpg.TargetServerAttributeNotMatched)  # of several servers, none leads yet
+    return isinstance(error, OSError) and _without_tls(error) is None
 
 
 def store_error(error: BaseException, where: str) -> StoreError:
@@ -150,6 +157,8 @@ def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
     """Return the kind of error, and what it means and its cure."""
     if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) and _OF_RULES in said:
         return _RULES
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return _NONE_LEADS
     if isinstance(error, asyncpg.InsufficientPrivilegeError) and _OF_ROW_SECURITY in said:
         return _ROW_SECURITY
     if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:

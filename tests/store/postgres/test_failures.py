@@ -45,6 +45,7 @@ def test_what_the_server_refuses_is_not_waited_for(
     [
         POOLER("server conn crashed?"),
         asyncpg.CannotConnectNowError("the database system is starting up"),
+        asyncpg.TargetServerAttributeNotMatched("None of the hosts match the target attribute requirement"),
         asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"),
         asyncpg.InterfaceError("connection is closed"),
         ConnectionResetError(),

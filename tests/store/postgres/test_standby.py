@@ -131,6 +131,25 @@ async def test_appends_go_on_with_a_standby_that_takes_over(
     check(operations, logs, 20)
 
 
+async def test_appends_and_reads_wait_for_a_standby_that_has_not_taken_over_yet(
+    own_postgres: Server, standby: Server
+) -> None:
+    """While none of the servers leads they are not refused; the standby answers all of that time."""
+    hosts = f"{own_postgres.folder},{standby.folder}"
+    url = with_query(own_postgres.url(), host=hosts, port="5432,5432", target_session_attrs="primary")
+    async with open_store(url) as store:
+        await store.append("a", events(1))
+        await until_caught_up(standby, own_postgres)
+        await asyncio.to_thread(own_postgres.kill)
+        waiting = [asyncio.create_task(store.append("a", events(1))), asyncio.create_task(store.append("b", events(1)))]
+        reading = asyncio.create_task(versions(store, "a"))
+        await asyncio.sleep(0.5)
+        assert not any(task.done() for task in (*waiting, reading))
+        await asyncio.to_thread(standby.promote)
+        assert [(await append).version for append in waiting] == [2, 1]
+        assert (await reading)[0] == 1
+
+
 @pytest.mark.timeout(16 * SECONDS + 120)
 @pytest.mark.parametrize("own_postgres", BOTH, indirect=True)
 async def test_appends_under_way_when_a_server_is_stopped_are_there_once_or_not_at_all(
