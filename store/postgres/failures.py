@@ -27,6 +27,13 @@ _NONE_LEADS: Final = (
         " Nothing that was acknowledged is lost; try again when one has taken over"
     ),
 )
+_UNKNOWN_SETTING: Final = (
+    StoreError,
+    (
+        "the URL has a setting that neither the driver nor the server knows. Take it out of the URL; what libpq alone"
+        " knows, such as connect_timeout or channel_binding, is none of the driver's"
+    ),
+)
 _LOCKED: Final = (StoreLocked, "others keep the rows locked. Nothing was written; try again")
 _RIGHTS: Final = (
     StoreError,
@@ -82,6 +89,8 @@ _POOLER: Final = (
 )
 _OF_POOLERS: Final = "unsupported startup parameter"
 """What pgbouncer says of the settings that a connection begins with; its state is that of a server that is away."""
+_OF_SETTINGS: Final = "unrecognized configuration parameter"
+"""What the server says of a setting in the URL that the driver passes on to it."""
 _OF_RULES: Final = "pg_hba.conf"
 """What the server says of a connection that no rule allows; its state is that of a wrong role."""
 _OF_ROW_SECURITY: Final = "would be affected by row-level security"
@@ -159,6 +168,8 @@ def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
         return _RULES
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return _NONE_LEADS
+    if isinstance(error, asyncpg.UndefinedObjectError) and _OF_SETTINGS in said:
+        return _UNKNOWN_SETTING
     if isinstance(error, asyncpg.InsufficientPrivilegeError) and _OF_ROW_SECURITY in said:
         return _ROW_SECURITY
     if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:

@@ -26,6 +26,11 @@ POOLER = asyncpg.ProtocolViolationError
             "SET row_security = on",
         ),
         (asyncpg.InsufficientPrivilegeError("permission denied for table events"), StoreError, "grant it USAGE"),
+        (
+            asyncpg.UndefinedObjectError('unrecognized configuration parameter "connect_timeout"'),
+            StoreError,
+            "Take it out of the URL",
+        ),
         (asyncpg.QueryCanceledError("canceling statement due to statement timeout"), StoreUnavailable, "raised"),
         (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), StoreLocked, "try again"),
     ],
