@@ -72,6 +72,7 @@ def parse(url: str) -> Address:
     schema = given.pop("schema", SCHEMA)
     if not _NAME.fullmatch(schema):
         raise StoreError(f"{where}: {schema!r} is no name of a schema here: letters, digits and _, at most 63.")
+    given.pop("client_encoding", None)  # the driver would write and read in it what is UTF-8
     tenant = given.pop("tenant", None)
     partitions = given.pop("partitions", "0")
     listen_url = given.pop("listen_url", None)

@@ -294,3 +294,13 @@ async def test_a_place_and_a_page_beyond_what_the_server_counts_are_taken_as_the
         assert [event.version async for event in store.read_all(after=-(2**70), page=2**70)] == [1, 2]
         assert [event async for event in store.read_all(after=2**70)] == []
         assert [event.version async for event in store.read("a", after=-(2**70), page=2**70)] == [1, 2]
+
+
+async def test_an_encoding_in_the_url_changes_no_answer(postgres_url: str) -> None:
+    """The driver would encode in it what a look-up asks for: what it cannot write was said not to be there."""
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("数据", [block_event("p", "数据库")])
+    async with await PostgresStore.open(with_query(postgres_url, client_encoding="latin1")) as store:
+        assert (await store.info("数据")).version == 1
+        await store.append("数据", [block_event("q", "数据库")])
+        assert await versions(store, "数据") == [1, 2]
