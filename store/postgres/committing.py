@@ -112,6 +112,10 @@ class Committer:
         """Whether the group under way has had a connection: from then on the server may have written it."""
         self._given_over = False
         """Whether nothing is waited for any more."""
+        self._until: float | None = None
+        """Until when the group under way waits for a server that went away: all of its appends together."""
+        self._gone: BaseException | None = None
+        """Why the group has waited long enough; what is left of it does not even try."""
         self.lost = 0
 
     def give_up(self) -> None:
@@ -133,6 +137,7 @@ class Committer:
         """Append batches together as far as that goes, the others one by one in their order."""
         done: dict[int, Appended] = {}
         away = self._reached = False
+        self._until = self._gone = None
         try:
             done |= await self._opened(batches)
         except (Lost, asyncpg.UniqueViolationError):
@@ -274,23 +279,30 @@ class Committer:
         Returns the error that refused it.
         """
         self._heads.forget(batch.conversation)
-        attempt, until = 0, monotonic() + PATIENCE
+        attempt = 0
         while True:
             started = False
             if self._given_over:
                 return self._given_up(ConnectionAbortedError("the store was closed"), in_doubt=in_doubt)
+            if self._gone is not None:
+                return self._given_up(self._gone, in_doubt=in_doubt)
             try:
                 async with self._begun() as connection:
                     started = True
                     appended = await append_within(connection, batch)
+                self._until = None
                 return replace(appended, repeated=False) if in_doubt else appended
             except TimelineError as refusal:
+                self._until = None
                 return refusal
             except (Lost, *DRIVER_ERRORS) as error:
                 away = not isinstance(error, Lost) and self._broke(error)
                 in_doubt = in_doubt or (away and started)
                 attempt += not away
-                if attempt >= ATTEMPTS or (away and monotonic() > until) or not (away or _again(error)):
+                if away:
+                    self._until = self._until or monotonic() + PATIENCE
+                    self._gone = error if monotonic() > self._until else None
+                if attempt >= ATTEMPTS or self._gone is not None or not (away or _again(error)):
                     return self._given_up(error, in_doubt=in_doubt)
                 self.lost += isinstance(error, Lost)
             await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2 ** min(attempt, 6)) + 0.1 * away))  # noqa: S311 - so that they do not meet again

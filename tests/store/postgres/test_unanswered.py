@@ -11,9 +11,9 @@ import asyncpg
 import pytest
 
 from tests.postgres import without
-from timeline.errors import AppendUncertain, StoreBusy
+from timeline.errors import AppendUncertain, StoreBusy, StoreUnavailable
 from timeline.ports import Appended
-from timeline.store.postgres import database, migrations, writer
+from timeline.store.postgres import committing, database, migrations, writer
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import events
 
@@ -142,3 +142,19 @@ async def test_reads_wait_for_a_server_that_ends_their_connections(own_postgres:
         over.set()
         assert all(await asyncio.gather(*readers))
         assert isinstance(await store.append("a", events(1)), Appended)
+
+
+async def test_appends_that_wait_together_for_a_server_that_is_away_wait_once(
+    own_postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one after the other: of thirty agents the last one would be told after five minutes."""
+    monkeypatch.setattr(committing, "PATIENCE", 0.5)
+    async with await PostgresStore.open(own_postgres.url()) as store:
+        await store.append("a", events(1))
+        await asyncio.to_thread(own_postgres.stop)
+        async with asyncio.timeout(8):
+            appends = (store.append(f"c{number}", events(1)) for number in range(30))
+            outcomes = await asyncio.gather(*appends, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {StoreUnavailable}
+        await asyncio.to_thread(own_postgres.start)
+        assert (await store.append("c29", events(1))).version == 1
