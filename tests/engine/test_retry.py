@@ -85,6 +85,75 @@ def test_a_context_limit_error_is_recognised_with_its_figures(error: Exception, 
     assert context_limit(error) == limit
 
 
+@pytest.mark.parametrize(
+    ("message", "limit"),
+    [
+        ("This model's maximum prompt length is 131072 but the request contains 136973 tokens.", (131_072, 136_973)),
+        ("prompt token count of 93854 exceeds the limit of 90000", (90_000, 93_854)),
+        ("Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)", (262_144, 291_351)),
+        (
+            (
+                "Unable to submit request because the input token count is 1251952 but model only supports up to "
+                "1048576. Reduce the input token count and try again."
+            ),
+            (1_048_576, 1_251_952),
+        ),
+        ("The input (40000 tokens) is longer than the model's context length (32768 tokens).", (32_768, 40_000)),
+        ("The decoder prompt (length 40000) is longer than the maximum model length of 32768.", (32_768, 40_000)),
+        (
+            (
+                "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is "
+                "8192 tokens and your request has 7000 input tokens (4096 > 8192 - 7000)."
+            ),
+            (8_192, 7_000, 4_096),
+        ),
+        ("Input length (265330) exceeds model's maximum context length (262144).", (262_144, None)),
+        (
+            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+            (32_768, 40_000),
+        ),
+        (
+            (
+                "Trying to keep the first 10136 tokens when context the overflows. However, the model is loaded with "
+                "context length of only 7866 tokens, which is not enough."
+            ),
+            (7_866, 10_136),
+        ),
+        ("The number of tokens to keep from the initial prompt is greater than the context length.", ()),
+        ("request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it", (8_192, 9_000)),
+        ("prompt too long; exceeded max context length by 1234 tokens", ()),
+        (
+            "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 1000 `max_new_tokens`",
+            (4_096, 5_000, 1_000),
+        ),
+        ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.", (4_081, 5_000)),
+        ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", (129_024,)),
+        ("Input Tokens Exceeded: Number of input tokens exceeds maximum length.", ()),
+        ("Too many input tokens. Max input tokens: 8192, request input token count: 11530", (8_192, 11_530)),
+        (
+            (
+                "This endpoint's maximum context length is 200000 tokens. However, you requested about 210000 tokens "
+                "(190000 of text input, 20000 in the output)."
+            ),
+            (200_000, 190_000, 20_000),
+        ),
+        (
+            (
+                "This model's maximum context length is 4097 tokens, however you requested 5000 tokens "
+                "(4000 in your prompt; 1000 for the completion)."
+            ),
+            (4_097, 4_000, 1_000),
+        ),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_the_wording_of_each_provider_and_server_is_known(message: str, limit: tuple[int | None, ...]) -> None:
+    """One that is not recognised ends the loop, where a smaller context would have been taken."""
+    found = context_limit(of_openai(message))
+    assert found is not None
+    assert (found.limit, found.input, found.output) == (*limit, *(None, None, 0)[len(limit) :])
+
+
 def test_an_error_that_a_framework_raised_from_it_is_recognised() -> None:
     """What it was raised from is looked at."""
     wrapped = RuntimeError("model call failed")
@@ -99,6 +168,9 @@ def test_an_error_that_a_framework_raised_from_it_is_recognised() -> None:
         of_openai("Request too large for gpt-6 on tokens per min. The maximum context length is 9 tokens", 429),
         of_anthropic("max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens"),
         of_anthropic("messages: roles must alternate"),
+        of_openai("max_tokens is too large: 200000. This model supports at most 128000 completion tokens."),
+        of_openai("Too many tokens, please wait before trying again."),
+        of_openai("The limit of 20 images for a request is exceeded: 24"),
         of_openai("Invalid api key", 401),
         of_anthropic("Overloaded", 529, "overloaded_error"),
         ValueError("something else"),

@@ -30,7 +30,18 @@ _MESSAGES: Final = re.compile(
     r"|exceeds? (the|this model's|your|its)? ?((maximum|available|model) )*context"  # OpenAI's Responses, llama.cpp
     r"|input is too long for requested model"  # Bedrock
     r"|input token count.{0,40}exceeds the maximum number of tokens"  # Gemini
-    r"|reduce the length of the (messages|input|prompt)",  # OpenAI, Groq
+    r"|input token count is \d+ but model only supports"  # Vertex AI
+    r"|reduce the length of the (messages|input|prompt)"  # OpenAI, Groq, Cerebras
+    r"|maximum prompt length is \d"  # xAI
+    r"|prompt token count of \d+ exceeds"  # GitHub Copilot
+    r"|exceeded model token limit"  # Moonshot
+    r"|longer than the (model's context|maximum model) length"  # SGLang, Together; vLLM
+    r"|context length of only \d|greater than the context length"  # LM Studio
+    r"|prompt too long; exceeded (max )?context"  # Ollama
+    r"|range of input length should be"  # DashScope
+    r"|`inputs` (tokens \+ `max_new_tokens` must be <=|must have less than)"  # Text Generation Inference
+    r"|tokens in the prompt cannot exceed"  # Cohere
+    r"|input tokens exceeds maximum length|too many input tokens",  # Bedrock
     re.IGNORECASE,
 )
 """The providers' messages for such errors, as their users reported them until November 2026."""
@@ -39,25 +50,38 @@ _LIMITS: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"> {_NUMBER}",
-        rf"maximum context length (?:is|of) {_NUMBER}",
+        rf"maximum (?:context|prompt|model) length (?:is |of |\(){_NUMBER}",
         rf"maximum number of tokens allowed \({_NUMBER}\)",
-        rf"(?:context|maximum)[^.\d]{{0,40}}?{_NUMBER} tokens",
+        rf"only supports up to {_NUMBER}",
+        rf"model with {_NUMBER} maximum context",
+        rf"(?:the limit of|model token limit:|limit is|must be <=|less than|cannot exceed) {_NUMBER}",
+        rf"max input tokens: {_NUMBER}",
+        rf"length should be \[\d+, {_NUMBER}\]",
+        rf"(?:context|maximum)(?:(?! by )[^.\d]){{0,40}}?{_NUMBER} tokens",
     )
 )
 _INPUTS: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_NUMBER} in the messages",
-        rf"{_NUMBER} in your prompt",
+        rf"messages resulted in {_NUMBER} tokens",
+        rf"{_NUMBER} (?:in the messages|in your prompt|of text input)",
         rf"prompt is too long: {_NUMBER} tokens",
         rf"context limit: {_NUMBER} \+",
-        rf"input token count \({_NUMBER}\)",
-        rf"messages resulted in {_NUMBER} tokens",
-        rf"you requested {_NUMBER} tokens",
+        rf"token count(?::| is| of)? \(?{_NUMBER}",
+        rf"(?:request contains|request has|prompt contains) {_NUMBER} ",
+        rf"(?:input|request|prompt) \((?:length )?{_NUMBER}",
+        rf"(?:given:|received|current length is|keep the first|\(requested:) {_NUMBER}",
+        rf"you requested (?:about )?{_NUMBER} tokens",
     )
 )
 _OUTPUTS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE) for pattern in (rf"{_NUMBER} in the completion", rf"\+ {_NUMBER} >")
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_NUMBER} (?:in|for) the (?:completion|output)",
+        rf"\+ {_NUMBER} >",
+        rf"tokens'? is too large: {_NUMBER}",
+        rf"{_NUMBER} `max_new_tokens`",
+    )
 )
 
 
