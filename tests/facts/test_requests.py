@@ -35,15 +35,29 @@ def asked(text: str) -> list[tuple[str, str]]:
         "Keep the old names.",
         "At most three files may change.",
         "It must be idempotent.",
+        "No new dependencies.",
+        "And please, no emojis.",
+        "Nothing under vendor/ may be edited.",
+        "Tabs, not spaces.",
+        "You have to ask me before you push.",
+        "Under no circumstances drop the table.",
+        "Scratch that, we go with Redis.",
+        "Refrain from emojis.",
         "Ändere niemals die öffentlichen Namen.",
         "Ab jetzt bitte nur noch auf Deutsch antworten.",
         "Bitte keine neuen Abhängigkeiten.",
+        "Verzichte auf Emojis.",
         "N'utilise jamais de dépendances.",
+        "Ne touche pas aux migrations.",
+        "Aucune dépendance externe.",
         "No uses nunca dependencias nuevas.",
+        "Tienes que preguntarme antes.",
         "Nunca altere os nomes.",
+        "Nenhuma dependência externa.",
         "Jangan pernah mengubah berkas ini.",
         "Mulai sekarang gunakan bahasa Indonesia.",
         "Никогда не меняй имена.",
+        "Никаких новых зависимостей.",
         "从现在起不要修改公共接口。",
         "必须使用中文回答。",
         "公開APIは絶対に変更しないでください。",
@@ -64,6 +78,19 @@ def test_what_holds_for_all_that_comes_is_a_constraint(sentence: str) -> None:
         "ok, then add a flag for it.",
         "Why does it take so long?",
         "I want a summary of it.",
+        "Treat warnings as errors.",
+        "Afterwards run the linter.",
+        "Once the tests pass, tag a release.",
+        "Every function needs a docstring.",
+        "Antworte auf Deutsch.",
+        "Réponds en français.",
+        "Responde en español.",
+        "Responda em português.",
+        "Jawab dalam bahasa Indonesia.",
+        "Отвечай по-русски.",
+        "先跑测试再提交。",
+        "日本語で答えて。",
+        "테스트를 먼저 돌려.",
         "Füge einen Test hinzu.",
         "Kannst du das erklären?",
         "Ajoute un test.",
@@ -83,6 +110,14 @@ def test_what_holds_for_all_that_comes_is_a_constraint(sentence: str) -> None:
 def test_what_is_done_once_is_a_request(sentence: str) -> None:
     """An imperative, a question, a wish; a statement with a weak word is no more than that."""
     assert asked(sentence) == [(sentence, "request")]
+
+
+@pytest.mark.parametrize(
+    "sentence", ["No idea.", "No, it was there before.", "It was late, not early.", "Nobody knew it."]
+)
+def test_a_statement_with_a_word_of_denial_asks_for_nothing(sentence: str) -> None:
+    """Only what is short and begins with the ban is one."""
+    assert sentence not in dict(asked(sentence))
 
 
 def test_each_item_of_a_list_is_a_request() -> None:

@@ -55,6 +55,16 @@ _MOST_OPENERS: Final = 3
 """Words that may come before an imperative."""
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _CLAUSE: Final = re.compile(r"[,;:]\s")
+_BANS: Final = re.compile(
+    r"(?:(?:and|but|also|please|und|bitte|et|y|e|и) )?(?:"
+    r"(?:no|ne|não|не|kein\w{0,2}|aucune?|ning[uú]na?|nenhuma?|никак\w{2}) "
+    r"(?!idea|problem|worries|doubt|matter|need|one\b)\w"
+    r"|(?:no one|nobody|nothing|none) .*\b(?:may|must|can|is allowed)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a short sentence that forbids without a verb of its own: ``No new dependencies.``"""
+_CHOICE: Final = re.compile(r", (?:not|nicht|pas|no|não|bukan|\u0430 не|не) \w", re.IGNORECASE)
+"""What is not to be, behind what is: ``Tabs, not spaces.``"""
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 # What the client of a user wrote
@@ -204,6 +214,8 @@ def _manner(sentence: str) -> Manner | None:
         return "request"
     words = _words(sentence)
     there, line = set(words), f" {' '.join(words)} "
+    if len(words) <= _FEW and words[:1] and words[0] not in _STATING and _forbids(sentence):
+        return "constraint"
     wide = _WIDE.search(sentence) is not None
     if (wide and any(part in sentence for part in _CONSTRAINT_PARTS)) or _binds(words, there, line):
         return "constraint"
@@ -216,6 +228,10 @@ def _manner(sentence: str) -> Manner | None:
     ):
         return "request"
     return None
+
+
+def _forbids(sentence: str) -> bool:
+    return _BANS.match(sentence) is not None or _CHOICE.search(sentence) is not None
 
 
 def _words(text: str) -> list[str]:
