@@ -319,6 +319,47 @@ def test_rows_of_a_second_session_are_kept_in_file_order_and_reported() -> None:
     assert recording.report.findings[0]["kind"] == "second_conversation"
 
 
+def queue(session: Session, operation: str, **fields: str) -> None:
+    """Add a row of the queue of prompts, which has no uuid."""
+    del session.row("queue-operation", operation=operation, **fields)["uuid"]
+
+
+def test_what_a_user_said_while_the_model_worked_is_a_prompt_behind_the_results_of_its_response() -> None:
+    """Only the queue has the words: the client gave them to the model when it took them out again."""
+    session = Session()
+    session.user("reply to all comments")
+    session.answer("m1", use("a"))
+    queue(session, "enqueue", content="commit first")
+    queue(session, "remove")
+    session.result("a")
+    session.answer("m2", said("Let me commit first."))
+    told = blocks(read(session))
+    assert [(b.type, b.text, b.turn_id) for b in told if b.type != "react.tool.call"] == [
+        ("user.prompt", "reply to all comments", "turn_1"),
+        ("react.tool.result", "done", "turn_1"),
+        ("user.prompt", "commit first", "turn_2"),
+        ("assistant.completion", "Let me commit first.", "turn_2"),
+    ]
+
+
+def test_a_queued_prompt_that_the_model_was_not_given_from_the_queue_is_no_block_of_its_own() -> None:
+    """It was edited, or follows as a row; the client's notices do, and are never taken out."""
+    session = Session()
+    session.answer("m1", said("working"))
+    queue(session, "enqueue", content="sent as a row")
+    queue(session, "dequeue")
+    session.user("sent as a row")
+    queue(session, "enqueue", content="edit me")
+    queue(session, "popAll", content="edit me")
+    queue(session, "enqueue", content="<task-notification>done</task-notification>")
+    queue(session, "enqueue", content="given")
+    queue(session, "remove")
+    queue(session, "remove")
+    recording = read(session)
+    assert [b.text for b in blocks(recording)] == ["working", "sent as a row", "given"]
+    assert recording.report.counts["skipped"] == 7
+
+
 def test_bookkeeping_is_counted_and_unknown_rows_are_reported() -> None:
     """What is no conversation costs no block, and nothing is fatal."""
     session = Session()
@@ -380,6 +421,7 @@ def count_simply(path: Path) -> Counter[str]:
         at = 0
         while at < len(line):
             row, at = decoder.raw_decode(line, at)
+            counts["prompts"] += row.get("operation") == "remove"  # given to the model from the client's queue
             if row["type"] not in {"user", "assistant"} or row["uuid"] in seen:
                 continue
             seen.add(row["uuid"])

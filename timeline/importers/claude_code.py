@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.events import ParentLink
 from timeline.importers.builder import parse_time
 from timeline.importers.claude_branches import CONVERSATION, Branches
+from timeline.importers.claude_queue import QUEUE
 from timeline.importers.claude_rows import SessionReader
 from timeline.importers.lines import read_records
 from timeline.importers.recording import Recording, Report, short_title
@@ -31,9 +32,7 @@ FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
 """The beginning of a conversation's row in every known version; no value inside a row begins so."""
 
-BOOKKEEPING: Final = frozenset(
-    {"progress", "file-history-snapshot", "queue-operation", "summary", "system", "pr-link", "attachment"}
-)
+BOOKKEEPING: Final = frozenset({"progress", "file-history-snapshot", "summary", "system", "pr-link", "attachment"})
 """Rows that are the client's own state. A system row may still mark a compaction."""
 
 
@@ -89,6 +88,8 @@ class SessionFollower:
                 self._reader.read(row, self._rows, time)
         elif _is_boundary(row):
             self._reader.read_boundary(row, self._rows, time)
+        elif row.get("type") == QUEUE:
+            self._reader.read_queue(row, self._rows, time)
 
     @property
     def newest(self) -> str:
@@ -159,6 +160,8 @@ class _Session:
             self._note_agent(row)
         elif _is_boundary(row):
             self._main.read_boundary(row, record.line, parse_time(row.get("timestamp")))
+        elif type_ == QUEUE:
+            self._main.read_queue(row, record.line, parse_time(row.get("timestamp")))
         elif type_ == "progress" and (data := _agent_progress(row)):
             self._read_progress(data, row, record.line)
         elif type_ in BOOKKEEPING:

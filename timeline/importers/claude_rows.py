@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder, client_message
+from timeline.importers.claude_queue import PromptQueue
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.wire.anthropic import assistant_block, joined_text, parts_of, result_block
 from timeline.wire.foreign import text_of
@@ -43,6 +44,8 @@ class SessionReader:
         self.report = report
         self._builder = RecordingBuilder(report, first_time=first_time)
         self._seen: dict[str, Any] = {}
+        self._queue = PromptQueue()
+        self._newest = ""
         self._boundary: ImportedCompaction | None = None
         self._before: datetime | None = None
         self._started: dict[str, datetime | None] = {}
@@ -83,6 +86,7 @@ class SessionReader:
         else:
             self._read_user(row, content, origin)
         self._blocks_through[origin.key] = self._blocks
+        self._newest = origin.key
 
     def read_stand_in(self, uuid: str, behind: str) -> None:
         """Note a row that stands for the rows behind another one; nothing of it is read."""
@@ -115,6 +119,17 @@ class SessionReader:
         rows = (uuid for uuid in uuids if isinstance(uuid, str)) if isinstance(uuids, list) else ()
         first = min((self._blocks_before[uuid] for uuid in rows if uuid in self._blocks_before), default=self._blocks)
         return self._blocks - first
+
+    def read_queue(self, row: dict[str, Any], line: int, at: datetime | None) -> None:
+        """Read a row of the queue of prompts; it is a prompt where the model was given one.
+
+        Its key begins with the row before it, since the queue's rows have no uuid: it is left and taken up with that.
+        """
+        if text := self._queue.told_by(row):
+            self._blocks += 1
+            self._builder.add_said([(_said(text), Origin(f"{self._newest}.queued", line, at))])
+        else:
+            self.report.counts["skipped"] += 1
 
     def path_of_call(self, call_id: str) -> str | None:
         """Return the path that a call will have in the log."""
@@ -187,8 +202,10 @@ def _user_block(part: dict[str, Any], *, is_meta: bool) -> Block | None:
     if part.get("type") != "text":
         return attachment_block(part, author="client" if is_meta else "user")
     text = text_of(part)
-    if not text:
-        return None
+    return _said(text, is_meta=is_meta) if text else None
+
+
+def _said(text: str, *, is_meta: bool = False) -> Block:
     return client_message(text) if is_meta or CHATTER.match(text) else UserPrompt(text=text)
 
 
