@@ -35,6 +35,14 @@ def test_lab_compares_policies_in_one_table(run: Callable[..., Done], session: P
     assert "1 file, 1 conversation, 39 model calls" in done.out
 
 
+def test_a_file_that_is_named_twice_counts_once(run: Callable[..., Done], session: Path) -> None:
+    """Patterns overlap, and links lead to the same file."""
+    link = session.with_name("link.jsonl")
+    link.symlink_to(session)
+    done = run("lab", session, session, link, "--policy", "none", "--jobs", 1)
+    assert "1 file, 1 conversation, 39 model calls" in done.out
+
+
 @pytest.mark.shows("004-141", "R-004-34")
 @pytest.mark.parametrize(
     ("model", "shares"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -138,6 +139,7 @@ def lab(
     With --call a stored or exported conversation is taken as it was up to that model call; the policies decide, and
     costs count, from there on.
     """
+    files = list({realpath(path): path for path in files}.values())  # one that is named twice counts once
     if validate:
         from timeline.cli.lab import validation
 
