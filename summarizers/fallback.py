@@ -8,6 +8,7 @@ nothing else. A cancellation from outside still ends everything.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,10 @@ _CORRECTION: Final = (
 )
 _LISTED: Final = 12
 """The most invented names that are listed."""
+_HEADINGS: Final = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]+[^\n]{1,60}|\*\*[^*\n]{1,60}\*\*:?|[-=*_]{3,}|[-*\u2022])[ \t]*$", re.MULTILINE
+)
+"""Lines that say nothing by themselves: short headings, rules between sections, marks of empty items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +244,9 @@ def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
 
 
 def _empty(text: str) -> _Failure | None:
-    """Refuse a text that shows nothing."""
-    return None if shows(text) else _Failure("the answer is empty", "empty")
+    """Refuse a text that shows nothing, or nothing but the headings that the author was asked to fill."""
+    said = _HEADINGS.sub("", text)
+    return None if shows(said) else _Failure("the answer is empty", "empty")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -115,6 +115,7 @@ ENDINGS: Final[dict[str, tuple[Callable[[], Awaitable[Any]], str]]] = {
     "empty": (saying(""), "the answer is empty"),
     "white space": (saying(" \n\t\u3000"), "the answer is empty"),
     "zero width": (saying("\u200b\ufeff\x00"), "the answer is empty"),
+    "headings alone": (saying("# Task\n\n## Decisions\n-\n---\n**Files:**\n"), "the answer is empty"),
     "lone surrogate": (saying("all is \ud83d well"), "cannot be stored as UTF-8"),
     "10 MB": (saying("word " * 2_000_000), TOO_LONG),
     "10 MB without a seam": (saying("x" * 10_000_000), TOO_LONG),
