@@ -20,6 +20,7 @@ from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCal
 from timeline.errors import UnknownResponse
 from timeline.usage import Usage
 from timeline.wire.responses import ModelResponse, read_response
+from timeline.wire.usage import anthropic_usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -67,6 +68,16 @@ def test_anthropic_usage_tells_cache_writes_by_their_lifetime() -> None:
         input_tokens=4, output_tokens=42, cache_read_tokens=900, cache_write_5m_tokens=50, cache_write_1h_tokens=20
     )
     assert (called.model, called.finish_reason) == ("claude-opus-5", "tool_use")
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "written"), [(0, 0, 5_000), (0, 1_000, 4_000), (5_000, 0, 5_000), (0, 5_000, 0)]
+)
+def test_anthropic_usage_counts_writes_that_the_breakdown_leaves_out(short: int, long: int, written: int) -> None:
+    """A gateway may know the sum alone, and fill the breakdown with zeros."""
+    lifetimes = {"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": long}
+    usage = anthropic_usage({"cache_creation_input_tokens": 5_000, "cache_creation": lifetimes})
+    assert (usage.cache_write_5m_tokens, usage.cache_write_1h_tokens) == (written, long)
 
 
 def test_openai_usage_leaves_out_of_the_input_what_the_cache_answered() -> None:

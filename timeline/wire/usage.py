@@ -14,17 +14,18 @@ def count_of(fields: Any, key: str) -> int:
 
 
 def anthropic_usage(told: Any) -> Usage:
-    """Read the Messages API's usage; a cache write without a breakdown by lifetime counts as a five-minute one."""
+    """Read the Messages API's usage; what was written to the cache for an unsaid time counts as for five minutes.
+
+    Some gateways have a breakdown by lifetimes that is zero, or less than the sum.
+    """
     by_lifetime = told.get("cache_creation") if isinstance(told, dict) else None
-    split = isinstance(by_lifetime, dict) and bool(by_lifetime)
+    short, long = (count_of(by_lifetime, f"ephemeral_{time}_input_tokens") for time in ("5m", "1h"))
     return Usage(
         input_tokens=count_of(told, "input_tokens"),
         output_tokens=count_of(told, "output_tokens"),
         cache_read_tokens=count_of(told, "cache_read_input_tokens"),
-        cache_write_5m_tokens=count_of(by_lifetime, "ephemeral_5m_input_tokens")
-        if split
-        else count_of(told, "cache_creation_input_tokens"),
-        cache_write_1h_tokens=count_of(by_lifetime, "ephemeral_1h_input_tokens"),
+        cache_write_5m_tokens=max(short, count_of(told, "cache_creation_input_tokens") - long),
+        cache_write_1h_tokens=long,
     )
 
 
