@@ -136,7 +136,9 @@ def _check_target(source: Path, target: Path, *, force: bool) -> None:
         raise StoreError(f"{target}: it names no file in a folder that exists. Name a file to write.")
     if target.exists() and target.samefile(source):
         raise StoreError(f"{target}: this is the database itself. Name another file to write.")
-    if target.exists() and not (force and target.is_file()):
+    if target.exists() and not target.is_file():
+        raise StoreError(f"{target}: it is a device or a pipe, which a backup never replaces. Name a file to write.")
+    if target.exists() and not force:
         raise StoreError(f"{target}: the file exists already. Name another one, or replace it with --force.")
     for ending in ("-wal", "-shm"):
         if (beside := target.with_name(target.name + ending)).exists():
@@ -163,6 +165,8 @@ def _check_replaceable(source: Path, file: Path) -> None:
         raise StoreError(f"{file}: it names no file in a folder that exists. Name the database file.")
     if not file.exists():
         return
+    if not file.is_file():
+        raise StoreError(f"{file}: it is a device or a pipe, which a restore never replaces. Name the database file.")
     if file.samefile(source):
         raise StoreError(f"{file}: this is the backup itself. Name the database to replace with --db.")
     if file.stat().st_nlink > 1:

@@ -398,6 +398,22 @@ async def test_what_is_no_store_is_neither_restored_nor_replaced(tmp_path: Path)
         await restore(copy, file, yes=True)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe with a name")
+async def test_a_pipe_or_a_device_is_replaced_by_nothing(tmp_path: Path) -> None:
+    """Root could otherwise make a file of /dev/null; no copy of it is left beside."""
+    file, copy, pipe = tmp_path / "agent.db", tmp_path / "backup.db", tmp_path / "pipe"
+    await _store_with(file, 2)
+    await backup(file, copy)
+    os.mkfifo(pipe)
+    for yes in (False, True):
+        with pytest.raises(StoreError, match="a device or a pipe, which a restore never replaces"):
+            await restore(copy, pipe, yes=yes)
+    with pytest.raises(StoreError, match="a device or a pipe, which a backup never replaces"):
+        await backup(file, pipe, force=True)
+    assert pipe.is_fifo()
+    assert {found.name for found in tmp_path.iterdir()} == {"agent.db", "backup.db", "pipe"}
+
+
 async def test_a_restored_file_keeps_its_mode_and_a_link_to_it_goes_on_leading_there(tmp_path: Path) -> None:
     """Who may read the database is not decided by a restore; where there was none, only its owner may."""
     file, copy, link = tmp_path / "agent.db", tmp_path / "backup.db", tmp_path / "link.db"
