@@ -87,6 +87,13 @@ def test_the_reach_of_the_index_is_printed(run: Callable[..., Done], simulated: 
         (("--glob", "[z-a]"), "glob"),
         (("--subject", "nowhere at all"), "Try fewer"),
         (("--glob", "nowhere.py"), "**/nowhere.py"),
+        (("--failed", "--worked"), "--failed and --worked exclude each other"),
+        (("--live", "--covered"), "--covered and --live exclude each other"),
+        (("--reach", "--record"), "--reach is of the whole database"),
+        (("--reach", "--failed"), "--reach is of the whole database"),
+        (("nothing", "--reach"), "--reach is of the whole database"),
+        (("--failed", "--failed", "--subject", "nowhere at all"), "Try fewer"),
+        (("--worked", "--subject", "--failed"), "Try fewer"),
     ],
 )
 def test_what_cannot_be_asked_or_found_says_what_to_try(
@@ -97,6 +104,11 @@ def test_what_cannot_be_asked_or_found_says_what_to_try(
     done = run("facts", *words)
     assert told in done.out + done.err
     assert "Traceback" not in done.out + done.err
+
+
+def test_a_limit_above_all_numbers_lists_all(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Whoever wants all of them types many nines."""
+    assert run("facts", simulated["id"], "--limit", "9" * 30).out == run("facts", simulated["id"], "--limit", 10**6).out
 
 
 def test_the_help_names_every_kind(run: Callable[..., Done]) -> None:

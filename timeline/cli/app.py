@@ -495,10 +495,13 @@ def facts(
     from timeline.cli import facts as command
 
     wanted = command.Wanted(ids or (), kind or (), subject, glob, tool, status, failed, since, until, covered, query)
+    narrowed = bool(wanted.conditions) or limit is not None
     if reach:
+        if narrowed or record or wanted.conversations:
+            raise typer.BadParameter("--reach is of the whole database. Leave out all else but --db and --json.")
         _run(command.reach(db, as_json=as_json))
     elif record:
-        if wanted.conditions or limit is not None:
+        if narrowed:
             raise typer.BadParameter("--record is of the whole conversation. Leave out the conditions.")
         _run(command.records(wanted.conversations, db, as_json=as_json))
     else:

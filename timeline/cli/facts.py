@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -82,7 +83,7 @@ async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) ->
             return
         most = _MOST_SHOWN if limit is None else limit
         total = 0
-        newest: deque[FactRow] = deque(maxlen=most)
+        newest: deque[FactRow] = deque(maxlen=min(most, sys.maxsize))
         async for row in _rows(store, filters, None):
             total += 1
             newest.append(row)

@@ -24,7 +24,15 @@ _AT_LEAST: Final = re.compile(r"\bx>=(\d+)\b")
 
 
 class _Command(TyperCommand):
-    """A command with such a help."""
+    """A command with such a help, which takes one side of a switch (`--failed/--worked`), not both."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(args=[*args])
+        for param in given:
+            both = [name for name in (*param.opts, *param.secondary_opts) if name in args]
+            if param.secondary_opts and given.count(param) > 1 and len(both) > 1:
+                ctx.fail(f"{' and '.join(both)} exclude each other. Leave out one of them.")
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [_REQUIRED.sub(r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
