@@ -85,6 +85,17 @@ def text(argument: str, value: Any) -> None:
         raise InvalidArgument(argument, f"is a text, not {_named(value)}")
 
 
+def new_id(argument: str, value: Any) -> None:
+    """Check that a value can be the id of a new conversation, as far as no store needs to be asked.
+
+    Raises:
+        InvalidArgument: it is no text, or an empty one.
+    """
+    text(argument, value)
+    if not value:
+        raise InvalidArgument(argument, "needs an id; leave it out for one that is made")
+
+
 def text_of(argument: str, value: Any, most: int, *, least: int = 0) -> None:
     """Check that a text has at most ``most`` characters, and at least ``least`` without the white space around it.
 

@@ -400,7 +400,7 @@ class Timeline(TimelineView):
         if at is not None:
             checks.version_number("at", at)
         if conversation is not None:
-            checks.text("conversation", conversation)
+            checks.new_id("conversation", conversation)
         if policy is not None:
             checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
         if call is not None:

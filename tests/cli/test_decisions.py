@@ -116,6 +116,12 @@ def test_an_id_that_is_in_use_cannot_be_forked_to(run: Callable[..., Done], impo
     run("fork", imported, "--as", imported).fails(Exit.USAGE, imported, "--as")
 
 
+def test_a_blank_id_begins_no_fork(run: Callable[..., Done], imported: str) -> None:
+    """As of a variable that is not set: the fork would have an id that nobody asked for."""
+    run("fork", imported, "--as", "").fails(Exit.USAGE, "--as is blank")
+    assert len(run("ls", "--json").json) == 1
+
+
 @pytest.mark.parametrize("version", [0, 9999])
 def test_a_version_that_is_not_there_cannot_be_forked(run: Callable[..., Done], imported: str, version: int) -> None:
     """The line says which there are."""

@@ -69,6 +69,7 @@ def test_one_conversation_is_imported_under_another_id(
     assert run("verify", "other").code == Exit.OK
     assert run("erase", simulated["id"], "--yes").code == 0
     assert [row["id"] for row in run("ls", "--json").json] == ["other"]
+    run("import", file, "--as", "").fails(Exit.USAGE, "--as is blank")
     run("fork", "other", "--at", 9)
     assert run("export", "--all", "-o", fork).code == 0
     refused = run("import", fork, "--as", "third")

@@ -23,7 +23,7 @@ from tests.scenes import (
     turn,
 )
 from timeline import Timeline, open_store
-from timeline.errors import BlockNotFound, HistoryUnavailable, VersionConflict
+from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidArgument, VersionConflict
 from timeline.events import ModelCalled, event_id
 from timeline.events.other_payloads import CompactionStarted
 from timeline.store.memory import MemoryStore
@@ -69,6 +69,13 @@ async def test_without_a_version_a_fork_begins_at_the_end() -> None:
     branch = await timeline.fork(now=AT)
     assert branch.id == "c.fork-8"
     assert len(branch.window.items) == 7
+
+
+async def test_an_empty_id_is_refused_as_for_any_conversation() -> None:
+    """The fork got an id of its own making."""
+    timeline = await begun(MemoryStore())
+    with pytest.raises(InvalidArgument, match="needs an id"):
+        await timeline.fork(conversation="")
 
 
 async def test_neither_sees_what_happens_in_the_other() -> None:

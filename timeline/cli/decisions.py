@@ -9,6 +9,7 @@ from timeline.answers.listed import DecidedBlock
 from timeline.cli import output
 from timeline.cli.database import changing
 from timeline.cli.exits import UsageProblem
+from timeline.cli.options import BLANK_ID
 from timeline.cli.output import paint, say, state_colour, write
 from timeline.cli.wishes import opened
 from timeline.errors import VersionConflict
@@ -80,10 +81,12 @@ async def fork(
         HistoryUnavailable: the conversation does not have that version.
         CallNotFound: it does not have that model call.
         InvalidPolicy: there is no such policy.
-        UsageProblem: the new id is in use, or both ``at`` and ``call`` are given.
+        UsageProblem: the new id is in use or empty, or both ``at`` and ``call`` are given.
     """
     if at is not None and call is not None:
         raise UsageProblem("--at and --call both name where the fork begins. Leave out one of them.")
+    if new_id == "":
+        raise UsageProblem(BLANK_ID)
     wish.check()
     async with changing(db) as store:
         timeline = await opened(store, conversation)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from timeline.cli import output
 from timeline.cli.database import adding, db_option, lasts
-from timeline.cli.exits import Exit, exit_code, one_line
+from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
+from timeline.cli.options import BLANK_ID
 from timeline.cli.output import JsonList, note, paint, progress, write
 from timeline.errors import ImportFailed, StoreError, TimelineError
 from timeline.forgetting import mask_credentials
@@ -33,7 +34,12 @@ async def import_files(files: Sequence[Path], db: str, *, mask: bool, new_id: st
     A conversation of a file that is refused keeps none of the others out, either. With a new id there is one file of
     `timeline export`, whose one conversation is imported under it.
     An error of the database ends the import. The conversations imported until then are reported, and stay.
+
+    Raises:
+        UsageProblem: the new id is empty.
     """
+    if new_id == "":
+        raise UsageProblem(BLANK_ID)
     worst = Exit.OK
     done: list[Imported] = []
     async with AsyncExitStack() as stack:

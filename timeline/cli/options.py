@@ -81,6 +81,9 @@ PastVersion: TypeAlias = Annotated[
 ]
 
 
+BLANK_ID: Final = "--as is blank, and no id. Name one, or leave --as out."
+"""What is said of the id of a variable that is not set."""
+
 _NAMES: Final = ", ".join(WIRES)
 
 RequestBody: TypeAlias = Annotated[
