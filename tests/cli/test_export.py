@@ -111,6 +111,11 @@ def test_one_conversation_or_all_of_them_are_named(run: Callable[..., Done], sim
     run("export", simulated["id"], "--limit", 5).fails(Exit.USAGE, "--limit")
     run("export", simulated["id"], "--format", "atif", "--window").fails(Exit.USAGE, "--window")
     run("export", simulated["id"], "--wire", "morse").fails(Exit.USAGE, "morse", "anthropic")
+    for other in ("markdown", "atif"):
+        run("export", simulated["id"], "--format", other, "--wire", "anthropic").fails(Exit.USAGE, "two formats")
+        run("export", simulated["id"], "--format", other, "--json").fails(Exit.USAGE, "two formats")
+    run("export", simulated["id"], "--mode", "chat").fails(Exit.USAGE, "--html")
+    run("export", simulated["id"], "--contexts", "all").fails(Exit.USAGE, "--html")
 
 
 def _redact(db: Path, conversation: str, path: str) -> None:

@@ -135,6 +135,11 @@ def export(
         if bundles:
             return run(export_bundle(id_, db, kept, target, yes=yes))
         return run(export_html(id_, db, Wish(mode.value, contexts.value, redact, kept), target, yes=yes))
+    if mode is not ExportMode.full or contexts is not ExportContexts.last:
+        raise typer.BadParameter("--mode and --contexts go with --html.")
+    if format_ is not ExportFormat.jsonl and (wire or as_json):
+        other = "--wire" if wire else "--json"
+        raise typer.BadParameter(f"--format {format_} and {other} are two formats. Choose one.")
     if (id_ is None) is not every:
         raise typer.BadParameter("give the id of one conversation, or --all.")
     shape = command.Shape("jsonl" if as_json else format_.value, wire.replace("-", "_"), window, limit)
