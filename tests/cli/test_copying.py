@@ -81,3 +81,4 @@ def test_what_cannot_be_copied_is_said_in_a_line(
     missing = run("copy", "nobody", "--from", db, "--to", other)
     assert missing.code == Exit.NOT_FOUND
     assert "nobody" in missing.err
+    assert not other.exists()

@@ -202,6 +202,7 @@ def test_a_call_of_a_recording_or_one_that_is_not_there_is_refused_with_the_cure
     assert missing.code != Exit.OK
     assert "the nearest are" in missing.err
     assert run("simulate", simulated["id"], "--pauses", "-1").code == Exit.USAGE
+    run("simulate", simulated["id"], "--pauses", "1e300").fails(Exit.USAGE, "the year 9999")
     nothing = run("simulate", "nothing")
     assert "no such file, and no conversation" in nothing.err
 

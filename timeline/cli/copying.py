@@ -10,7 +10,7 @@ from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
 from timeline.cli.output import note, progress, say
-from timeline.errors import StoreCorrupt, StoreError
+from timeline.errors import StoreCorrupt, StoreError, TimelineError
 from timeline.portable import NotCopied, copy_conversations, copy_store
 from timeline.projection.explain import counted
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from timeline.cli.shapes import CopiedRow, CopyRow
-    from timeline.errors import TimelineError
     from timeline.portable import Copied
     from timeline.ports import EventStore
 
@@ -36,7 +35,7 @@ async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -
         raise UsageProblem("--from and --to name the same store. Give --to another file or URL.")
     done: list[Copied | NotCopied] = []
     failed: list[TimelineError] = []
-    async with reading(source, "--from") as store, open_store(target) as into:
+    async with reading(source, "--from") as store, open_store(await _place(store, ids, target)) as into:
         try:
             with progress("copying", await _size(store)) as advance:
                 adding = _total(advance)
@@ -59,6 +58,17 @@ async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -
     else:
         _print(done, len(failed))
     return worst
+
+
+async def _place(store: EventStore, ids: Sequence[str], target: str) -> str:
+    """Return where to copy to: memory where the store has none of the conversations, so that no store is made."""
+    for id_ in ids:
+        try:
+            await store.info(id_)
+        except TimelineError:
+            continue
+        return target
+    return "memory://" if ids else target
 
 
 async def _size(store: EventStore) -> int:

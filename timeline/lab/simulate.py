@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from timeline.errors import BudgetError
+from timeline.errors import BudgetError, InvalidArgument
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled, derived_event_id
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
@@ -114,6 +114,7 @@ async def simulate(
         on_progress: called with the number of events fed.
 
     Raises:
+        InvalidArgument: with such pauses a time would be behind the year 9999.
         StoreError: the store cannot be read or written.
     """
     id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
@@ -161,6 +162,7 @@ async def simulate_from(
 
     Raises:
         CallNotFound: the conversation has no such call.
+        InvalidArgument: see `simulate`.
         StoreError: the store cannot be read or written.
     """
     recording, version = stored.recording, stored.before_call(call)
@@ -223,10 +225,17 @@ async def _run(
 
 
 def paced(events: Sequence[RecordedEvent], pauses: float, *, since: datetime) -> list[RecordedEvent]:
-    """Return events with ``pauses`` times the recorded time between them, from the time ``since`` on."""
-    return (
-        list(events) if pauses == 1 else [_moved(event, lambda at: since + (at - since) * pauses) for event in events]
-    )
+    """Return events with ``pauses`` times the recorded time between them, from the time ``since`` on.
+
+    Raises:
+        InvalidArgument: a time would be behind the year 9999.
+    """
+    if pauses == 1:
+        return list(events)
+    try:
+        return [_moved(event, lambda at: since + (at - since) * pauses) for event in events]
+    except OverflowError:
+        raise InvalidArgument("pauses", f"{pauses:g} times the recorded time ends behind the year 9999") from None
 
 
 def _moved(event: RecordedEvent, when: Callable[[datetime], datetime]) -> RecordedEvent:
