@@ -134,7 +134,11 @@ def test_erase_is_a_dry_run_and_refuses_while_forks_share_the_past(run: Callable
     run("erase", "cards").fails(Exit.REFUSED, "cards.early", "forks")
     dry = run("erase", "cards", "--forks", "erase", "--json").json
     assert set(dry["conversations"]) == {"cards", "cards.early", "cards.late"}
-    assert "dry run" in run("erase", "cards", "--forks", "copy").out
+    copies = run("erase", "cards", "--forks", "copy").out
+    assert "dry run" in copies
+    assert "beyond this database: backups" in copies
+    assert "server" not in copies
+    assert "server" not in dry["not_reached"]
     assert planted.read_bytes() == before
     done = run("erase", "cards", "--forks", "erase", "--reason", "asked for", "--yes", "--json").json
     assert done["reached"]["payloads"] == dry["reached"]["payloads"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from timeline.cli import output
@@ -17,7 +18,7 @@ from timeline.forgetting import find_subject
 from timeline.forgetting.redacting import redact_several
 from timeline.ports import ErasureReport, ForksOnErase
 from timeline.projection.explain import counted
-from timeline.store.addresses import without_password
+from timeline.store.addresses import is_server, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -159,6 +160,8 @@ async def _would_erase(store: EventStore, id_: str, forks: ForksOnErase) -> Eras
 
 
 def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: bool) -> None:
+    if not is_server(db):
+        report = replace(report, not_reached={at: why for at, why in report.not_reached.items() if at != "server"})
     if as_json:
         output.write_json(_row(report, dry_run=not yes))
         return
