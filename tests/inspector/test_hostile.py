@@ -65,6 +65,8 @@ async def views(app: Any, id_: str) -> dict[str, int]:
         "/v1/conversations/",
         "/v1/conversations/x/blocks/",
         "/v1//conversations",
+        "/v1/conversations//",
+        "/v1/conversations//3",
     ],
 )
 async def test_a_path_outside_is_no_address(app: Any, path: str) -> None:
@@ -72,6 +74,20 @@ async def test_a_path_outside_is_no_address(app: Any, path: str) -> None:
     answer = await ask(app, path)
     assert answer.status in {400, 404}, answer.body
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("id_", [".", ".."])
+async def test_an_id_of_dots_is_an_empty_segment_and_their_number(id_: str) -> None:
+    """No browser sends such a segment, however it is encoded; a script may."""
+    async with open_store("memory://") as store:
+        await (await Timeline.open(store, id_)).append(prompt())
+        app = inspector(store, allow=["pin"])
+        place = f"/v1/conversations//{len(id_)}"
+        assert await views(app, id_) == {view: (await ask(app, place + view)).status for view in VIEWS}
+        assert (await ask(app, f"{place}/blocks")).json["conversation"] == id_
+        headers, body = {"X-Timeline-Decision": "1"}, [b'{"decision": "pin", "block": "@2"}']
+        done = await ask(app, f"{place}/decisions", method="POST", headers=headers, body=body)
+        assert done.status == 200, done.body
 
 
 async def test_a_body_of_200_megabytes_is_refused_as_it_comes(app: Any) -> None:

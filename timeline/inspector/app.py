@@ -173,7 +173,7 @@ class _Inspector:
     async def _found(self, request: Request) -> ASGIApp:
         path = _path_below(request.scope)
         if request.method not in {"GET", "HEAD"}:
-            return await self._decided(request, [unquote(segment) for segment in (path or "").split("/")])
+            return await self._decided(request, _segments(path or ""))
         if path is None:  # without a slash behind the place of mounting, relative addresses would miss it
             last = quote(request.scope["path"].rstrip("/").rpartition("/")[2])
             return RedirectResponse(f"./{last}/", status_code=307)
@@ -182,7 +182,7 @@ class _Inspector:
             return _tagged(request, file.body, file.kind, file.tag, kept)
         if path == "v1/openapi.json":
             return _json(request, compact_json(openapi()).encode())
-        segments = [unquote(segment) for segment in path.split("/")]
+        segments = _segments(path)
         if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] in {"events", "status"}:
             return self._live_of(segments[2], segments[3])
         if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] == "file":
@@ -277,6 +277,18 @@ def _path_below(scope: Scope) -> str | None:
         if prefix and path.startswith(f"{prefix}/"):
             return path[len(prefix) + 1 :]
     return path.removeprefix("/")
+
+
+def _segments(path: str) -> list[str]:
+    """Return the segments of a path, decoded.
+
+    Browsers take a segment of one or two dots, however it is encoded, for a folder and never send it: an id of that
+    form is an empty segment, which no id is, and the number of its dots.
+    """
+    segments = [unquote(segment) for segment in path.split("/")]
+    if segments[:3] == ["v1", "conversations", ""] and segments[3:4] in (["1"], ["2"]):
+        segments[2:4] = ["." * int(segments[3])]
+    return segments
 
 
 def _query(request: Request, given: dict[str, str]) -> dict[str, Any]:

@@ -1,12 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { changed, numberOf, readAddress, writeAddress } from "../../../timeline/inspector/web/pure/address.js";
+import { changed, numberOf, readAddress, segmentOf, segmentsOf, writeAddress } from "../../../timeline/inspector/web/pure/address.js";
 
 test("an address that was written reads the same, whatever the id holds", () => {
   for (const id of ["cards", "a/b?c#d", "100 %", "<script>", "ümlaut", "flashcards.cut_point-6000"]) {
     const address = { conversation: id, view: "context", given: { at: "512", query: "a&b=c «d»" } };
     assert.deepEqual(readAddress(writeAddress(address)), address);
+  }
+});
+
+test("an id is a segment that browsers send, and reads the same, whatever it holds", () => {
+  for (const id of [".", "..", "...", "1", "a/b?c#d", "ümlaut", "/2"]) {
+    const path = `conversations/${segmentOf(id)}`;
+    assert.equal(new URL(`v1/${path}/blocks`, "http://host/a/").pathname, `/a/v1/${path}/blocks`);
+    const [, segment, what] = segmentsOf(`${path}/blocks`);
+    assert.deepEqual([decodeURIComponent(segment), what], [id, "blocks"]);
+    assert.equal(decodeURIComponent(segmentsOf(path)[1]), id);
   }
 });
 

@@ -1,6 +1,7 @@
 // Where the page reads from. A source has one method, `get(path, given, stop)`, and what it answers is the JSON of the
 // `/v1` API; the exported file has a source of its own over what it carries along.
 
+import { segmentOf } from "../pure/address.js";
 import { signal } from "./page.js";
 
 /**
@@ -110,5 +111,5 @@ export const source = { now: new HttpSource("v1/") };
 
 /** The path of a conversation, and of what belongs to it. @param {string} conversation @param {string} rest */
 export function pathOf(conversation, rest = "") {
-  return `conversations/${encodeURIComponent(conversation)}${rest && "/" + rest}`;
+  return `conversations/${segmentOf(conversation)}${rest && "/" + rest}`;
 }

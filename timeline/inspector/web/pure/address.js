@@ -56,3 +56,13 @@ export function numberOf(address, name) {
   const text = address.given[name];
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
+
+/** An id as a segment of a path. Browsers take one or two dots for a folder: they are an empty segment and their number. @param {string} id */
+export function segmentOf(id) {
+  return /^\.\.?$/.test(id) ? `/${id.length}` : encodeURIComponent(id);
+}
+
+/** The segments of a path, each decoded by who needs it, with an id of dots in one of them again. @param {string} path */
+export function segmentsOf(path) {
+  return path.replace(/^conversations\/\/([12])(?=\/|$)/, (_, dots) => `conversations/${".".repeat(Number(dots))}`).split("/");
+}

@@ -1,6 +1,7 @@
 // The source of an exported file: it answers what the API would, from what the file carries, and says what it does not.
 
 import { SourceError } from "../parts/source.js";
+import { segmentsOf } from "../pure/address.js";
 import { chunk } from "./chunks.js";
 import { rowAt, stateAt } from "./histories.js";
 
@@ -25,7 +26,7 @@ export class StaticSource {
 
   /** @param {string} path @param {Given} [given] @returns {Promise<any>} */
   async get(path, given = {}) {
-    const [root, id, ...rest] = path.split("/");
+    const [root, id, ...rest] = segmentsOf(path);
     if (root === "search") return this._search(String(given.query ?? ""), Number(given.limit ?? 20));
     if (root !== "conversations") throw leftOut("This was not exported.");
     if (id === undefined) return this._conversations(String(given.query ?? ""));
