@@ -329,7 +329,7 @@ def _unknown(path: str, error: BlockNotFound) -> Recalled:
     """Return the answer for a path or address that names no block."""
     kind = "address" if parse_address(path) is not None else "path"
     problem = f": {error.problem}" if error.problem else ""
-    advice = f"Give a {kind} exactly as it is printed."
+    advice = f"Give {'an' if kind == 'address' else 'a'} {kind} exactly as it is printed."
     if error.nearest:
         advice = f"Nearest {'addresses' if parse_address(error.nearest[0]) else 'paths'}: {', '.join(error.nearest)}."
     return Recalled(f"[unknown {kind}] This conversation has no {path!r}{problem}. {advice}", "unknown", path)

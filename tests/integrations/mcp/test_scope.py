@@ -102,6 +102,16 @@ async def test_what_is_in_the_scope_is_served_as_ever(db: Path) -> None:
         assert (await ask(client, "read", conversation="mine-1", path="ar:turn_1.user.prompt"))["state"] == "found"
 
 
+async def test_the_facts_of_a_fork_are_those_of_the_past_that_it_shares_too(db: Path) -> None:
+    """As in its record, and by addresses of its own: whose past it was is not told."""
+    async with asking(db, scope=MINE) as client:
+        facts = (await ask(client, "facts", conversation="mine-fork"))["facts"]
+        assert {fact["conversation"] for fact in facts} == {"mine-fork"}
+        shared = [fact for fact in facts if fact["address"] == "mine-fork@2"]
+        assert shared
+        assert shared[0]["subject"] in (await ask(client, "read", path="mine-fork@2"))["content"]
+
+
 async def test_another_conversation_is_answered_as_one_that_does_not_exist(db: Path) -> None:
     """The same words, but for the name."""
     async with asking(db, scope=MINE) as client:

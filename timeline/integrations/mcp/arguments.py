@@ -20,6 +20,10 @@ OneConversation: TypeAlias = Annotated[
         max_length=_LONG, description="Only of this conversation; of a fork, only what is its own. All unless given."
     ),
 ]
+OneWithItsPast: TypeAlias = Annotated[
+    str | None,
+    Field(max_length=_LONG, description="Only of this conversation; of a fork also what it shares. All unless given."),
+]
 Since: TypeAlias = Annotated[
     AwareDatetime | None, Field(description="Not before this moment, with its zone: 2026-01-31T12:00:00Z.")
 ]
@@ -144,7 +148,7 @@ class DigestsArguments(Arguments):
 class FactsArguments(Arguments):
     """Of `facts`."""
 
-    conversation: OneConversation = None
+    conversation: OneWithItsPast = None
     kinds: Annotated[
         tuple[FactKind, ...],
         Field(max_length=len(FACT_KINDS), description="Only facts of these kinds."),

@@ -136,8 +136,13 @@ class _ScopedStore:
         for id_ in [conversation] if isinstance(conversation, str) else conversation or ():
             self._check(id_)
         found = self._store.facts(conversation=conversation, **asked)
-        async for one in self._only(found, _of):
-            yield one
+        if not isinstance(conversation, str):
+            async for one in self._only(found, _of):
+                yield one
+            return
+        # A fork's facts are those of the past that it shares, too: told as its own, by addresses that lead there.
+        async for one in self._only(found, lambda _: conversation):
+            yield one if self._scope.has(one.conversation) else replace(one, conversation=conversation)
 
     def _check(self, conversation: str | None) -> None:
         if conversation is not None and not self._scope.has(conversation):
