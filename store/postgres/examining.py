@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from .horizon import Horizon
@@ -28,6 +29,12 @@ _SETTINGS: Final = (
     "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),"
     " current_setting('idle_in_transaction_session_timeout'), current_setting('server_encoding')"
 )
+_STANDBYS: Final = (
+    "SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),"
+    " (SELECT count(*) FROM pg_stat_replication WHERE sync_state IS NULL OR sync_state IN ('sync', 'quorum'))"
+)
+"""Who may not look at other sessions sees of a standby that it is there, and not what it is."""
+_AWAITED: Final = re.compile(r"\s*(?:(?:FIRST|ANY)\s+)?(\d+)\s*\(", re.IGNORECASE)
 
 
 class Finding(NamedTuple):
@@ -60,7 +67,9 @@ async def examine(database: Database) -> Examined:
     ((conversations, events, hidden),) = await database.rows(_COUNTS)
     holder = await Horizon(database).holder()
     ((version, fsync, full_pages, timeout, encoding),) = await database.rows(_SETTINGS)
+    ((names, commit, standbys),) = await database.rows(_STANDBYS)
     found = [*_waiting(hidden, holder, timeout), *_durability(fsync, full_pages), *_encoding(encoding)]
+    found += _standbys(names, commit, standbys)
     by_table = {str(name): int(size) for name, size in sizes}
     server = f"PostgreSQL {version}"
     return Examined(database.where, server, len(MIGRATIONS), conversations, events, by_table, found)
@@ -93,6 +102,19 @@ def _durability(fsync: str, full_pages: str) -> list[Finding]:
     how = " and ".join(f"{name} = off" for name in off)
     text = f"the server runs with {how}: a power loss may destroy what was stored"
     return [Finding("durability", "warning", text)]
+
+
+def _standbys(names: str, commit: str, connected: int) -> list[Finding]:
+    """Return which synchronous standbys the commits wait for although they are not there."""
+    several = _AWAITED.match(names)
+    awaited = int(several[1]) if several else 1
+    if not names.strip() or commit in {"off", "local"} or connected >= awaited:
+        return []
+    text = (
+        f"appends wait for {awaited} of the synchronous standbys {names!r}; connected: {connected or 'none'}."
+        " Start them, or take them out of synchronous_standby_names"
+    )
+    return [Finding("standby", "warning", text)]
 
 
 def _encoding(encoding: str) -> list[Finding]:

@@ -11,6 +11,8 @@ import pytest
 
 from timeline import open_store
 from timeline.errors import AppendUncertain, StoreUnavailable
+from timeline.store.postgres.examining import examine
+from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import events
 from timeline.store.testing.samples import versions
 
@@ -80,6 +82,20 @@ async def test_an_append_is_acknowledged_only_when_the_standby_has_it(own_postgr
             appended = await asyncio.wait_for(append, 30)
             assert (appended.version, appended.repeated) == (2, False)
         assert await versions(store, "a") == [1, 2]
+
+
+@pytest.mark.parametrize(("awaited", "told"), [("nobody", "for 1 of"), ("ANY 2 (one, two)", "for 2 of")])
+async def test_doctor_names_the_standby_that_appends_wait_for(own_postgres: Server, awaited: str, told: str) -> None:
+    """Nothing else on the server says why no append comes back; where nothing is awaited, nothing is said."""
+    async with open_store(own_postgres.url()) as store, administrator(own_postgres) as connection:
+        assert isinstance(store, PostgresStore)
+        assert "standby" not in {finding.code for finding in (await examine(store.database)).findings}
+        await set_and_tell(connection, "synchronous_standby_names", awaited)
+        found = {finding.code: finding for finding in (await examine(store.database)).findings}
+        await set_and_tell(connection, "synchronous_standby_names", "")
+    assert found["standby"].level == "warning"
+    assert told in found["standby"].text
+    assert awaited in found["standby"].text
 
 
 async def test_a_server_that_only_reads_after_a_break_does_not_settle_an_append(own_postgres: Server) -> None:
