@@ -34,6 +34,17 @@ CHANGING = [["render", sessions.SESSION, "--record"], ["compact", sessions.SESSI
 NOBODY = 65_534
 
 
+def test_the_commands_to_copy_work_for_paths_with_spaces(
+    run: Callable[..., Done], db: Path, recording: Path, tmp_path: Path
+) -> None:
+    """Each path is one word of the shell, of the database as of the backup."""
+    spaced = tmp_path / "my $(agents).db"
+    run("ls", "--db", spaced).fails(Exit.DATABASE, f"timeline import FILE --db '{spaced}'")
+    assert run("import", recording).code == Exit.OK
+    assert run("backup", "--to", spaced).code == Exit.OK
+    assert f"timeline restore '{spaced}' --yes --db {db}" in run("restore", spaced).out
+
+
 @pytest.mark.parametrize("words", [*READING, *CHANGING, ["search", "part"]], ids=" ".join)
 @pytest.mark.parametrize("empty", [False, True])
 def test_a_missing_database_is_told_and_never_made(

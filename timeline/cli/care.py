@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from timeline import open_store
@@ -101,7 +102,7 @@ def _print_restored(source: Path, db: str, done: Restored) -> None:
         if ids := [id_ for id_, why in done.returns.items() if why == what]:
             say(f"the backup still holds what was {what} since it was made: {_some(ids)}. Restored, {again} it again.")
     if not done.done:
-        say(f"This was a dry run. Do it with: timeline restore {source} --yes{db_option(db)}")
+        say(f"This was a dry run. Do it with: timeline restore {quote(str(source))} --yes{db_option(db)}")
         return
     say(f"restored: {done.file}")
     for kept in done.kept:

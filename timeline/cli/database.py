@@ -123,5 +123,5 @@ def check_there(db: str, named_by: str = "--db") -> None:
         return
     if not Path(db).exists() or Path(db).stat().st_size == 0:
         what = "the file is empty, so there is no database in it" if Path(db).exists() else "there is no database"
-        make = f"`timeline import FILE --db {db}`"
+        make = f"`timeline import FILE --db {quote(db)}`"
         raise StoreError(f"{db}: {what}. Make one with {make}, or name another with {named_by}.")
