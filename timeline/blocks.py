@@ -310,8 +310,9 @@ DOCUMENT_CHARACTERS: Final = 33
 """Characters of base64 to a token of a document: a page of some 75 KB costs up to 3,000 tokens."""
 _OPAQUE_KEYS: Final = (
     *("signature", "data", "encrypted_content", "thinkingSignature", "thoughtSignature"),
-    "thought_signature",
+    *("thought_signature", "encrypted_stdout"),
 )
+_SERVER_USES: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
 """The keys under which the parts of providers hold a file."""
 _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
@@ -414,7 +415,23 @@ def with_media(block: Block, counted: int) -> int:
         return counted
     if isinstance(block, Reasoning):
         return max(counted, _opaque_characters(block.data) * 3 // 16)
+    if (part := server_part(block)) is not None:
+        opaque = _opaque_within(part)
+        return counted + opaque * 3 // 16 + (len(canonical_json(part)) - opaque) // 4
     return counted + media_tokens(block)
+
+
+def server_part(block: Block) -> dict[str, Any] | None:
+    """Return the part of a response that says what a tool of Anthropic's own server did, or found; None of any other.
+
+    Only the provider runs such tools and reads their results, so the part goes back to it as it came.
+    """
+    data = block.data
+    if block.type != "assistant.part" or not isinstance(data, dict):
+        return None
+    kind = data.get("type")
+    known = isinstance(kind, str) and (kind in _SERVER_USES or kind.endswith("_tool_result"))
+    return data if known else None
 
 
 def media_tokens(block: Block) -> int:

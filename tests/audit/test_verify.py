@@ -11,8 +11,9 @@ import pytest
 
 from tests.downgrade import unpack
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn
+from tests.wire.entries import SERVER_RESULT
 from timeline.audit.verify import VerifyReport, verify
-from timeline.blocks import RangeSummary
+from timeline.blocks import CustomBlock, RangeSummary
 from timeline.digest import Command, Digest
 from timeline.errors import ConversationNotFound
 from timeline.events import (
@@ -31,7 +32,7 @@ from timeline.events import (
 )
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.policy.model import Policy
-from timeline.projection.project import PROJECTION
+from timeline.projection.project import PROJECTION, Projector
 from timeline.store import open_store
 from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
@@ -231,6 +232,29 @@ async def test_a_context_that_is_not_what_was_recorded_is_found() -> None:
     report = await timeline.verify()
     assert broken(report) == {"replay": 1}
     assert "version 2" in report.problems[0]
+
+
+@pytest.mark.parametrize("number", [3, 4])
+async def test_a_context_of_an_earlier_projection_is_built_by_its_rules(number: int) -> None:
+    """Those sent nothing of what a tool of the provider's server found; contexts of both kinds stand in one log."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    found = CustomBlock(type="assistant.part", author="assistant", data=SERVER_RESULT, response_id="r")
+    await timeline.append(prompt(), found, answer(response_id="r"))
+    window = await timeline.render(record=False)
+    old = Projector(number)
+    neutral = old.project(window.window, POLICY.cache_points, policy=POLICY.hash())
+    assert (len(neutral.entries), len(window.neutral.entries)) == (2, 3)
+    text = POLICY.canonical()
+    rendered = ContextRendered(
+        version=window.version, projection=number, fingerprint=old.fingerprint(neutral), policy=POLICY.hash()
+    )
+    event = NewEvent(id=event_id(AT), at=AT, payload=rendered)
+    await store.append("c", [event], values={sha256_hex(text): text})
+    await timeline.catch_up()
+    await timeline.render()
+    report = await timeline.verify()
+    assert (report.ok, report.renders, report.unverifiable) == (True, 2, {})
 
 
 async def test_hashes_alone_cannot_be_built_again() -> None:

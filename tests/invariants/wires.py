@@ -29,6 +29,23 @@ def check_anthropic(body: dict[str, Any]) -> None:
         assert [part.get("tool_use_id") for part in answers] == uses
     results = [p["tool_use_id"] for m in messages for p in m["content"] if p["type"] == "tool_result"]
     assert sorted(results) == sorted(seen)
+    _check_server_tools(messages)
+
+
+def _check_server_tools(messages: list[dict[str, Any]]) -> None:
+    """What the server's own tools found follows their calls, and a prompt ends a turn in which one still runs."""
+    called: set[str] = set()
+    for before, message in pairwise(messages):
+        if any(part["type"] != "tool_result" for part in message["content"]) and message["role"] == "user":
+            said = before["content"]
+            found = {part["tool_use_id"] for part in said if part["type"].endswith("_tool_result")}
+            assert {part["id"] for part in said if part["type"] == "server_tool_use"} <= found
+            called = set()
+        for part in message["content"]:
+            if part["type"] == "server_tool_use":
+                called.add(part["id"])
+            elif part["type"].endswith("_tool_result"):
+                assert part["tool_use_id"] in called
 
 
 def closing_text(body: dict[str, Any]) -> str:

@@ -85,14 +85,14 @@ def of_some_policy(neutral: NeutralContext) -> NeutralContext:
     return neutral.model_copy(update={"policy": sha256_hex("a policy")})
 
 
-async def test_the_dump_of_projection_4_is_what_it_was() -> None:
+async def test_the_dump_of_projection_5_is_what_it_was() -> None:
     """Every block's form, state and reason, byte for byte; another form needs another projection number."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
     dump = {**context.dump(), "fingerprint": of_some_policy(context.neutral).fingerprint()}
     written = json.dumps(dump, indent=1, ensure_ascii=False) + "\n"
-    assert PROJECTION == context.projection == 4
-    assert written == (GOLDEN / "projection-4.json").read_text(encoding="utf-8")
+    assert PROJECTION == context.projection == 5
+    assert written == (GOLDEN / "projection-5.json").read_text(encoding="utf-8")
 
 
 async def test_the_canonical_text_of_projection_3_is_what_it_was() -> None:

@@ -50,6 +50,7 @@ def _check(body: dict[str, Any]) -> None:
     for number, message in enumerate(messages):
         _check_content(number, message["content"], optional=number == len(messages) - 1 and _is_answer(message))
     _check_pairs(messages)
+    _check_server_tools(messages)
     names = [tool["name"] for tool in body.get("tools", ())]
     if len(names) != len(set(names)):
         raise BrokenRequest("tools: Tool names must be unique.")
@@ -112,6 +113,24 @@ def _check_pairs(messages: list[dict[str, Any]]) -> None:
         known |= {*open_calls}
     if open_calls:
         raise BrokenRequest(f"messages: `tool_use` ids were found without `tool_result` blocks: {open_calls}.")
+
+
+def _check_server_tools(messages: list[dict[str, Any]]) -> None:
+    """What a tool of the server found stands in the turn of its call; a prompt ends the turn."""
+    called: set[str] = set()
+    for number, message in enumerate(_merged(messages)):
+        parts = _parts(message["content"])
+        if message["role"] == "user" and any(part["type"] != "tool_result" for part in parts):
+            if called and not any(part["type"] == "tool_result" for part in parts):
+                raise BrokenRequest(f"messages.{number}: `server_tool_use` ids were found without results: {called}.")
+            called = set()
+        for part in parts:
+            if part["type"] in {"server_tool_use", "mcp_tool_use"}:
+                called.add(part["id"])
+            elif part["type"].endswith("_tool_result") and part["type"] != "mcp_tool_result":
+                if part["tool_use_id"] not in called:
+                    raise BrokenRequest(f"messages.{number}: unexpected `tool_use_id` in `{part['type']}`.")
+                called.discard(part["tool_use_id"])
 
 
 def _merged(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -147,7 +147,7 @@ REFUSED: Final[dict[str, tuple[Wire, dict[str, Any], str]]] = {
     "chat unknown field": (
         openai_chat.WIRE,
         chat(_ASKED, {"role": "assistant", "content": "x", "reasoning_content": "y"}),
-        "reasoning_content",
+        "Input should be",
     ),
     "response no input": (openai_responses.WIRE, response(), "must be provided"),
     "response unknown field": (openai_responses.WIRE, response({**_ASKED, "bogus": 1}), "bogus|input"),

@@ -27,6 +27,17 @@ PICTURE: Final[dict[str, JsonValue]] = {
 }
 PICTURE_URL: Final[dict[str, JsonValue]] = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
 THINKING: Final[dict[str, JsonValue]] = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+SERVER_CALL: Final[dict[str, JsonValue]] = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {"query": "q"},
+}
+SERVER_RESULT: Final[dict[str, JsonValue]] = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [{"type": "web_search_result", "url": "https://x", "title": "X", "encrypted_content": "QUJD"}],
+}
 DATA: Final[list[JsonValue]] = [
     None,
     PICTURE,
@@ -42,6 +53,9 @@ DATA: Final[list[JsonValue]] = [
     {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
     {"type": "file", "file": {"file_id": "f1"}},
     [{"type": "text", "text": "said twice"}, PICTURE, "odd", 5, {"type": []}],
+    SERVER_CALL,
+    SERVER_RESULT,
+    {"type": "mcp_tool_use", "id": 5},
     {"no": "type"},
     [],
     17,
@@ -50,6 +64,7 @@ TYPES: Final = (
     "user.prompt",
     "assistant.completion",
     "assistant.reasoning",
+    "assistant.part",
     "react.tool.call",
     "react.tool.result",
     "conv.range.summary",

@@ -123,6 +123,20 @@ def test_encrypted_reasoning_goes_back_as_it_came_in_front_of_what_it_led_to() -
     assert len(items(prompt("go"), thought(data=ENCRYPTED, response_id="r"))) == 1
 
 
+def test_of_thoughts_in_a_row_the_last_is_sent() -> None:
+    """An item of the provider's own tools stood between them, and is not sent."""
+    one, other = ({**ENCRYPTED, "id": id_} for id_ in ("rs_1", "rs_2"))
+    search = Entry(path="p", type="assistant.part", role="assistant", response_id="r")
+    said = items(
+        prompt("go"),
+        thought(data=one, response_id="r"),
+        search,
+        thought(data=other, response_id="r"),
+        answer("yes", response_id="r"),
+    )
+    assert [item.get("id") for item in said] == [None, "rs_2", None]
+
+
 def test_a_thought_that_is_readable_goes_back_to_servers_of_open_models_alone() -> None:
     """They show it in the item's content; OpenAI's looks for an item of that id."""
     readable = {**ENCRYPTED, "encrypted_content": None, "content": [{"type": "reasoning_text", "text": "hm"}]}

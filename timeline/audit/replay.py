@@ -152,7 +152,7 @@ def rebuild(
     if policy is None:
         raise ContextUnavailable(rendered.version, "policy")
     system, tools, ephemeral = (_value(values, h) for h in wanted)
-    neutral = projector.project(
+    neutral = projector.of(rendered.projection).project(
         window,
         policy.cache_points,
         policy=rendered.policy,
@@ -186,7 +186,7 @@ def rebuilt(
     """
     rendered = recorded.rendered
     policy, neutral = rebuild(window, rendered, values, projector)
-    if projector.fingerprint(neutral, rendered.projection) != rendered.fingerprint:
+    if projector.of(rendered.projection).fingerprint(neutral) != rendered.fingerprint:
         raise ContextUnavailable(rendered.version, "mismatch")
     start = policy.first_ratio
     ratio = 1.0 if start is None else window.reported.ratio_from(start)

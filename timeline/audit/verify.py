@@ -347,7 +347,7 @@ class _Check:
         except ContextUnavailable as gap:
             self.gap(gap.reason, 1 + len(calls))
             return
-        if self.projector.fingerprint(neutral, rendered.projection) != rendered.fingerprint:
+        if self.projector.of(rendered.projection).fingerprint(neutral) != rendered.fingerprint:
             self.problem("replay", f"the context of version {rendered.version} is not what was recorded")
         for call in calls:
             self._request(call, neutral)
@@ -370,8 +370,11 @@ class _Check:
                 self.gap(gap.reason)
 
     def _prefix(self, rendered: ContextRendered, neutral: NeutralContext, *, continues: bool) -> None:
-        """Check that a render without a decision kept the bytes before the previous tail (design: Invariants, 8)."""
-        key = (rendered.system, rendered.tools)
+        """Check that a render without a decision kept the bytes before the previous tail (design: Invariants, 8).
+
+        A later release may show a block otherwise, by another projection.
+        """
+        key = (rendered.system, rendered.tools, rendered.projection)
         if self.before is not None and self.before[0] == key:
             earlier = self.before[1]
             if not continues and not _begins_alike(neutral.entries, earlier):

@@ -16,7 +16,7 @@ from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import record_of
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
-from timeline.projection.project import PROJECTION, Projector
+from timeline.projection.project import Projector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -82,9 +82,9 @@ class ProviderCounter:
 class UnhashedProjector(Projector):
     """Projects as usual, without fingerprints: a replay compares its contexts, and keeps none."""
 
-    def fingerprint(self, neutral: NeutralContext, projection: int = PROJECTION) -> str:
+    def fingerprint(self, neutral: NeutralContext) -> str:
         """Return an empty text."""
-        del neutral, projection
+        del neutral
         return ""
 
 

@@ -28,6 +28,7 @@ from timeline.blocks import (
     ToolCall,
     ToolResult,
     UserPrompt,
+    server_part,
 )
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
@@ -134,7 +135,13 @@ def said_as(block: Block) -> Role:
 
 
 def entries_of(
-    item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool = False, joined: bool = False
+    item: Item,
+    *,
+    loose: bool,
+    rewritten: bool = False,
+    in_loop: bool = False,
+    joined: bool = False,
+    server_parts: bool = True,
 ) -> tuple[Entry, ...]:
     """Return the entries of an item: one; none for an empty item; several for a summary with messages around it.
 
@@ -144,13 +151,16 @@ def entries_of(
         rewritten: for reasoning: its prefix was rewritten since it was signed.
         in_loop: for such reasoning: it was part of the assistant's newest turn when its prefix was rewritten.
         joined: it is a further part of the user's message before it.
+        server_parts: what tools of the provider's server did is sent.
     """
     block = item.block
     replacement = item.replacement
-    says = bool(block.countable()) or (block.data is not None and isinstance(block, _SENT_DATA))
+    is_sent = isinstance(block, _SENT_DATA) or (server_parts and server_part(block) is not None)
+    says = bool(block.countable()) or (block.data is not None and is_sent)
     if item.unsent or (replacement is None and not says and not isinstance(block, ToolCall | ToolResult)):
         return ()
-    entry = _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop, joined=joined)
+    data = block.data if replacement is None and is_sent else None
+    entry = _entry(item, data, loose=loose, rewritten=rewritten, in_loop=in_loop, joined=joined)
     form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
     return (entry,) if not isinstance(form, dict) else _told(entry, SummaryForm.model_validate(form))
 
@@ -164,14 +174,14 @@ def _told(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
     return tuple(entry for entry in said if entry.text)
 
 
-def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool, joined: bool) -> Entry:
+def _entry(item: Item, data: JsonValue, *, loose: bool, rewritten: bool, in_loop: bool, joined: bool) -> Entry:
     block, replacement = item.block, item.replacement
     fields: dict[str, Any] = {
         "path": block.path,
         "type": block.type,
         "role": said_as(block),
         "text": block.text if replacement is None else replacement.text,
-        "data": block.data if replacement is None and isinstance(block, _SENT_DATA) else None,
+        "data": data,
         "mime": block.mime,
         "response_id": block.response_id,
         "group": item.response,
@@ -191,10 +201,12 @@ def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool, joined: b
     return unchecked(Entry, made, same_names(fields))  # of a block's own fields, which were checked when it was made
 
 
-PROJECTION: Final = 4
-"""Number of the projection's format. A new number changes every fingerprint; golden files hold each one's bytes."""
-PROJECTIONS: Final = frozenset({3, PROJECTION})
-"""Numbers whose contexts can be built again. 3 has the same entries, and its fingerprint is of the whole text."""
+PROJECTION: Final = 5
+"""Number of the projection's format; golden files hold each one's bytes."""
+PROJECTIONS: Final = frozenset({3, 4, PROJECTION})
+"""Numbers whose contexts can be built again. 4 has no entry for what tools of the provider's server did. 3 has the same
+entries as 4, and its fingerprint is of the whole text."""
+_OF_WHOLE_TEXT: Final = 3
 
 
 class _Made(NamedTuple):
@@ -243,12 +255,25 @@ class Projector:
 
     It remembers the entries that it has made, so that an unchanged block costs almost nothing in the next context. The
     result is still a pure function of the arguments.
+
+    Args:
+        projection: one of `PROJECTIONS`, whose rules it has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, projection: int = PROJECTION) -> None:
+        self._projection = projection
+        self._earlier: dict[int, Projector] = {}
         self._made: dict[int, _Made] = {}
         self._whole = _Whole()
         self._chain = EntryChain()
+
+    def of(self, projection: int) -> Projector:
+        """Return a projector for the same conversation with the rules of a number, which remembers as this one does."""
+        if projection == self._projection:
+            return self
+        if projection not in self._earlier:
+            self._earlier[projection] = Projector(projection)
+        return self._earlier[projection]
 
     def apart(self) -> Projector:
         """Return a projector that knows what this one does, and leaves this one as it is: to project in a thread."""
@@ -262,14 +287,15 @@ class Projector:
         known = self._whole
         return len(window.items) - (len(known.items) if known.is_continued_by(window.items) else 0)
 
-    def fingerprint(self, neutral: NeutralContext, projection: int = PROJECTION) -> str:
-        """Return the fingerprint of a context that was projected here, as the projection of a number has it.
+    def fingerprint(self, neutral: NeutralContext) -> str:
+        """Return the fingerprint of a context that was projected here.
 
         Args:
             neutral: the context. Entries that an earlier one had as well are not hashed again.
-            projection: one of `PROJECTIONS`.
         """
-        return neutral.fingerprint(self._chain) if projection == PROJECTION else sha256_hex(neutral.canonical())
+        if self._projection == _OF_WHOLE_TEXT:
+            return sha256_hex(neutral.canonical())
+        return neutral.fingerprint(self._chain)
 
     def project(
         self,
@@ -331,7 +357,14 @@ class Projector:
                 continue
             one = self._made.get(item.version)
             if one is None or one.form != form or not _shows_alike(one.item, item):
-                said = entries_of(item, loose=loose, rewritten=rewritten_at > 0, in_loop=in_loop, joined=joined)
+                said = entries_of(
+                    item,
+                    loose=loose,
+                    rewritten=rewritten_at > 0,
+                    in_loop=in_loop,
+                    joined=joined,
+                    server_parts=self._projection == PROJECTION,
+                )
                 one = _Made(item, form, said)
             made[item.version] = one
             whole.entries += one.entries

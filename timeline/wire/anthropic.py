@@ -17,6 +17,7 @@ from timeline.wire.markers import marked, marked_fixed_part, takes_marker
 from timeline.wire.media import anthropic_media, attachment_block, content_parts, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
+from timeline.wire.server_tools import id_of, part_of, sent_ids, unanswered
 from timeline.wire.writing import PlacedWriter
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class _Writer(PlacedWriter):
                 self._write("user", _result_part(result.entry, use["id"]), result.number)
 
     def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
+        sent = sent_ids(response.parts, self.messages)
         for said in response.parts:
             if isinstance(said, Call):
                 number, entry = said.placed
@@ -119,10 +121,12 @@ class _Writer(PlacedWriter):
                     yield number, _text_part(entry.text)
                 yield number, self._use(entry)
             else:
-                for part in self._assistant_parts(said.entry):
+                for part in self._assistant_parts(said.entry, sent):
                     yield said.number, part
 
-    def _assistant_parts(self, entry: Entry) -> list[Part]:
+    def _assistant_parts(self, entry: Entry, sent: set[str]) -> list[Part]:
+        if (own := part_of(entry)) is not None and id_of(own) in sent:
+            return [own]
         if entry.type == "assistant.reasoning":
             return [entry.data] if isinstance(entry.data, dict) and sends_reasoning(entry, self._model) else []
         if entry.text.strip():
@@ -140,7 +144,18 @@ class _Writer(PlacedWriter):
     def _write(self, role: str, part: Part, number: int | None) -> None:
         if not self.messages and role == "assistant":
             self._write("user", _text_part(OPENING_LINE), None)
+        if role == "user" and part["type"] != "tool_result" and self.messages[-1:]:
+            self._end_turn()
         self._put(role, part, number, joined=True)
+
+    def _end_turn(self) -> None:
+        """Say of a call that the server was still to run that nothing came of it: the user went on without."""
+        last = self.messages[-1]
+        if last["role"] != "assistant":
+            return
+        begin = (self.starts or self.earlier_starts)[-1]
+        for place in unanswered(last):
+            self.replace(begin + place, _text_part(INTERRUPTED))
 
 
 STEPWISE: Final = Stepwise(_Writer, _body)

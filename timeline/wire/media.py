@@ -32,6 +32,7 @@ _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 """The object inside a content part of Chat Completions, and its required keys, by the part's type."""
 
+_UNSAID: Final = frozenset({"text", "server_tool_use", "mcp_tool_use"})
 _ATTACHMENT: Final[str] = Attachment.model_fields["type"].default
 _GEMINI_PARTS: Final = {"inlineData": "inline_data", "fileData": "file_data"}
 _GEMINI_KEYS: Final[dict[str, dict[str, str]]] = {
@@ -53,9 +54,12 @@ Part = dict[str, Any]
 
 
 def content_parts(data: JsonValue) -> list[Part]:
-    """Return the content parts in a block's data without its texts, which the block's own text holds."""
+    """Return the content parts in a block's data without its texts, which the block's own text holds.
+
+    A call of a tool that the provider's server runs says nothing without what the tool found.
+    """
     parts = data if isinstance(data, list) else [data]
-    return [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] != "text"]
+    return [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] not in _UNSAID]
 
 
 def told_parts(entry: Entry) -> list[Part]:

@@ -104,8 +104,9 @@ class _Writer(Writer):
 
     def _add_response(self, response: Response) -> None:
         said = [item for part in response.parts for item in self._said(part)]
-        while said and said[-1]["type"] in OPENAI_RESPONSES.signed_reasoning:
-            said.pop()  # the API refuses reasoning that no item follows
+        # The API refuses reasoning without the item that it led to. Items of the provider's own tools are not sent.
+        thought = [item["type"] in OPENAI_RESPONSES.signed_reasoning for item in said]
+        said = [item for n, item in enumerate(said) if not thought[n] or thought[n + 1 : n + 2] == [False]]
         if not said:
             return
         self.open_if_empty()

@@ -1,0 +1,93 @@
+"""Tools that Anthropic's server runs: what goes back of their calls and results, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.invariants.wires import check_anthropic
+from tests.providers import anthropic
+from tests.wire.entries import SERVER_CALL, SERVER_RESULT, answer, call, prompt, result
+from timeline.blocks import CustomBlock, with_media
+from timeline.wire import WIRES, encoder
+from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
+
+
+def part(data: Any, **more: Any) -> Entry:
+    """Make the entry of a part of a response."""
+    fields = {"path": "bl:p", "type": "assistant.part", "role": "assistant", "data": data, "response_id": "r", **more}
+    return Entry(**fields)
+
+
+def sent(*entries: Entry) -> list[list[str]]:
+    """Return the types of the parts of each message, of a request that Anthropic takes."""
+    body = encoder("anthropic")(NeutralContext(entries=(prompt("go"), *entries)))
+    check_anthropic(body)
+    anthropic.WIRE.check({"model": "claude-opus-5", "max_tokens": 9, **body})
+    return [[part["type"] for part in message["content"]] for message in body["messages"]][1:]
+
+
+CALLED, FOUND = part(SERVER_CALL), part(SERVER_RESULT)
+
+
+def test_a_call_and_what_it_found_go_back_as_they_came() -> None:
+    """In the order of the response."""
+    entries = (prompt("go"), CALLED, FOUND, answer("So.", response_id="r"), prompt("and?"))
+    said = encoder("anthropic")(NeutralContext(entries=entries))["messages"][1]["content"]
+    assert said[:2] == [SERVER_CALL, SERVER_RESULT]
+    assert sent(*entries[1:]) == [["server_tool_use", "web_search_tool_result", "text"], ["text"]]
+
+
+def test_a_turn_that_paused_ends_with_its_call_and_goes_on_behind_it() -> None:
+    """The next response begins with what the call found."""
+    assert sent(answer("I look.", response_id="r"), CALLED) == [["text", "server_tool_use"]]
+    found = (FOUND.model_copy(update={"response_id": "s"}), answer("So.", response_id="s"))
+    assert sent(CALLED, *found) == [["server_tool_use", "web_search_tool_result", "text"]]
+
+
+def test_a_call_beside_those_of_the_client_waits_for_their_results() -> None:
+    """The server runs it with the next request, and the response after that has its result."""
+    waiting = (CALLED, call("c", response_id="r"), result("c"))
+    assert sent(*waiting) == [["server_tool_use", "tool_use"], ["tool_result"]]
+    assert sent(*waiting, FOUND.model_copy(update={"response_id": "s"}))[2] == ["web_search_tool_result"]
+
+
+def test_a_user_who_goes_on_ends_a_turn_that_paused() -> None:
+    """The API refuses a call without its result; the words say that nothing came of it."""
+    body = encoder("anthropic")(NeutralContext(entries=(prompt("go"), CALLED, prompt("stop"))))
+    assert body["messages"][1]["content"] == [{"type": "text", "text": INTERRUPTED}]
+    assert sent(CALLED, prompt("stop")) == [["text"], ["text"]]
+
+
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_one_whose_other_half_is_hidden_is_not_sent(hidden: int) -> None:
+    """A result alone has a line that names its path."""
+    entries = [CALLED, FOUND, answer("So.", response_id="r")]
+    entries[hidden] = entries[hidden].model_copy(update={"data": None, "text": "[hidden]"})
+    assert sent(*entries, prompt("and?")) == [["text"] * (3 if hidden == 0 else 2), ["text"]]
+
+
+def test_a_result_whose_call_a_summary_covers_is_a_line_with_its_path() -> None:
+    """It can be read there."""
+    body = encoder("anthropic")(NeutralContext(entries=(prompt("go"), FOUND)))
+    assert body["messages"][1]["content"][0]["text"] == "[not shown here: web_search_tool_result, text/plain, bl:p]"
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "anthropic"])
+def test_other_wires_name_what_was_found_by_its_path(wire: str) -> None:
+    """Only Anthropic's server reads it."""
+    body = str(encoder(wire)(NeutralContext(entries=(prompt("go"), CALLED, FOUND, answer("So.", response_id="r")))))
+    assert ("web_search_tool_result" in body, "bl:p" in body, "srvtoolu" in body) == (True, True, False)
+
+
+def test_what_a_servers_tool_found_counts_by_its_size() -> None:
+    """What is encrypted counts as base64 does; no other part of a response counts beside its text."""
+    found: dict[str, Any] = {
+        **SERVER_RESULT,
+        "content": [{"type": "web_search_result", "encrypted_content": "A" * 1_600}],
+    }
+    block = CustomBlock(type="assistant.part", author="assistant", data=found)
+    assert 300 < with_media(block, 0) < 350
+    other = CustomBlock(type="assistant.part", author="assistant", data={"type": "other", "text": "x" * 999})
+    assert with_media(other, 0) == 0

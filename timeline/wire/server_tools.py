@@ -1,0 +1,77 @@
+"""Tools that Anthropic's server runs: its calls and their results go back together, or neither does.
+
+The API refuses a result without its call, and a call without a result, unless the turn still goes on: it paused
+(``pause_turn``), or waits for the results of other calls, and runs the tool with the next request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline.wire.foreign import text_of
+from timeline.wire.groups import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from timeline.wire.groups import Placed
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry
+    from timeline.wire.writing import Message
+
+_PART: Final = "assistant.part"
+_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+_FOUND: Final = "_tool_result"
+
+
+def part_of(entry: Entry) -> Part | None:
+    """Return the call or result that an entry sends to the server that made it; None of any other entry."""
+    part = entry.data if entry.type == _PART and isinstance(entry.data, dict) else None
+    return part if part is not None and (is_call(part) or is_result(part)) else None
+
+
+def id_of(part: Part) -> str:
+    """Return the id of a call, or of the call that a result is of."""
+    return text_of(part, "id") if is_call(part) else text_of(part, "tool_use_id")
+
+
+def is_call(part: Part) -> bool:
+    """Return whether a part is a call of a tool that the server runs."""
+    return part.get("type") in _CALLS and bool(text_of(part, "id") and text_of(part, "name")) and "input" in part
+
+
+def is_result(part: Part) -> bool:
+    """Return whether a part is what such a tool found."""
+    kind = text_of(part, "type")
+    return kind.endswith(_FOUND) and kind != "tool_result" and bool(text_of(part, "tool_use_id")) and "content" in part
+
+
+def sent_ids(parts: Iterable[Placed | Call], messages: Sequence[Message]) -> set[str]:
+    """Return the ids of the server's calls of a response whose parts are sent: the call, its result, or both.
+
+    Args:
+        parts: of the response.
+        messages: what is written before it.
+    """
+    entries = [said.entry for said in parts if not isinstance(said, Call)]
+    told = [part for entry in entries if (part := part_of(entry)) is not None]
+    calls = {id_of(part) for part in told if is_call(part)}
+    results = {id_of(part) for part in told if is_result(part)}
+    if any(entry.type == _PART and entry.data is None for entry in entries):  # one of them is hidden
+        return calls & results
+    return calls | (results & {*_waiting(messages)} if results - calls else set())
+
+
+def _waiting(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield the ids of the server's calls in the messages of the turn so far."""
+    for message in reversed(messages):
+        if message["role"] == "user" and any(part["type"] != "tool_result" for part in message["content"]):
+            return
+        yield from (id_of(part) for part in message["content"] if is_call(part))
+
+
+def unanswered(message: Message) -> list[int]:
+    """Return the places in a message of the server's calls that have no result there."""
+    content = message["content"]
+    answered = {id_of(part) for part in content if is_result(part)}
+    return [n for n, part in enumerate(content) if is_call(part) and id_of(part) not in answered]
