@@ -337,17 +337,25 @@ class LogReader:
             )
 
     async def _check_beyond(self, conversation: str, missing: Collection[int]) -> None:
-        """Check that versions that were not found are none of the conversation's."""
+        """Check that versions that were not found were none of the conversation's then.
+
+        What was appended since is found now, and a conversation that was erased since has none.
+        """
         row = await self._rows.info(conversation)
         last = 0 if row is None else row[2]
-        if gone := [version for version in missing if version <= last]:
+        if not (held := [version for version in missing if version <= last]):
+            return
+        gone = set(held).difference(row[2] for row in await self._rows.at_versions(conversation, held))
+        if gone and await self._rows.key(conversation) is not None:
             raise StoreCorrupt(
                 f"{self.where}: event {min(gone)} of conversation {conversation!r} is missing. {self._cure}"
             )
 
     async def _check_unused(self, conversation: str, path: str) -> None:
+        """Check that no event has a path to which the index did not lead; it leads to one that was appended since."""
         for part in () if await self._rows.key(conversation) is None else await self._lineage(conversation):
-            if (version := await self._rows.walked_to(part, path)) is not None:
+            version = await self._rows.walked_to(part, path)
+            if version is not None and not await self._rows.at_path(conversation, path):
                 raise StoreCorrupt(
                     f"{self.where}: event {version} of conversation {conversation!r} has the path {path!r}, and the"
                     f" index of paths does not lead to it. {self._cure}"
