@@ -73,12 +73,12 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def leave_to_parent(inherited: object) -> None:
-    """Keep an object from ever being finalized in this process, a fork of the one that it belongs to.
+def never_finalize(kept: object) -> None:
+    """Keep an object from ever being finalized in this process.
 
-    Its clean-up would reach what the two processes share, such as a database's files. Nothing else keeps an object
-    alive beyond the end of the interpreter.
+    In a fork, its clean-up would reach what belongs to the parent, such as a database's files. At the end of the
+    interpreter it would wait for a thread that does not run any more. Nothing else keeps an object alive beyond that.
     """
-    import ctypes  # noqa: PLC0415 - only forks need it, and it takes long to import
+    import ctypes  # noqa: PLC0415 - few processes need it, and it takes long to import
 
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from timeline.errors import ForkedProcess
-from timeline.home import leave_to_parent
+from timeline.home import never_finalize
 
 from ..packing import unpacked
 from .identity import found_node
@@ -82,9 +82,9 @@ _INHERITED: Final[dict[Node, int]] = {}
 def _abandon() -> None:
     _OPENING.release()
     for owner in list(_OWNERS):
-        leave_to_parent(owner)
+        never_finalize(owner)
     for connection in list(_OPEN):
-        leave_to_parent(connection)
+        never_finalize(connection)
         if connection.node is not None:
             _INHERITED[connection.node] = os.getppid()
     _OPEN.clear()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -126,9 +128,38 @@ def test_leaving_ends_the_loop_and_its_thread(tmp_path: Path) -> None:
     for thread in set(threading.enumerate()) - before:  # one that was told to end may still be at its last steps
         thread.join(10)
     assert set(threading.enumerate()) <= before
-    with pytest.raises(RuntimeError, match="not running"):
-        timeline.append(prompt())
+    for call in (lambda: timeline.append(prompt()), lambda: timeline.window, lambda: list(store.search("x"))):
+        with pytest.raises(StoreClosed, match=r"timeline\.sync is closed"):
+            call()
+    with pytest.raises(StoreClosed), timeline.run():
+        pass
     events.close()  # type: ignore[attr-defined]  # an iterator that was left half-way is closed in silence
+
+
+@pytest.mark.parametrize("end", ["", "os.fork() or sys.exit()"])
+def test_a_program_that_never_leaves_the_block_exits(tmp_path: Path, end: str) -> None:
+    """A store for the life of a program, with an iteration left half way: nothing waits for the loop at the end."""
+    script = f"""
+import os, sys
+from timeline import sync
+
+opened = sync.open_store(sys.argv[1])
+store = opened.__enter__()
+sync.Timeline.open(store, "c").append({{"type": "user.prompt", "text": "one"}})
+begun = store.read("c", page=1)
+print(next(begun).version, flush=True)
+{end}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "agent.db")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    with sync.open_store(tmp_path / "agent.db") as store:
+        assert store.info("c").version == 2
 
 
 def test_a_store_that_was_closed_inside_says_so(store: sync.Store) -> None:

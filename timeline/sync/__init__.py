@@ -17,6 +17,8 @@ Example:
 
 from __future__ import annotations
 
+import atexit
+import sys
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
 from functools import partial, wraps
 from inspect import isasyncgenfunction
@@ -28,11 +30,12 @@ import timeline
 from timeline.agent.list_follower import ListFollower as AsyncListFollower
 from timeline.agent.recall import RecallTool as AsyncRecallTool
 from timeline.agent.step_hook import StepHook as AsyncStepHook
-from timeline.home import Home, leave_to_parent
+from timeline.home import Home, never_finalize
 from timeline.message_lists import compact_messages as compact_messages_async
 from timeline.ports import EventStore
 from timeline.retention import rehearse as rehearse_async
 from timeline.retention import scavenge as scavenge_async
+from timeline.sync.loop_thread import LoopThread
 from timeline.sync.twins import Twin, blocking, calling, iterating, like
 from timeline.timeline import Timeline as AsyncTimeline
 from timeline.view import TimelineView as AsyncTimelineView
@@ -40,8 +43,6 @@ from timeline.view import TimelineView as AsyncTimelineView
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
     from types import TracebackType
-
-    from anyio.from_thread import BlockingPortal
 
     from timeline.agent.state import CompactionState
     from timeline.agent.streaming import StreamRecording
@@ -81,16 +82,23 @@ def _entering(
     @wraps(opener)
     @contextmanager
     def entered(*args: P.args, **kwargs: P.kwargs) -> Iterator[Store]:
-        home = Home("this store of timeline.sync")
+        home, thread = Home("this store of timeline.sync"), start_blocking_portal("asyncio")
+        keep = partial(never_finalize, thread)
+        atexit.register(keep)  # behind that moment the thread does not run any more, and nothing may wait for it
         with ExitStack() as stack:
-            portal = stack.enter_context(start_blocking_portal("asyncio"))
-            store = Store(portal, stack.enter_context(portal.wrap_async_context_manager(opener(*args, **kwargs))))
+            stack.callback(atexit.unregister, keep)
+            portal = stack.enter_context(thread)
+            inner = stack.enter_context(portal.wrap_async_context_manager(opener(*args, **kwargs)))
+            loop = LoopThread(portal)
             try:
-                yield store
+                yield Store(loop, inner)
             finally:
-                if home.forked:
+                loop.leave()
+                if sys.is_finalizing():
+                    stack.pop_all()  # the block was never left; what was acknowledged is in the store
+                elif home.forked:
                     # The loop and the store are the parent's: to leave them here would wait for its thread for ever.
-                    leave_to_parent(stack.pop_all())
+                    never_finalize(stack.pop_all())
         home.check_process()
 
     return entered
@@ -109,7 +117,7 @@ def _opening(
 
 
 def _giving(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Any]], face: Callable[[BlockingPortal, Any], V]
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Any]], face: Callable[[LoopThread, Any], V]
 ) -> Callable[Concatenate[Any, P], V]:
     """Make the twin of a method that returns another conversation."""
 
@@ -257,7 +265,7 @@ class Recording(Twin):
     The stream is read in the caller's thread.
     """
 
-    def __init__(self, portal: BlockingPortal, inner: StreamRecording, stream: Iterable[Any]) -> None:
+    def __init__(self, portal: LoopThread, inner: StreamRecording, stream: Iterable[Any]) -> None:
         super().__init__(portal, inner)
         self._events = iter(stream)
 
@@ -374,7 +382,7 @@ class Timeline(TimelineView):
     @contextmanager
     def run(self) -> Iterator[None]:
         """See `timeline.Timeline.run`."""
-        with self._portal.wrap_async_context_manager(self._inner.run()):
+        with self._portal.entering(self._inner.run()):
             yield
 
     @like(AsyncTimeline.compaction_state)

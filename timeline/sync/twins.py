@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, c
 
 import anyio.to_thread
 
+from timeline.errors import StoreClosed
 from timeline.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 
-    from anyio.from_thread import BlockingPortal
+    from timeline.sync.loop_thread import LoopThread
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +30,7 @@ _END: Final[Any] = object()
 class Twin:
     """A blocking wrapper of an asynchronous object, whose calls run in the loop behind ``portal``."""
 
-    def __init__(self, portal: BlockingPortal, inner: Any) -> None:
+    def __init__(self, portal: LoopThread, inner: Any) -> None:
         self._loop_thread = portal
         self._home = Home(f"this {type(self).__name__} of timeline.sync")
         self._inner = inner
@@ -38,7 +39,7 @@ class Twin:
         return f"{self._inner!r}, without await"
 
     @property
-    def _portal(self) -> BlockingPortal:
+    def _portal(self) -> LoopThread:
         """The way into the loop.
 
         Raises:
@@ -101,7 +102,7 @@ def _iterate(twin: Twin, items: AsyncIterator[R]) -> Iterator[R]:
             yield item
     finally:
         if (aclose := getattr(items, "aclose", None)) is not None:
-            with suppress(RuntimeError):  # the store was closed first, and with it the iterator; or this is a fork
+            with suppress(StoreClosed, RuntimeError):  # the store was closed first, and with it the iterator; or a fork
                 twin._portal.call(aclose)  # noqa: SLF001 - as above
 
 

@@ -1,0 +1,58 @@
+"""The event loop that serves a store without ``await``, in a thread of its own: `LoopThread` is the way into it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from timeline.errors import StoreClosed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+
+    from anyio.from_thread import BlockingPortal
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs functions in the loop behind ``portal``, for any other thread, until the store is closed."""
+
+    def __init__(self, portal: BlockingPortal) -> None:
+        self._behind = portal
+        self._left = False
+
+    def leave(self) -> None:
+        """Say from now on that the store is closed, once the loop takes no more calls."""
+        self._left = True
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Run a function in the loop, await what it returns if that can be awaited, and return it.
+
+        Raises:
+            StoreClosed: the loop ended, or the interpreter does: its thread does not run any more.
+        """
+        if sys.is_finalizing():
+            raise _closed()
+        try:
+            answer = self._behind.start_task_soon(function, *args)
+        except RuntimeError:
+            if self._left:
+                raise _closed() from None
+            raise
+        return answer.result()
+
+    def entering(self, manager: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
+        """Make a context manager that enters and leaves an asynchronous one in the loop.
+
+        Raises:
+            StoreClosed: the loop is about to end.
+        """
+        if self._left:
+            raise _closed()
+        return self._behind.wrap_async_context_manager(manager)
+
+
+def _closed() -> StoreClosed:
+    return StoreClosed("This store of timeline.sync is closed. Open it again with timeline.sync.open_store.")
