@@ -20,13 +20,15 @@ from ..failures import DRIVER_ERRORS, store_error
 from ..migrations import schema_version
 from ..private_files import make_private, sync_file
 from .connection import check_not_inherited
-from .identity import Content, content_of
+from .identity import content_of
 from .reading import connect_alone
 from .store import SQLiteStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from .broken_off import Content
 
 PATIENCE: Final = 5.0
 """Seconds to wait for a turn at a store."""

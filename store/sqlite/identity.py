@@ -13,12 +13,13 @@ from contextlib import closing, suppress
 from enum import Enum
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt
 
 from . import statements
+from .broken_off import Content, content_by, content_with_log
 
 Node: TypeAlias = tuple[int, int]
 """``(st_dev, st_ino)``."""
@@ -40,15 +41,6 @@ class Change(Enum):
     REPLACED = "another file was put in the place of the database while it was open"
     OVERWRITTEN = "the database file was overwritten while it was open"
     BESIDE = "a file beside it that belongs to the open database, -wal or -shm, was deleted or replaced"
-
-
-class Content(NamedTuple):
-    """The content of the database file alone, without its write-ahead log."""
-
-    store: str | None
-    """None without a name (which may still be in the write-ahead log of a store that was just migrated)."""
-    last: int
-    """The highest position in the file. It only rises, unless an older copy is written over the file."""
 
 
 class Place:
@@ -138,6 +130,7 @@ class Identity:
         """
         written, since = -1, monotonic()
         while True:
+            content = None
             with suppress(sqlite3.Error):
                 content = content_of(self._file)
                 named = content.store == self.store or content.store is self._content.store is None
@@ -151,8 +144,13 @@ class Identity:
             if found.st_mtime_ns != written:
                 written, since = found.st_mtime_ns, monotonic()
             elif monotonic() - since >= _AT_REST:
-                return False
+                return content is None and self._is_whole_with_its_log()
             sleep(_PAUSE)
+
+    def _is_whole_with_its_log(self) -> bool:
+        """Return whether the file is this store's, in which a copy of the log broke off."""
+        found = content_with_log(self._file) if self.has_log() else None
+        return found is not None and found.store == self.store and found.last >= self._content.last
 
 
 def found_node(path: str) -> Node | None:
@@ -168,11 +166,8 @@ def _node(found: os.stat_result) -> Node:
 
 
 def content_of(file: str) -> Content:
-    """Read the database file alone. Each value is on one page, which is read and written whole."""
+    """Read the database file alone, without its write-ahead log."""
     with closing(sqlite3.connect(database_uri(Path(file), "mode=ro&immutable=1"), uri=True)) as connection:
         # The first page may already hold the file's later length: see `timeline.databases`.
         connection.execute("PRAGMA writable_schema = ON")
-        (known,) = connection.execute(statements.IS_NAMED).fetchone()
-        (store,) = (connection.execute(statements.STORE).fetchone() if known else None) or (None,)
-        (last,) = connection.execute(statements.LAST_GIVEN).fetchone()
-    return Content(store, last)
+        return content_by(connection)

@@ -33,6 +33,7 @@ ALLOWED = {
     ("store.sqlite.findings", "mounts.read_text"): "the system's table of what is mounted",
     ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.private_copy", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.broken_off", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.store", "Database.open"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
     ("store.opening", "PostgresStore.open"): SERVER,

@@ -1,0 +1,55 @@
+"""Tell a database in which a copy of its log broke off from one that was overwritten: `content_with_log`.
+
+A full disk, or the end of a process, may stop a copy of the write-ahead log into the database half way. By itself the
+file makes no sense then; with its log, which has every page that was to be copied, it is whole. SQLite reads the two
+together, and copies the log again with the next checkpoint.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from timeline.databases import application_id, database_uri
+
+from . import statements
+
+
+class Content(NamedTuple):
+    """The content of a database."""
+
+    store: str | None
+    """None without a name (which may still be in the write-ahead log of a store that was just migrated)."""
+    last: int
+    """The highest position in the file. It only rises, unless an older copy is written over the file."""
+
+
+def content_with_log(file: str) -> Content | None:
+    """Read a database together with its log; None if the two are no whole database of ours.
+
+    Every page is read, by a connection of its own: one that is open takes what it remembers for the file's. A file
+    without a first page of ours is not opened so: beside an empty one SQLite deletes the log.
+    """
+    try:
+        if not application_id(Path(file)):
+            return None
+        with closing(sqlite3.connect(database_uri(Path(file), "mode=ro"), uri=True)) as connection:
+            if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+                return None
+            return content_by(connection)
+    except sqlite3.Error:
+        return None
+
+
+def content_by(connection: sqlite3.Connection) -> Content:
+    """Read the content that a connection sees. Each value is on one page, which is read and written whole.
+
+    Raises:
+        sqlite3.Error: it makes no sense.
+    """
+    (known,) = connection.execute(statements.IS_NAMED).fetchone()
+    (store,) = (connection.execute(statements.STORE).fetchone() if known else None) or (None,)
+    (last,) = connection.execute(statements.LAST_GIVEN).fetchone()
+    return Content(store, last)
