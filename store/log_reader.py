@@ -175,6 +175,9 @@ class LogReader:
         async for owner, page in self._pages(self._rows.pages(None), parts, start - 1, info.version, _WINDOW_PAGE):
             events += await all_decoded(owner, page, self.where)
         if len(events) != len(carried) + max(0, info.version - start + 1):
+            again = await self._rows.info_and_snapshot(conversation)
+            if again is None or again[-2] != body:
+                return await self.load_window(conversation)  # it moved on, and what it left was scavenged or erased
             raise StoreCorrupt(
                 f"{self.where}: events of the window of conversation {conversation!r} are missing."
                 f" {self._rows.restore}."

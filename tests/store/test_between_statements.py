@@ -1,9 +1,12 @@
-"""What is appended between two statements of one look-up: it is no damage."""
+"""What happens between two statements of one look-up: it is no damage."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.scenes import prompt, small_policy
+from timeline import Timeline
+from timeline.retention import scavenge
 from timeline.store import open_store
 from timeline.store.log_reader import LogReader
 from timeline.store.sqlite.log_rows import SQLiteRows
@@ -14,6 +17,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from timeline.store.codec import Row
+
+
+class CompactedRows(SQLiteRows):
+    """The rows of a store that is compacted and scavenged once, behind the first look at a conversation's window."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        super().__init__(store.database)
+        self._store, self._done = store, False
+
+    async def info_and_snapshot(self, conversation: str) -> Row | None:
+        """Read the rows, then move the window on and remove what lies before it."""
+        found = await super().info_and_snapshot(conversation)
+        if not self._done:
+            self._done = True
+            timeline = await Timeline.open(self._store, conversation)
+            await timeline.compact()
+            assert (await scavenge(self._store, [conversation])).events
+        return found
 
 
 class OvertakenRows(SQLiteRows):
@@ -52,3 +73,15 @@ async def test_a_path_that_was_given_meanwhile_does_not_accuse_the_index(tmp_pat
         found = await store.find("a", "ar:turn_2.user.prompt")
         assert found is not None
         assert found.version == 2
+
+
+async def test_a_window_that_was_scavenged_meanwhile_is_read_again(tmp_path: Path) -> None:
+    """The one that took its place is whole."""
+    async with open_store(tmp_path / "agent.db") as store:
+        assert isinstance(store, SQLiteStore)
+        timeline = await Timeline.open(store, "a", policy=small_policy(max_tokens=4_000, keep_recent_tokens=400))
+        await timeline.append(*(prompt(text=f"Card {number}. " * 90) for number in range(9)))
+        await timeline.set_retention("window")
+        read = await LogReader(CompactedRows(store)).load_window("a")
+        assert read == await store.load_window("a")
+        assert read.snapshot is not None
