@@ -118,7 +118,9 @@ class Database(OpenDatabase):
             return []
 
     async def do(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
-        """Do work in a writing transaction, in its turn; ``size`` is the number of characters that it writes.
+        """Do work on the writing connection; ``size`` is the number of characters that it writes, 0 of what only reads.
+
+        Work that writes has its turn among the processes that have the file open: it is in nobody's way then.
 
         Raises:
             StoreReadOnly: the store is open for reading only.

@@ -9,7 +9,7 @@ log, and in older parts of the search index.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.errors import ConversationNotFound, StoreLocked, VersionConflict
 from timeline.events.chain import given, remains
@@ -139,19 +139,30 @@ def key_expected(connection: sqlite3.Connection, conversation: str, expected: in
     return int(key)
 
 
-def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
+class Named(NamedTuple):
+    """The texts that the events up to a position name."""
+
+    until: int
+    hashes: set[str]
+
+
+def named_so_far(connection: sqlite3.Connection) -> Named:
+    """Read what the log names now: it takes no lock, however long the log is."""
+    (until,) = connection.execute(statements.HEAD_POSITION).fetchone()
+    return Named(until, _named(connection, statements.NAMING_EVENTS, 0))
+
+
+def remove_values(connection: sqlite3.Connection, known: Named) -> tuple[int, int]:
     """Remove the texts that nothing names; return their number and bytes.
 
-    The log is read before the transaction, and in it only what came since: an append writes a text together with the
-    event that names it.
+    In the transaction only what came since is read of the log: an append writes a text together with the event that
+    names it.
 
     Raises:
         sqlite3.Error: the database failed; nothing was removed.
     """
-    (until,) = connection.execute(statements.HEAD_POSITION).fetchone()
-    named = _named(connection, statements.NAMING_EVENTS, 0)
     with set_pragma(connection, "secure_delete", "ON"), transaction(connection):
-        named |= _named(connection, statements.NAMING_EVENTS, until)
+        named = known.hashes | _named(connection, statements.NAMING_EVENTS, known.until)
         named |= _named(connection, statements.NAMING_SNAPSHOTS, NOWHERE, NOWHERE)
         sizes = connection.execute(statements.SIZES_OF_VALUES, ("",))
         gone = [(hash_, size) for hash_, size in sizes if hash_ not in named]
@@ -175,8 +186,9 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     due = connection.execute(statements.SETTING, (DUE,)).fetchone()
     if due is None:
         return None
-    if connection.execute(statements.IS_INDEXED).fetchone()[0]:
-        connection.execute(statements.MERGE_INDEX)
+    with transaction(connection):  # an erasure drops the index
+        if connection.execute(statements.IS_INDEXED).fetchone()[0]:
+            connection.execute(statements.MERGE_INDEX)
     # On disk: the copy that this makes is as large as what stays of the database.
     with set_pragma(connection, "temp_store", "FILE"):
         connection.execute("VACUUM")
@@ -210,7 +222,7 @@ def rehearse(copy: sqlite3.Connection, conversations: Collection[str], where: st
             (last,) = copy.execute(statements.HEAD_POSITION).fetchone()
             reach(copy, last)
     removals = {conversation: _all(copy, conversation, where) for conversation in conversations}
-    values, value_size = remove_values(copy) if conversations else (0, 0)
+    values, value_size = remove_values(copy, named_so_far(copy)) if conversations else (0, 0)
     shrink(copy, where)
     return Rehearsal(removals, values, value_size, before, size_of(copy))
 

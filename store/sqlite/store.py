@@ -28,7 +28,7 @@ from .log_rows import SQLiteRows
 from .mending import mend
 from .private_copy import mend_by_copy, on_copy
 from .questions import Questions
-from .removing import rehearse, remove, remove_values, replace_snapshot, set_retention, shrink, take_lease
+from .removing import named_so_far, rehearse, remove, remove_values, replace_snapshot, set_retention, shrink, take_lease
 from .rewriting import rewrite
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 _KNOWN: Final = "They are not in the log now, but may be there after a crash. Check the disk"
 _REMOVED: Final = 512
 """Characters that removing one event writes, by estimate."""
+_SMALL: Final = 1
+"""Characters of what writes little: work that is said to write has its turn among processes."""
 
 
 class SQLiteStore(DatabaseStore):
@@ -139,7 +141,7 @@ class SQLiteStore(DatabaseStore):
         """Put a snapshot of the log in the place of the stored one; see `Proofs.replace_snapshot`."""
         draft = None if snapshot is None else encode_snapshot(snapshot)
         log = checked_id(conversation)
-        await self.database.do(partial(replace_snapshot, conversation=log, draft=draft, expected=expected))
+        await self.database.do(partial(replace_snapshot, conversation=log, draft=draft, expected=expected), _SMALL)
 
     async def replace_waypoints(
         self,
@@ -154,7 +156,7 @@ class SQLiteStore(DatabaseStore):
         gone = tuple(dropped)
         log = checked_id(conversation)
         job = partial(waypoints.replace, conversation=log, drafts=drafts, gone=gone, expected=expected)
-        await self.database.do(job)
+        await self.database.do(job, _SMALL)
 
     async def retention(self) -> Retention:
         """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
@@ -163,7 +165,7 @@ class SQLiteStore(DatabaseStore):
 
     async def set_retention(self, retention: Retention) -> None:
         """Set what holds for conversations that have no setting of their own."""
-        await self.database.do(partial(set_retention, value=retention))
+        await self.database.do(partial(set_retention, value=retention), _SMALL)
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
@@ -174,11 +176,12 @@ class SQLiteStore(DatabaseStore):
 
     async def remove_values(self) -> tuple[int, int]:
         """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes."""
-        return await self.database.do(remove_values)
+        known = await self.database.do(named_so_far)
+        return await self.database.do(partial(remove_values, known=known), _REMOVED)
 
     async def shrink(self) -> tuple[int, int] | None:
         """Rewrite the file without what was removed; see `Scavenging.shrink`."""
-        return await self.database.do(partial(shrink, where=self.database.where))
+        return await self.database.do(partial(shrink, where=self.database.where), _SMALL)
 
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what removing would do, found out on a private copy; see `Scavenging.rehearse`."""
@@ -219,7 +222,7 @@ class SQLiteStore(DatabaseStore):
 
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
-        return await self.database.do(partial(take_lease, runner=runner, now=now, until=until))
+        return await self.database.do(partial(take_lease, runner=runner, now=now, until=until), _SMALL)
 
     async def aclose(self) -> None:
         """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""

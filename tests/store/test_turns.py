@@ -12,11 +12,13 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.scenes import AT
 from timeline.errors import StoreError, StoreLocked
 from timeline.store.sqlite.lock_files import LockFiles
 from timeline.store.sqlite.store import SQLiteStore
@@ -25,7 +27,7 @@ from timeline.store.testing import events
 from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
 HOLD = """
@@ -68,6 +70,31 @@ async def test_a_turn_that_does_not_come_is_reported_in_time(file: Path, request
         stuck.kill()
         stuck.wait()
         assert (await store.append("a", events(1))).version == 2
+
+
+WRITES: dict[str, Callable[[SQLiteStore], Awaitable[object]]] = {
+    "append": lambda store: store.append("a", events(1)),
+    "remove": lambda store: store.remove("a"),
+    "remove_values": lambda store: store.remove_values(),
+    "shrink": lambda store: store.shrink(),
+    "set_retention": lambda store: store.set_retention("window"),
+    "take_lease": lambda store: store.take_lease("me", AT, AT + timedelta(seconds=9)),
+    "replace_snapshot": lambda store: store.replace_snapshot("a", None),
+    "replace_waypoints": lambda store: store.replace_waypoints("a", []),
+    "erase": lambda store: store.erase("a"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_whatever_writes_or_copies_the_log_waits_for_its_turn(
+    file: Path, request: pytest.FixtureRequest, name: str
+) -> None:
+    """Beside the writer of another process, an early SQLite damages the file."""
+    async with await SQLiteStore.open(file, busy_timeout=0.1) as store:
+        await store.append("a", events(1))
+        request.getfixturevalue("stuck")
+        with pytest.raises(StoreLocked, match="did not come"):
+            await WRITES[name](store)
 
 
 async def test_a_store_is_closed_also_if_its_turn_does_not_come(file: Path, request: pytest.FixtureRequest) -> None:
