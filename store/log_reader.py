@@ -334,6 +334,7 @@ class LogReader:
             first, last = max(before, part.base) + 1, min(version - 1, part.last)
             missing -= await self._rows.count_scavenged(part, first, last)
         if missing:
+            await self.key(conversation)  # it may have been erased meanwhile
             raise StoreCorrupt(
                 f"{self.where}: of the versions {before + 1} to {version - 1} of conversation {conversation!r}"
                 f" {missing} are missing. {self._cure}"

@@ -303,8 +303,10 @@ class MemoryStore(QueryMixin):
                 scan.add(row[0], id_, read, row[5])
         for hit in self._paged(iter(scan.best()), page):
             id_, row = self._all[hit.position - 1]
-            if (shown := found(decode(id_, row, WHERE), row[6], query, hit.rank)) is not None:
-                yield shown
+            if row[7]:  # it was neither scavenged nor erased since it was found
+                shown = found(decode(id_, row, WHERE), row[6], query, hit.rank)
+                if shown is not None:
+                    yield shown
 
     def _unredacted(self) -> Iterator[tuple[str, Row]]:
         redactions = ((id_, row) for id_, row in self._all if row[3] == "block.redacted")

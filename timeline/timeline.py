@@ -341,7 +341,11 @@ class Timeline(TimelineView):
         """
         checks.version_number("version", version)
         fold = await fold_past(self._store, self.id, version)
-        [event] = await self._store.read_versions(self.id, [version])
+        events = await self._store.read_versions(self.id, [version])
+        if not events:  # it went while the past was folded
+            info = await self._store.info(self.id)
+            raise HistoryUnavailable(self.id, version, info.first_version, info.version, scavenged=True)
+        [event] = events
         clock = StoppedClock(event.at)
         past = None if self._conversation.overrides else await policy_in_force(self._store, fold.window)
         policy = past or self.policy

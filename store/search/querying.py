@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _SCANNED: Final = 500
 """Events that are read at a time where there is no index."""
+_CHECKSUM: Final = 7
+"""Place of the checksum in the row of an event."""
 
 
 class DatabaseSearch(ABC):
@@ -81,6 +83,8 @@ class DatabaseSearch(ABC):
     def _hit(self, row: Row, query: Query, rank: float, redacted: set[tuple[int, int]]) -> Found | None:
         """Return the event of a row as a hit; None where the row no longer holds it, or it was redacted."""
         owner, key, *stored = row
+        if not stored[_CHECKSUM]:  # it was scavenged since it was found
+            return None
         hit = found(decode(owner, tuple(stored), self.where), stored[6], query, rank)
         return None if hit is None or (key, hit.version) in redacted else hit
 

@@ -56,6 +56,16 @@ class ScavengeContract(ContractBase):
         assert (await store.info("a")).first_version == 8
         assert await store.scavenged("a") == {"block.appended": 6}
 
+    async def test_what_goes_while_hits_are_read_is_left_out(self, store: EventStore) -> None:
+        """A search that is read slowly goes on to what stays; so does one of a conversation that is erased."""
+        await filled(store)
+        await filled(store, "b")
+        hits = store.search("aardvark", page=1)
+        await anext(hits)
+        await store.remove("a")
+        await store.erase("b")
+        assert {(hit.conversation, hit.version) async for hit in hits} <= {("a", 3), ("a", 8), ("a", 9), ("a", 10)}
+
     async def test_the_window_is_as_it_was(self, store: EventStore) -> None:
         """What a conversation is opened with is the same before and after."""
         await filled(store)

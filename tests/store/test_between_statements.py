@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.scenes import prompt, small_policy
 from timeline import Timeline
+from timeline.errors import ConversationErased, HistoryUnavailable
 from timeline.retention import scavenge
 from timeline.store import open_store
 from timeline.store.log_reader import LogReader
 from timeline.store.sqlite.log_rows import SQLiteRows
 from timeline.store.sqlite.store import SQLiteStore
-from timeline.store.testing import block_event
+from timeline.store.testing import block_event, events
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
+    from timeline.events import Event
     from timeline.store.codec import Row
 
 
@@ -85,3 +90,31 @@ async def test_a_window_that_was_scavenged_meanwhile_is_read_again(tmp_path: Pat
         read = await LogReader(CompactedRows(store)).load_window("a")
         assert read == await store.load_window("a")
         assert read.snapshot is not None
+
+
+async def test_a_conversation_that_is_erased_while_it_is_read_says_so(tmp_path: Path) -> None:
+    """Between two pages."""
+    async with open_store(tmp_path / "agent.db") as store:
+        await store.append("a", events(4))
+        reading = store.read("a", page=2)
+        await anext(reading)
+        await store.erase("a", reason="asked for")
+        with pytest.raises(ConversationErased, match="asked for"):
+            [e async for e in reading]
+
+
+async def test_a_version_that_goes_while_its_past_is_folded_says_so(tmp_path: Path) -> None:
+    """Another process may scavenge or erase at that moment."""
+
+    class ScavengedStore(SQLiteStore):
+        async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
+            await timeline.compact()
+            await scavenge(self, [conversation])
+            return await super().read_versions(conversation, versions)
+
+    async with await ScavengedStore.open(tmp_path / "agent.db") as store:
+        timeline = await Timeline.open(store, "a", policy=small_policy(max_tokens=4_000, keep_recent_tokens=400))
+        await timeline.append(*(prompt(text=f"Card {number}. " * 90) for number in range(9)))
+        await timeline.set_retention("window")
+        with pytest.raises(HistoryUnavailable, match="scavenge"):
+            await timeline.at(4)
