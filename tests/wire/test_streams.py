@@ -178,6 +178,34 @@ def test_chat_chunks_without_an_index_are_put_together_by_their_ids() -> None:
     assert (call.call_id, call.arguments) == ("a", {"x": 1})
 
 
+@pytest.mark.parametrize("ids", [("a", "b"), ("", ""), (None, None)])
+def test_parallel_calls_that_all_have_the_index_0_are_calls_of_their_own(ids: tuple[str | None, str | None]) -> None:
+    """Google's endpoint, and gateways before it, number them so; each comes whole."""
+    calls = [
+        {"index": 0, "id": id_, "function": {"name": name, "arguments": f'{{"{name}":1}}'}}
+        for id_, name in zip(ids, ("x", "y"), strict=True)
+    ]
+    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"tool_calls": [call]}}]} for call in calls]
+    blocks = read([*chunks, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}]).blocks
+    made = [(block.name, block.arguments) for block in blocks if isinstance(block, ToolCall)]
+    assert made == [("x", {"x": 1}), ("y", {"y": 1})]
+    assert len({block.call_id for block in blocks}) == 2
+
+
+@pytest.mark.parametrize("ids", [("a", "a", "a"), ("a", "b", "c"), (None, None, None)])
+def test_pieces_that_repeat_the_name_of_their_call_begin_no_other(ids: tuple[str | None, ...]) -> None:
+    """Some servers write it on each piece, with the id or with a new one each time."""
+    pieces = ['{"x"', ":1}", ""]
+    calls = [
+        {"index": 0, "id": id_, "function": {"name": "f", "arguments": piece}}
+        for id_, piece in zip(ids, pieces, strict=True)
+    ][: 3 if ids[0] == ids[1] else 2]
+    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"tool_calls": [call]}}]} for call in calls]
+    [call] = read([*chunks, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}]).blocks
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.arguments) == ("f", {"x": 1})
+
+
 def test_what_a_model_thinks_is_put_together_under_the_key_of_its_server() -> None:
     """OpenRouter and vLLM stream it as ``reasoning``."""
     deltas: list[dict[str, Any]] = [{"reasoning": "Two "}, {"reasoning": "folders."}, {"content": "I look."}]

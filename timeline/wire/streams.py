@@ -197,6 +197,7 @@ class _Chat:
         self._head: dict[str, Any] = {}
         self._finish: str | None = None
         self._calls: dict[Any, Part] = {}
+        self._newest_at: dict[int, Any] = {}
         self._details: dict[str, Any] = {}
         self._pieces = _Pieces()
 
@@ -222,17 +223,36 @@ class _Chat:
                 self._details[key] = told
         calls = _field(delta, "tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            # Some servers leave the index out: then a chunk with an id begins a call, any other continues the newest.
-            index = _field(call, "index")
-            id_ = _field(call, "id")
-            newest = next(reversed(self._calls), 0)
-            place = index if isinstance(index, int) else id_ if isinstance(id_, str) and id_ else newest
-            self._take_call(place, id_, _field(call, "function") or _field(call, "custom"))
+            function = _field(call, "function") or _field(call, "custom")
+            place = self._place_of(_field(call, "index"), _field(call, "id"), function)
+            self._take_call(place, _field(call, "id"), function)
             for key in ON_CALLS:
                 if signed := _object(call, key):
                     self._calls[place][key] = signed
         if (legacy := _field(delta, "function_call")) is not None:
             self._take_call("function_call", None, legacy)
+
+    def _place_of(self, index: Any, id_: Any, function: Any) -> Any:
+        """Return the place of the call that a piece belongs to.
+
+        Some servers leave the index out: then a piece with an id begins a call, any other continues the newest one.
+        Others give all calls of a response the same index: then a piece with a name of its own begins another call.
+        """
+        if not isinstance(index, int):
+            return id_ if isinstance(id_, str) and id_ else next(reversed(self._calls), 0)
+        place = self._newest_at.get(index, index)
+        known = self._calls.get(place)
+        if known is not None and _field(function, "name") and self._is_another(known, place, id_, function):
+            place = self._newest_at[index] = (index, len(self._calls))
+        return place
+
+    def _is_another(self, known: Part, place: Any, id_: Any, function: Any) -> bool:
+        """Return whether a piece with a name is not of the call that is known at its index."""
+        so_far = self._pieces.text("call", place)
+        is_whole = isinstance(arguments_of(so_far), dict)
+        if id_ and known["id"]:
+            return bool(id_ != known["id"] and (is_whole or not so_far))
+        return is_whole and bool(_field(function, "arguments"))
 
     def _take_call(self, place: Any, id_: Any, function: Any) -> None:
         known = self._calls.setdefault(place, {})
