@@ -9,6 +9,7 @@ import pytest
 from tests.wire.entries import answer, call, prompt, thought
 from timeline.agent.deduplication import content_key
 from timeline.blocks import Reasoning, with_media
+from timeline.importers.chat import dialect_of
 from timeline.wire.chat_thoughts import LEFT_OUT
 from timeline.wire.neutral import Entry, NeutralContext
 from timeline.wire.openai_chat import decode, encode
@@ -26,6 +27,8 @@ DETAILS = [
     {"type": "reasoning.encrypted", "data": "Z2FB", "index": 1},
 ]
 SIGNED = {"google": {"thought_signature": "c2lnbmVk"}}
+CHUNK = {"type": "thinking", "thinking": [{"type": "text", "text": "Two folders."}], "closed": True}
+"""A thought of Mistral's models, which stands in the content."""
 CALL: dict[str, Any] = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
 
 
@@ -55,6 +58,8 @@ def sent_again(message: dict[str, Any], model: str = "", *, maker: str = "", **m
         {"content": None, "tool_calls": [{**CALL, "extra_content": SIGNED}, {**CALL, "id": "d"}]},
         {"content": "Done.", "extra_content": SIGNED},
         {"content": None, "tool_calls": [{**CALL, "provider_specific_fields": {"thought_signature": "c2lnbmVk"}}]},
+        {"content": [CHUNK, {"type": "text", "text": "I look."}], "tool_calls": [CALL]},
+        {"content": [CHUNK], "tool_calls": [CALL]},
     ],
 )
 def test_a_server_gets_back_what_it_put_beside_an_answer(message: dict[str, Any]) -> None:
@@ -71,7 +76,10 @@ def test_another_model_gets_no_thought_of_the_first() -> None:
         "reasoning_details": DETAILS,
         "tool_calls": [{**CALL, "extra_content": SIGNED}],
     }
-    assert sent_again(message, "llama-4", maker="glm-5") == {"role": "assistant", "content": "x", "tool_calls": [CALL]}
+    bare = {"role": "assistant", "content": "x", "tool_calls": [CALL]}
+    assert sent_again(message, "llama-4", maker="glm-5") == bare
+    chunks = {"content": [CHUNK, {"type": "text", "text": "x"}], "tool_calls": [CALL]}
+    assert sent_again(chunks, "llama-4", maker="magistral-medium-2509") == bare
 
 
 def test_a_model_that_demands_thoughts_gets_those_of_another_and_a_word_where_there_are_none() -> None:
@@ -138,11 +146,42 @@ def test_details_that_are_streamed_in_pieces_are_put_together() -> None:
     assert response.blocks[0].text == "Two folders.\nTwo."
 
 
+def test_content_that_is_streamed_in_chunks_is_put_together() -> None:
+    """Thoughts come as lists, the answer behind them as lists or as strings; nothing else has a place of its own."""
+    reference = {"type": "reference", "reference_ids": [1]}
+    pieces: list[Any] = [
+        "",
+        [{"type": "thinking", "thinking": [{"type": "text", "text": "Two "}]}],
+        [{"type": "thinking", "thinking": [{"type": "text", "text": "folders."}], "closed": True}],
+        [{"type": "text", "text": "I "}],
+        "look.",
+        [reference, {"type": "text", "text": "There."}],
+        None,
+    ]
+    reader = StreamReader()
+    for piece in pieces:
+        reader.take({"model": "m", "choices": [{"index": 0, "delta": {"content": piece}}]})
+    reader.take({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    response = reader.response(unnamed="r")
+    assert response is not None
+    content = [CHUNK, {"type": "text", "text": "I look."}, reference, {"type": "text", "text": "There."}]
+    whole = {"model": "m", "choices": [{"message": {"content": content}, "finish_reason": "stop"}]}
+    assert list(response.blocks) == list(read_response(whole, unnamed="r").blocks)
+    assert [block.text for block in response.blocks] == ["Two folders.", "I look.", "", "There."]
+
+
+def test_a_list_with_thoughts_in_its_content_keeps_its_calls() -> None:
+    """Anthropic has parts of the same name, whose thought is a text."""
+    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": [CHUNK], "tool_calls": [CALL]}]
+    assert dialect_of(messages) == "openai_chat"
+
+
 def test_a_thought_in_a_list_is_the_one_that_was_recorded() -> None:
     """A list names no model, details may be put together otherwise, and older logs hold the text alone."""
     made = [
         *decode([{"role": "assistant", "reasoning": "hm", "reasoning_details": DETAILS, "model": "m"}]),
         *decode([{"role": "assistant", "reasoning_content": "hm"}]),
+        *decode([{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}], "model": "m"}]),
         Reasoning(text="hm"),
     ]
     assert len({content_key(block) for block in made}) == 1

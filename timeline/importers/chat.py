@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 Dialect: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
 
-_ANTHROPIC_PARTS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
+_ANTHROPIC_PARTS: Final = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
+    | {"server_tool_use", "mcp_tool_use", "search_result", "container_upload"}
+)
 _OPENAI_PARTS: Final = frozenset(
     {"image_url", "input_audio", "file", "refusal", "input_text", "input_image", "input_file"}
 )
@@ -58,7 +61,9 @@ def form_of(message: Any) -> Dialect | None:
     types = {str(part.get("type")) for part in told}
     if types & _AI_SDK_PARTS or any(p.keys() & _AI_SDK_KEYS for p in (message, *told)):
         return "ai_sdk"
-    if types & _ANTHROPIC_PARTS:
+    if any(isinstance(part.get("thinking"), list) for part in told):  # Mistral's
+        return "openai_chat"
+    if types & _ANTHROPIC_PARTS or any(kind.endswith("_tool_result") for kind in types):
         return "anthropic"
     is_openai = message["role"] in _OPENAI_ROLES or any(key in message for key in _OPENAI_KEYS)
     return "openai_chat" if types & _OPENAI_PARTS or is_openai else None

@@ -2,7 +2,8 @@
 
 They put it beside the content of the answer, as a text under a key of their own, as signed details, or as a signature
 on a call. Some refuse the next request without it (DeepSeek, Moonshot, Google), others refuse every key that they do
-not know (Groq, Mistral). So it goes back as it came, to the model that thought it.
+not know (Groq, Mistral). So it goes back as it came, to the model that thought it. Mistral's models think in chunks of
+the content itself (`timeline.wire.chat_content`), which go back at their places.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Reasoning
+from timeline.wire.chat_content import text_of_thought
 from timeline.wire.foreign import text_of
 from timeline.wire.groups import Call
 from timeline.wire.providers import OPENAI_CHAT
@@ -37,6 +39,8 @@ LEFT_OUT: Final = "[left out]"
 _GROWING: Final = ("text", "summary", "thinking")
 _OF_MESSAGE: Final = "chat.reasoning"
 _OF_CALL: Final = "chat.signature"
+_OF_CONTENT: Final = "chat.chunk"
+_CHUNK: Final = "chunk"
 
 
 def thought_blocks(message: Part, response_id: str) -> list[Block]:
@@ -53,6 +57,19 @@ def signature_blocks(call: Part, message: Part, response_id: str) -> list[Block]
     """Read what a call of a message carries beside its function: one block of reasoning to stand before it, or none."""
     fields = _fields(call, ON_CALLS)
     return [Reasoning(data={"type": _OF_CALL, **fields, **_maker(message)}, response_id=response_id)] if fields else []
+
+
+def chunk_block(part: Part, message: Part, response_id: str) -> Block:
+    """Read a chunk of a message's content that is a thought."""
+    data = {"type": _OF_CONTENT, "fields": {_CHUNK: part}, **_maker(message)}
+    return Reasoning(text=text_of_thought(part), data=data, response_id=response_id)
+
+
+def chunks_given_back(entry: Entry, model: str) -> list[Part]:
+    """Return the chunk of content that an entry was read from, for the model that thought it; none for another."""
+    data = entry.data if entry.type == "assistant.reasoning" and isinstance(entry.data, dict) else {}
+    chunk = _sent(entry, data, model).get(_CHUNK) if data.get("type") == _OF_CONTENT else None
+    return [chunk] if isinstance(chunk, dict) else []
 
 
 def _maker(message: Part) -> Part:
@@ -111,7 +128,7 @@ def said_alike(thought: Reasoning) -> Any:
     A list of messages does not say which model thought it, and older logs kept the text alone.
     """
     data = thought.data
-    if not isinstance(data, dict) or data.get("type") not in {_OF_MESSAGE, _OF_CALL}:
+    if not isinstance(data, dict) or data.get("type") not in {_OF_MESSAGE, _OF_CALL, _OF_CONTENT}:
         return data
     return None if thought.text else data.get("fields")
 

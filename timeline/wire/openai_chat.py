@@ -12,7 +12,8 @@ from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, Too
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.call_ids import CallIds
-from timeline.wire.chat_thoughts import given_back, signature_blocks, thought_blocks
+from timeline.wire.chat_content import is_thought
+from timeline.wire.chat_thoughts import chunk_block, chunks_given_back, given_back, signature_blocks, thought_blocks
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line
@@ -78,16 +79,16 @@ class _Writer(Writer):
             self.messages.append({"role": "user", "content": OPENING_LINE})
 
     def _add_response(self, response: Response) -> None:
-        texts = [_text_part(text) for said in response.parts if (text := _said(said)).strip()]
+        content = [part for said in response.parts for part in _said(said, self._model)]
         thoughts, signatures = given_back(response, self._model)
         calls = [
             (call, {**self._call(call.placed.entry), **signature})
             for call, signature in zip(response.calls, signatures, strict=True)
         ]
-        if not texts and not calls:
+        if not calls and not any(part["type"] == "text" for part in content):
             return
         self.open_if_empty()
-        message: Message = {"role": "assistant", "content": _content(texts) if texts else None, **thoughts}
+        message: Message = {"role": "assistant", "content": _content(content) if content else None, **thoughts}
         if calls:
             message["tool_calls"] = [told for _, told in calls]
         self.messages.append(message)
@@ -128,11 +129,12 @@ def _content(parts: list[Part]) -> str | list[Part]:
     return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
 
 
-def _said(said: Placed | Call) -> str:
+def _said(said: Placed | Call, model: str) -> list[Part]:
     entry = said.placed.entry if isinstance(said, Call) else said.entry
     if entry.type == "assistant.reasoning":
-        return ""
-    return entry.text or "\n".join(unseen_line(entry, part) for part in content_parts(entry.data))
+        return chunks_given_back(entry, model)
+    text = entry.text or "\n".join(unseen_line(entry, part) for part in content_parts(entry.data))
+    return [_text_part(text)] if text.strip() else []
 
 
 def _media(entry: Entry, part: Part) -> Part:
@@ -197,7 +199,9 @@ class MessageDecoder:
         calls = id_ or f"call_{self._number}"
         blocks = thought_blocks(message, response)
         for part in (*parts_of(message.get("content")), *parts_of(message.get("refusal"))):
-            if text := _text_of(part):
+            if is_thought(part):
+                blocks.append(chunk_block(part, message, response))
+            elif text := _text_of(part):
                 said = AssistantCompletion(text=text, response_id=response)
                 blocks.append(_with_meta(said, {"citations": message.get("annotations")}, ("citations",)))
             else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol
 
+from timeline.wire.chat_content import Chunks
 from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, grown
 from timeline.wire.foreign import arguments_of, plain
 from timeline.wire.gemini import camel, parts_of
@@ -199,6 +200,7 @@ class _Chat:
         self._calls: dict[Any, Part] = {}
         self._newest_at: dict[int, Any] = {}
         self._details: dict[str, Any] = {}
+        self._content = Chunks()
         self._pieces = _Pieces()
 
     def take(self, event: Any) -> None:
@@ -213,7 +215,8 @@ class _Chat:
         self.complete = self._finish is not None
 
     def _take_delta(self, delta: Any) -> None:
-        for key in ("content", "refusal", *THOUGHTS):
+        self._content.take(_field(delta, "content"))
+        for key in ("refusal", *THOUGHTS):
             self._pieces.add(_field(delta, key), key)
         for key in DETAILS:
             told, known = plain(_field(delta, key)), self._details.get(key)
@@ -261,8 +264,9 @@ class _Chat:
         self._pieces.add(_field(function, "arguments") or _field(function, "input"), "call", place)
 
     def reply(self) -> tuple[dict[str, Any], list[Part]]:
-        keys = ("content", "refusal", *THOUGHTS)
-        message: dict[str, Any] = {key: text for key in keys if (text := self._pieces.text(key))}
+        texts = {"content": self._content.content()}
+        texts |= {key: self._pieces.text(key) for key in ("refusal", *THOUGHTS)}
+        message: dict[str, Any] = {key: text for key, text in texts.items() if text}
         message |= self._details
         cut: list[Part] = []
         for number, (place, call) in enumerate(self._calls.items(), start=1):
