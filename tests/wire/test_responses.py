@@ -20,7 +20,7 @@ from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCal
 from timeline.errors import UnknownResponse
 from timeline.usage import Usage
 from timeline.wire.responses import ModelResponse, read_response
-from timeline.wire.usage import anthropic_usage
+from timeline.wire.usage import anthropic_usage, openai_usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -86,6 +86,38 @@ def test_openai_usage_leaves_out_of_the_input_what_the_cache_answered() -> None:
     assert read(openai_response()).called.usage == Usage(
         input_tokens=300, output_tokens=30, cache_read_tokens=600, cache_write_5m_tokens=100
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "read_", "written"),
+    [
+        ({"cached_tokens": 600}, 600, 0),  # Moonshot
+        ({"prompt_cache_hit_tokens": 600, "prompt_cache_miss_tokens": 400}, 600, 0),  # DeepSeek
+        ({"prompt_tokens_details": {"cached_tokens": 600, "cache_creation_tokens": 100}}, 600, 100),  # LiteLLM
+        ({"prompt_tokens_details": {"cached_tokens": 0, "cache_creation_input_tokens": 900}}, 0, 900),  # DashScope
+        ({"cache_read_input_tokens": 600, "cache_creation_input_tokens": 100, "total_tokens": 1_050}, 600, 100),
+        ({"prompt_tokens_details": {"cached_tokens": 600}, "cached_tokens": 600}, 600, 0),
+    ],
+)
+def test_chat_usage_knows_the_caches_figures_under_the_names_of_its_servers(
+    told: dict[str, Any], read_: int, written: int
+) -> None:
+    """What the cache answered costs a tenth, and no figure counts twice."""
+    usage = openai_usage({"prompt_tokens": 1_000, "completion_tokens": 50, **told})
+    assert usage == Usage(
+        input_tokens=1_000 - read_ - written,
+        output_tokens=50,
+        cache_read_tokens=read_,
+        cache_write_5m_tokens=written,
+    )
+
+
+@pytest.mark.parametrize(("total", "output"), [(1_550, 550), (1_050, 50), (0, 50), (None, 50), (1_650, 50)])
+def test_chat_usage_counts_thoughts_that_are_in_the_total_alone(total: int | None, output: int) -> None:
+    """Google's endpoint and xAI bill them as output; a gateway may add to the total what its cache answered."""
+    cached = {"prompt_tokens_details": {"cached_tokens": 600}}
+    usage = openai_usage({"prompt_tokens": 1_000, "completion_tokens": 50, "total_tokens": total, **cached})
+    assert usage.output_tokens == output
 
 
 def test_a_response_of_the_responses_api_keeps_its_encrypted_reasoning() -> None:

@@ -214,6 +214,18 @@ def test_what_a_model_thinks_is_put_together_under_the_key_of_its_server() -> No
     assert (type(thought), thought.text, said.text) == (Reasoning, "Two folders.", "I look.")
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"choices": [{"delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 9}}]},
+        {"choices": [{"delta": {}, "finish_reason": "stop"}], "x_groq": {"usage": {"prompt_tokens": 9}}},
+    ],
+)
+def test_usage_is_found_where_moonshot_and_groq_put_it(last: dict[str, Any]) -> None:
+    """In the last choice, and under a key of its own."""
+    assert read([{"choices": [{"delta": {"content": "Hi."}}]}, last]).called.usage.input_tokens == 9
+
+
 def test_a_stream_of_something_else_gives_nothing() -> None:
     """Events that belong to no known response are let through and forgotten."""
     reader = StreamReader()

@@ -205,10 +205,13 @@ class _Chat:
 
     def take(self, event: Any) -> None:
         chunk = _field(event, "chunk") if _field(event, "type") == "chunk" else event
-        head = {"id": _field(chunk, "id"), "model": _field(chunk, "model"), "usage": _object(chunk, "usage")}
+        groq = _field(chunk, "x_groq")
+        usage = _object(chunk, "usage") or _object(groq, "usage")
+        head = {"id": _field(chunk, "id"), "model": _field(chunk, "model"), "usage": usage}
         self._head |= {key: value for key, value in head.items() if value}
         choices = _field(chunk, "choices")
         for choice in choices if isinstance(choices, list) else ():
+            self._head |= {"usage": usage} if (usage := _object(choice, "usage")) else {}  # Moonshot's
             if _field(choice, "index") in {0, None}:
                 self._take_delta(_field(choice, "delta"))
                 self._finish = _field(choice, "finish_reason") or self._finish

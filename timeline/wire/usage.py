@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def count_of(fields: Any, key: str) -> int:
@@ -30,15 +33,32 @@ def anthropic_usage(told: Any) -> Usage:
 
 
 def openai_usage(told: Any) -> Usage:
-    """Read Chat Completions' usage, where ``prompt_tokens`` includes cache reads and writes."""
+    """Read Chat Completions' usage, where ``prompt_tokens`` includes cache reads and writes.
+
+    Servers of this form name the cache's figures in their own ways. Some count thoughts in ``total_tokens`` alone
+    (xAI, Google's endpoint).
+    """
     details = told.get("prompt_tokens_details") if isinstance(told, dict) else None
-    read, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
+    sent, said = count_of(told, "prompt_tokens"), count_of(told, "completion_tokens")
+    read, written = (_first_count((details, told), names) for names in (_CHAT_READS, _CHAT_WRITES))
+    rest = count_of(told, "total_tokens") - sent - said
     return Usage(
-        input_tokens=max(0, count_of(told, "prompt_tokens") - read - written),
-        output_tokens=count_of(told, "completion_tokens"),
+        input_tokens=max(0, sent - read - written),
+        output_tokens=said + (max(0, rest) if rest != read + written else 0),  # a gateway may add the cache's instead
         cache_read_tokens=read,
         cache_write_5m_tokens=written,
     )
+
+
+_CHAT_READS: Final = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
+"""OpenAI's name in the details and Moonshot's beside them, DeepSeek's, and LiteLLM's."""
+_CHAT_WRITES: Final = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
+"""OpenRouter's name, and LiteLLM's and DashScope's."""
+
+
+def _first_count(places: Iterable[Any], names: Iterable[str]) -> int:
+    """Return the first count under one of several names in one of several objects."""
+    return next((count for place in places for name in names if (count := count_of(place, name))), 0)
 
 
 def responses_usage(told: Any) -> Usage:
