@@ -213,6 +213,39 @@ def test_a_call_in_which_the_room_ran_out_is_no_call(shape: str, ending: dict[st
     assert response.called.finish_reason in {"max_tokens", "max_output_tokens", "MAX_TOKENS"}
 
 
+def ended(finish: Any, *arguments: str) -> ModelResponse:
+    """Return a chat completion with calls, and why it ended."""
+    calls = [{"id": f"c{n}", "function": {"name": "f", "arguments": told}} for n, told in enumerate(arguments)]
+    message = {"content": "I call.", "tool_calls": calls}
+    return read({"id": "r", "model": "m", "choices": [{"message": message, "finish_reason": finish}]})
+
+
+@pytest.mark.parametrize(
+    "finish", ["error", "insufficient_system_resource", "network_error", "content_filter", "sensitive", "model_length"]
+)
+def test_half_a_call_that_a_filter_or_a_failure_left_is_no_call(finish: str) -> None:
+    """A loop would run it, or answer that its arguments are no JSON; those before it are whole."""
+    said, called = ended(finish, "{}", '{"path": ').blocks
+    assert isinstance(called, ToolCall)
+    assert (said.meta["interrupted"], called.call_id) == (True, "c0")
+    assert said.meta["cut_calls"] == [{"call_id": "c1", "name": "f", "arguments": '{"path": '}]
+
+
+def test_a_response_that_its_server_broke_off_is_an_interrupted_one() -> None:
+    """A filter ends a response as the provider means it to end."""
+    assert [ended(finish).blocks[0].meta for finish in ("error", "content_filter", "stop")] == [
+        {"interrupted": True},
+        {},
+        {},
+    ]
+    assert len(ended("content_filter", "{}").blocks) == len(ended("tool_calls", "not json").blocks) == 2
+
+
+def test_a_finish_reason_that_is_no_text_is_none() -> None:
+    """Nearly compatible servers write all kinds of things."""
+    assert [ended(finish).called.finish_reason for finish in ({}, [], 1)] == [None, None, None]
+
+
 def test_a_text_in_which_the_room_ran_out_is_an_answer_like_any_other() -> None:
     """What the finish reason says is enough."""
     told = {**anthropic_message(), "content": [{"type": "text", "text": "So"}], "stop_reason": "max_tokens"}

@@ -34,9 +34,13 @@ CUT_CALLS: Final = "cut_calls"
 """The ``meta`` key under which a marked completion keeps the calls whose arguments were cut off."""
 
 OUT_OF_ROOM: Final = frozenset(
-    {"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded", "MAX_TOKENS"}
+    {"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded", "model_length", "MAX_TOKENS"}
 )
 """Finish reasons of a response that ended for lack of room: its last part may be incomplete."""
+_FAILED: Final = frozenset({"error", "insufficient_system_resource", "network_error"})
+"""Finish reasons of a response that its server broke off: OpenRouter's and Mistral's, DeepSeek's, Zhipu's."""
+_STOPPED: Final = frozenset({"content_filter", "refusal", "sensitive"})
+"""Finish reasons of a response that a filter stopped: a call in it may have half its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ class ModelResponse:
 def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
     """Decode a response; of several choices, the first.
 
-    A call that the response ended in for lack of room is incomplete and becomes no call block: see `interrupted`.
+    A call that the response ended in for lack of room, or half a call that a filter or the server's failure left, is
+    incomplete and becomes no call block: see `interrupted`.
 
     Args:
         reply: the SDK's object, or its dict.
@@ -95,10 +100,16 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
     except ValidationError as error:
         raise invalid_block(error) from None
     response = ModelResponse(tuple(blocks), called)
-    if finish in OUT_OF_ROOM and blocks and isinstance(last := blocks[-1], ToolCall):
+    last = blocks[-1] if blocks else None
+    if isinstance(last, ToolCall) and _is_cut_off(last, called.finish_reason):
         cut = cut_call(last.call_id, last.name, last.arguments)
         return interrupted(replace(response, blocks=tuple(blocks[:-1])), [cut])
-    return response
+    return interrupted(response) if called.finish_reason in _FAILED else response
+
+
+def _is_cut_off(call: ToolCall, finish: str | None) -> bool:
+    """Return whether the last call of a response is incomplete, by why the response ended."""
+    return finish in OUT_OF_ROOM or (finish in _FAILED | _STOPPED and isinstance(call.arguments, str))
 
 
 def _read(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:
