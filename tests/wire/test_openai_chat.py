@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.depth import examples
 from tests.wire.entries import (
     PICTURE,
     PICTURE_URL,
+    answer,
     assert_all_is_said,
     call,
     contexts,
@@ -179,3 +181,32 @@ def test_an_output_that_is_a_value_is_shown_to_the_model_as_json() -> None:
     """A framework may pass on what the function returned; the model saw an empty text."""
     [result] = decode([{"role": "tool", "tool_call_id": "c", "content": {"files": ["a.py"], "n": 1}}])
     assert result.text == '{"files":["a.py"],"n":1}'
+
+
+@pytest.mark.parametrize("model", ["mistral-large-latest", "mistralai/Devstral-Small-2507", "open-mixtral-8x22b"])
+def test_mistrals_models_get_ids_of_nine_letters_and_digits(model: str) -> None:
+    """They refuse all others, as those of calls that another provider's model made; their own stay as they are."""
+    ids = ["call_PTLP8xhu3uwZk4l3", "toolu_01", "D681PevKs", "call_PTLP8xhu3uwZk4l3", "调用"]
+    entries = [entry for n, id_ in enumerate(ids, 1) for entry in (call(id_, group=n), result(id_, group=n))]
+    said = messages(prompt("go"), *entries, model=model)
+    made = [told["id"] for message in said for told in message.get("tool_calls", ())]
+    assert [message["tool_call_id"] for message in said if message["role"] == "tool"] == made
+    assert len({*made}) == 5
+    assert all(re.fullmatch("[a-zA-Z0-9]{9}", id_) for id_ in made)
+    assert "D681PevKs" in made
+    assert messages(prompt("go"), *entries, model="gpt-5.5")[1]["tool_calls"][0]["id"] == ids[0]
+
+
+def test_deepseeks_models_get_several_texts_as_one() -> None:
+    """Its API takes no list for a content; the answers of other providers' models may have several texts."""
+    entries = (
+        prompt("one"),
+        prompt("two").model_copy(update={"continues": True}),
+        answer("first", response_id="r"),
+        answer("second", response_id="r"),
+    )
+    said = messages(
+        *entries, system=[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], model="deepseek-chat"
+    )
+    assert [message["content"] for message in said] == ["a\n\nb", "one\n\ntwo", "first\n\nsecond"]
+    assert all(isinstance(message["content"], list) for message in messages(*entries, model="gpt-5.5"))

@@ -196,11 +196,15 @@ class Ids:
 
 
 def fit(word: str, pattern: re.Pattern[str], length: int) -> str:
-    """Make a word fit a provider's pattern: a fitting word stays, any other keeps what fits and gets a hash."""
+    """Make a word fit a provider's pattern: a fitting word stays, any other keeps what fits and gets a hash.
+
+    Where the pattern leaves no room for that, the word becomes a hash alone.
+    """
     if len(word) <= length and pattern.fullmatch(word):
         return word
     kept = "_".join(pattern.findall(word))
-    return f"{kept[: length - 9]}_{sha256_hex(word)[:8]}" if kept else f"x_{sha256_hex(word)[:8]}"
+    made = f"{kept[: length - 9]}_{sha256_hex(word)[:8]}" if kept else f"x_{sha256_hex(word)[:8]}"
+    return made if pattern.fullmatch(made) else sha256_hex(word)[:length]
 
 
 def said_to_model(entry: Entry) -> str:

@@ -15,7 +15,7 @@ from timeline.wire.call_ids import CallIds
 from timeline.wire.chat_content import is_thought
 from timeline.wire.chat_thoughts import chunk_block, chunks_given_back, given_back, signature_blocks, thought_blocks
 from timeline.wire.foreign import arguments_of, text_of
-from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line
 from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
@@ -48,14 +48,16 @@ def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Res
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
     writer.open_if_empty()
-    body: dict[str, Any] = {"messages": [*_system_message(context.system), *writer.written()]}
+    body: dict[str, Any] = {"messages": [*_system_message(context.system, context.model), *writer.written()]}
     return {**body, "tools": plain(list(context.tools))} if context.tools else body
 
 
-def _system_message(system: JsonValue) -> list[Message]:
+def _system_message(system: JsonValue, model: str) -> list[Message]:
     if isinstance(system, str):
         return [{"role": "system", "content": system}] if system.strip() else []
     texts = [_text_part(text) for part in parts_of(system) if (text := _text_of(part)).strip()]
+    if OPENAI_CHAT.takes_texts_only_whole(model):
+        return [{"role": "system", "content": _content(texts, model)}] if texts else []
     return [{"role": "system", "content": texts}] if texts else []
 
 
@@ -64,6 +66,10 @@ class _Writer(Writer):
 
     call_ids = (OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
 
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+        self.ids = Ids(*OPENAI_CHAT.call_ids(model))
+
     def add(self, item: Placed | Response) -> None:
         """Write a response with its results, or an entry addressed to the model."""
         if isinstance(item, Response):
@@ -71,7 +77,7 @@ class _Writer(Writer):
         elif parts := _user_parts(item.entry):
             if item.entry.continues and self.messages and self.messages[-1]["role"] == "user":
                 parts = [*parts_of(self.messages.pop()["content"]), *parts]
-            self.messages.append({"role": "user", "content": _content(parts)})
+            self.messages.append({"role": "user", "content": _content(parts, self._model)})
 
     def open_if_empty(self) -> None:
         """Write the opening line where nothing was written yet: a request begins with the user's message."""
@@ -88,19 +94,23 @@ class _Writer(Writer):
         if not calls and not any(part["type"] == "text" for part in content):
             return
         self.open_if_empty()
-        message: Message = {"role": "assistant", "content": _content(content) if content else None, **thoughts}
+        message: Message = {
+            "role": "assistant",
+            "content": _content(content, self._model) if content else None,
+            **thoughts,
+        }
         if calls:
-            message["tool_calls"] = [told for _, told in calls]
+            message["tool_calls"] = [made for _, made in calls]
         self.messages.append(message)
         pictures: list[Part] = []
-        for call, told in calls:
+        for call, made in calls:
             entry = call.result.entry if call.result else None
             content = entry.text if entry else INTERRUPTED
             shown = [_media(entry, part) for part in content_parts(entry.data)] if entry else []
             lines = [part["text"] for part in shown if part["type"] == "text"]
             text = "\n".join(filter(None, [content, *lines]))
             silent = entry is not None and entry.is_error and not text.strip()
-            self.messages.append({"role": "tool", "tool_call_id": told["id"], "content": FAILED if silent else text})
+            self.messages.append({"role": "tool", "tool_call_id": made["id"], "content": FAILED if silent else text})
             seen = [part for part in shown if part["type"] != "text"]
             if entry and seen:
                 pictures += [_text_part(f"[shown by {entry.name or entry.call_id}, {entry.path}]"), *seen]
@@ -124,8 +134,13 @@ def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
 
 
-def _content(parts: list[Part]) -> str | list[Part]:
-    """Return a single text as a plain string, which every compatible server takes, and anything else as parts."""
+def _content(parts: list[Part], model: str) -> str | list[Part]:
+    """Return a single text as a plain string, which every compatible server takes, and anything else as parts.
+
+    Some models take several texts as one alone.
+    """
+    if OPENAI_CHAT.takes_texts_only_whole(model) and all(part["type"] == "text" for part in parts):
+        return "\n\n".join(part["text"] for part in parts)
     return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
 
 

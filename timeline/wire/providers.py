@@ -31,6 +31,8 @@ class ProviderFacts:
         foreign_signature: the signature that the provider documents for a call made by another provider's model.
         unsigned: matches the ids of models of other makers that think without signing, and take their thoughts back so.
         thoughtful: matches the ids of models that refuse a response with calls without the text of its thought.
+        strict_ids, strict_id_pattern, strict_id_length: models with a narrower rule for call ids, and that rule.
+        plain: matches the ids of models that take no list of texts for a content.
     """
 
     name: str
@@ -49,6 +51,20 @@ class ProviderFacts:
     foreign_signature: str = ""
     unsigned: re.Pattern[str] | None = None
     thoughtful: re.Pattern[str] | None = None
+    strict_ids: re.Pattern[str] | None = None
+    strict_id_pattern: re.Pattern[str] | None = None
+    strict_id_length: int = 0
+    plain: re.Pattern[str] | None = None
+
+    def call_ids(self, model: str) -> tuple[re.Pattern[str], int]:
+        """Return the rules for call ids of a model: their pattern, and how long they may be."""
+        if self.strict_ids and self.strict_id_pattern and self.strict_ids.search(model.lower()):
+            return self.strict_id_pattern, self.strict_id_length
+        return self.id_pattern, self.id_length
+
+    def takes_texts_only_whole(self, model: str) -> bool:
+        """Return whether a model refuses a content that is a list of texts."""
+        return self.plain is not None and self.plain.search(model.lower()) is not None
 
     def signature_for_unsigned(self, model: str) -> str:
         """Return the signature to send for a call without one; an empty text where the provider demands none."""
@@ -110,6 +126,12 @@ OPENAI_CHAT: Final = ProviderFacts(
     thoughtful=re.compile(
         r"(?:^|/)(?:deepseek-(?:reasoner|v(?:3\.[2-9]|[4-9]))|kimi-(?:k2-thinking|k2[.-][5-9]|k[3-9]))"
     ),
+    strict_ids=re.compile(
+        r"(?:^|[/.-])(?:mi[sx]tral|ministral|magistral|codestral|devstral|pixtral|voxtral|leanstral)"
+    ),
+    strict_id_pattern=re.compile(r"[a-zA-Z0-9]{9}"),  # "must be a-z, A-Z, 0-9, with a length of 9"
+    strict_id_length=9,
+    plain=re.compile(r"(?:^|/)deepseek"),  # "invalid type: sequence, expected a string"
 )
 
 OPENAI_RESPONSES: Final = ProviderFacts(
