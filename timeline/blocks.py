@@ -435,13 +435,15 @@ def server_part(block: Block) -> dict[str, Any] | None:
 
 
 def media_tokens(block: Block) -> int:
-    """Return the estimate for a block's pictures and documents: a provider counts them by size, not by a vocabulary."""
+    """Return the estimate for a block's pictures, documents and search results, by their size: no text has them."""
     if block.data is None or not isinstance(block, UserPrompt | Attachment | ToolResult):
         return 0
     tokens = 0
     for part in _parts(block):
         if part.get("type") in _IMAGE_PARTS or _inline_type(part).startswith("image/"):
             tokens += IMAGE_TOKENS
+        elif (characters := _text_characters(part)) is not None:
+            tokens += characters // 4
         elif (characters := _file_characters(part)) is not None:
             tokens += max(IMAGE_TOKENS, characters // DOCUMENT_CHARACTERS)
     return tokens
@@ -461,6 +463,15 @@ def _inline_type(part: dict[str, Any]) -> str:
     inline = part.get("inlineData", part.get("inline_data"))
     mime = inline.get("mimeType", inline.get("mime_type")) if isinstance(inline, dict) else None
     return mime if isinstance(mime, str) else ""
+
+
+def _text_characters(part: dict[str, Any]) -> int | None:
+    """Return the characters of a search result or a document of text, in Anthropic's form; None for any other part."""
+    source = part.get("source")
+    told = part.get("content") if part.get("type") == "search_result" else None
+    if isinstance(source, dict) and source.get("type") in {"text", "content"}:
+        told = source.get("data", source.get("content"))
+    return None if told is None else len(canonical_json(told))
 
 
 def _file_characters(part: dict[str, Any]) -> int | None:

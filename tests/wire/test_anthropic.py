@@ -29,7 +29,7 @@ from tests.wire.entries import (
     validated,
     without_markers,
 )
-from timeline.blocks import ToolCall, ToolResult
+from timeline.blocks import ToolCall, ToolResult, with_media
 from timeline.wire import encoder
 from timeline.wire.anthropic import NO_OUTPUT, decode, encode
 from timeline.wire.groups import OPENING_LINE
@@ -386,3 +386,51 @@ def test_keys_that_were_not_given_are_left_out() -> None:
     """No system prompt and no tools: the body holds messages only."""
     assert encode(NeutralContext(entries=(prompt("go"),), system=" ")).keys() == {"messages"}
     assert encoder("anthropic") is encode
+
+
+SEARCH_RESULT: dict[str, Any] = {
+    "type": "search_result",
+    "source": "https://example.org/ports",
+    "title": "Ports",
+    "content": [{"type": "text", "text": "It is 8080."}],
+    "citations": {"enabled": True},
+}
+CHUNKS = {"type": "content", "content": [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]}
+DOCUMENT = {"type": "document", "source": CHUNKS, "title": "Notes", "citations": {"enabled": True}}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [SEARCH_RESULT, DOCUMENT, {"type": "tool_reference", "tool_name": "get_weather"}],
+    ids=lambda p: str(p["type"]),
+)
+def test_what_a_tool_found_in_parts_of_this_form_is_sent_as_it_came(part: dict[str, Any]) -> None:
+    """Without a tool's reference the model cannot call the tool, and without the others it knows nothing of them."""
+    said = messages(prompt("go"), call("a"), result("a", "", data=[{**part, "cache_control": {"type": "ephemeral"}}]))
+    assert said[2]["content"] == [{"type": "tool_result", "tool_use_id": "a", "content": [part]}]
+
+
+def test_a_file_for_the_container_is_sent_with_the_users_words() -> None:
+    """The API takes it nowhere else."""
+    upload = {"type": "container_upload", "file_id": "file_1"}
+    data: Any = [upload]
+    asked = prompt("go").model_copy(update={"data": data})
+    assert messages(asked)[0]["content"][1] == upload
+    assert (
+        messages(prompt("go"), call("a"), result("a", "", data=data))[2]["content"][0]["content"][0]["type"] == "text"
+    )
+
+
+@pytest.mark.parametrize("wire", ["openai_chat", "openai_responses", "gemini", "ai_sdk"])
+def test_other_providers_are_sent_the_words_of_a_search_result_and_a_document(wire: str) -> None:
+    """They have no such parts."""
+    entries = (prompt("go"), call("a"), result("a", "", data=[SEARCH_RESULT, DOCUMENT]))
+    said = str(encoder(wire)(NeutralContext(entries=entries)))
+    assert all(word in said for word in ("Ports", "https://example.org/ports", "It is 8080.", "Notes", "One.", "Two."))
+    assert "not shown here" not in said
+
+
+def test_a_search_result_counts_by_its_words() -> None:
+    """They are in no text of its block."""
+    long = {**SEARCH_RESULT, "content": [{"type": "text", "text": "word " * 1_000}]}
+    assert 1_200 < with_media(ToolResult(call_id="a", data=[long]), 0) < 1_300

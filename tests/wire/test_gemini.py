@@ -230,7 +230,7 @@ def test_pictures_and_files_are_sent_in_the_form_of_the_api() -> None:
         {"file_data": {"file_uri": "https://example.org/a.png", "mime_type": "image/png"}},
         {"inline_data": {"mime_type": "audio/wav", "data": "aGk="}},
         {"file_data": {"file_uri": "gs://a/b", "mime_type": "video/mp4"}},
-        {"text": "[not shown here: document, text/plain, ar:]"},
+        {"text": "words"},
         {"text": "[not shown here: image, text/plain, ar:]"},
     ]
     [answered] = contents(call("a", {}), result("a", "see", data=[PICTURE]))[-1]["parts"]

@@ -113,12 +113,12 @@ def test_raw_arguments_go_out_as_they_were_written() -> None:
 
 
 def test_pictures_are_sent_in_the_form_of_the_api() -> None:
-    """A picture of the other API becomes a data URL; a document becomes a line that names its path."""
+    """A picture of the other API becomes a data URL; a document of text becomes its words."""
     document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "words"}}
     encoded = messages(*[prompt("", data=data) for data in (PICTURE, PICTURE_URL, document)])
     assert encoded[0]["content"] == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]
     assert encoded[1]["content"] == [PICTURE_URL]
-    assert encoded[2]["content"] == "[not shown here: document, text/plain, ar:]"
+    assert encoded[2]["content"] == "words"
 
 
 def test_pictures_of_a_result_follow_the_results_in_a_user_message() -> None:

@@ -168,7 +168,7 @@ def test_pictures_and_files_are_sent_in_the_form_of_the_api() -> None:
         inline,
         {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"},
         {"type": "input_file", "file_id": "f1", "filename": "a.pdf"},
-        {"type": "input_text", "text": "[not shown here: document, text/plain, ar:]"},
+        {"type": "input_text", "text": "words"},
     ]
     output = items(call("a", {}), result("a", "see", data=[PICTURE]))[-1]["output"]
     assert output == [{"type": "input_text", "text": "see"}, inline]

@@ -178,13 +178,14 @@ def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
 
 
-def _media_parts(entry: Entry) -> list[Part]:
-    return [anthropic_media(part, ANTHROPIC) or _text_part(unseen_line(entry, part)) for part in told_parts(entry)]
+def _media_parts(entry: Entry, place: str) -> list[Part]:
+    made = ((part, anthropic_media(part, ANTHROPIC, place)) for part in told_parts(entry))
+    return [told or _text_part(unseen_line(entry, part)) for part, told in made]
 
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
-    return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry)]
+    return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry, "user")]
 
 
 def _is_reasoning(data: Part) -> bool:
@@ -196,7 +197,7 @@ def _is_reasoning(data: Part) -> bool:
 
 
 def _result_part(entry: Entry, use_id: str) -> Part:
-    media = _media_parts(entry)
+    media = _media_parts(entry, "result")
     part: Part = {"type": "tool_result", "tool_use_id": use_id}
     if media:
         part["content"] = [*([_text_part(entry.text)] if entry.text.strip() else []), *media]

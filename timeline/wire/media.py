@@ -26,6 +26,14 @@ _SOURCE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "file": ("file_id",),
 }
 """The required keys of a source of the Messages API, by its type."""
+_ANTHROPIC_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "search_result": ("source", "title"),
+    "tool_reference": ("tool_name",),
+    "container_upload": ("file_id",),
+}
+"""The required texts of parts that the Messages API alone knows, by their type."""
+_ONLY_IN: Final = {"tool_reference": "result", "container_upload": "user"}
+"""Where such a part may stand alone: in a result, or among the user's parts."""
 _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "input_audio": ("input_audio", ("data", "format")),
     "file": ("file", ()),
@@ -90,23 +98,63 @@ def _typed(value: JsonValue) -> Part:
 
 
 def unseen_line(entry: Entry, part: Part | None = None) -> str:
-    """Return the line sent instead of content that this wire cannot send."""
+    """Return what is sent instead of content that this wire cannot send: its words, or else a line."""
+    if part and (words := words_of(part)):
+        return words
     kind = part.get("type") if part else entry.type
     return f"[not shown here: {kind}, {entry.mime}, {entry.path}]"
 
 
-def anthropic_media(part: Part, facts: ProviderFacts) -> Part | None:
-    """Return a content part in the form of the Messages API, without cache markers; None if it has none."""
+def words_of(part: Part) -> str:
+    """Return the words of a part that says nothing else: a search result or a document of text, in Anthropic's form."""
+    if part["type"] == "search_result":
+        return _titled(part, part.get("content"))
+    source = part.get("source") if part["type"] == "document" else None
+    key = {"text": "data", "content": "content"}.get(str(source.get("type"))) if isinstance(source, dict) else None
+    return _titled(part, source.get(key)) if key and isinstance(source, dict) else ""
+
+
+def _titled(part: Part, content: JsonValue) -> str:
+    """Return a part's texts behind its title and source; nothing where it has more than texts."""
+    told = content if isinstance(content, list) else [content]
+    texts = [said if isinstance(said, str) else text_of(said) for said in told if isinstance(said, str | dict)]
+    if not texts or not all(text.strip() for text in texts):
+        return ""
+    head = ", ".join(filter(None, (text_of(part, "title"), text_of(part, "source"))))
+    return "\n".join(filter(None, (head, text_of(part, "context"), *texts)))
+
+
+def anthropic_media(part: Part, facts: ProviderFacts, place: str = "user") -> Part | None:
+    """Return a content part in the form of the Messages API, without cache markers; None if it has none.
+
+    Args:
+        part: the part.
+        facts: the provider's rules.
+        place: where it goes: ``user``, among the user's parts, or ``result``, into a tool's result.
+    """
+    if part["type"] in _ANTHROPIC_KEYS:
+        return _anthropic_own(part) if _ONLY_IN.get(part["type"], place) == place else None
     if part["type"] == "image_url":
         return _anthropic_picture(part, facts)
     source = part.get("source")
     if part["type"] not in {"image", "document"} or not isinstance(source, dict) or not _is_source(source):
         return None
-    if part["type"] == "image" and source["type"] == "text":
+    if part["type"] == "image" and source["type"] in {"text", "content"}:
         return None
     if part["type"] == "image" and source["type"] == "base64" and source["media_type"] not in facts.picture_types:
         return None
-    return {"type": part["type"], "source": source, **_optional_texts(part, ("title", "context"))}
+    cited = part.get("citations") if part["type"] == "document" else None
+    citations = {"citations": cited} if isinstance(cited, dict) else {}
+    return {"type": part["type"], "source": source, **_optional_texts(part, ("title", "context")), **citations}
+
+
+def _anthropic_own(part: Part) -> Part | None:
+    """Return a part that the Messages API alone knows as it came, if it is whole."""
+    if not all(isinstance(part.get(key), str) and part[key] for key in _ANTHROPIC_KEYS[part["type"]]):
+        return None
+    if part["type"] == "search_result" and not words_of(part):
+        return None
+    return {key: value for key, value in part.items() if key != "cache_control"}
 
 
 def openai_media(part: Part, facts: ProviderFacts) -> Part | None:
@@ -214,8 +262,15 @@ def _mime_of(part: Part) -> str:
 
 
 def _is_source(source: Part) -> bool:
+    if source.get("type") == "content":
+        content = source.get("content")
+        return bool(content) and (isinstance(content, str) or all(isinstance(p, dict) for p in _listed(content)))
     needed = _SOURCE_KEYS.get(str(source.get("type")))
     return needed is not None and all(isinstance(source.get(key), str) and source[key] for key in needed)
+
+
+def _listed(content: JsonValue) -> list[JsonValue]:
+    return content if isinstance(content, list) else [None]
 
 
 def _optional_texts(part: Part, keys: tuple[str, ...]) -> Part:

@@ -105,10 +105,10 @@ class _Writer(Writer):
         pictures: list[Part] = []
         for call, made in calls:
             entry = call.result.entry if call.result else None
-            content = entry.text if entry else INTERRUPTED
+            output = entry.text if entry else INTERRUPTED
             shown = [_media(entry, part) for part in content_parts(entry.data)] if entry else []
             lines = [part["text"] for part in shown if part["type"] == "text"]
-            text = "\n".join(filter(None, [content, *lines]))
+            text = "\n".join(filter(None, [output, *lines]))
             silent = entry is not None and entry.is_error and not text.strip()
             self.messages.append({"role": "tool", "tool_call_id": made["id"], "content": FAILED if silent else text})
             seen = [part for part in shown if part["type"] != "text"]
