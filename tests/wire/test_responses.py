@@ -243,7 +243,8 @@ def test_a_response_that_its_server_broke_off_is_an_interrupted_one() -> None:
 
 def test_a_finish_reason_that_is_no_text_is_none() -> None:
     """Nearly compatible servers write all kinds of things."""
-    assert [ended(finish).called.finish_reason for finish in ({}, [], 1)] == [None, None, None]
+    odd: list[Any] = [{}, [], 1]
+    assert [ended(finish).called.finish_reason for finish in odd] == [None, None, None]
 
 
 def test_a_text_in_which_the_room_ran_out_is_an_answer_like_any_other() -> None:
