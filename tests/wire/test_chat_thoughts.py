@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.wire.entries import answer, call, prompt, thought
+from timeline import policies, sync
 from timeline.agent.deduplication import content_key
 from timeline.blocks import Reasoning, with_media
 from timeline.importers.chat import dialect_of
@@ -80,6 +81,19 @@ def test_another_model_gets_no_thought_of_the_first() -> None:
     assert sent_again(message, "llama-4", maker="glm-5") == bare
     chunks = {"content": [CHUNK, {"type": "text", "text": "x"}], "tool_calls": [CALL]}
     assert sent_again(chunks, "llama-4", maker="magistral-medium-2509") == bare
+
+
+def test_a_model_that_is_asked_for_under_another_name_gets_its_thoughts_back() -> None:
+    """A deployment, or a gateway's alias: the reply names the model itself, and each request the other name."""
+    message = {"content": None, "reasoning_content": "hm", "tool_calls": [CALL]}
+    reply = {"id": "x", "model": "kimi-k2-thinking", "choices": [{"message": message, "finish_reason": "tool_calls"}]}
+    with sync.open_store("memory://") as store:
+        timeline = sync.Timeline.open(store, "c", policy=policies.cut_point())
+        timeline.append_messages([{"role": "user", "content": "go"}])
+        timeline.record(reply, request=timeline.render().request("openai_chat", model="thinker-prod"))
+        context = timeline.render()
+        sent = [context.to_openai_chat(model=model)["messages"][1] for model in ("thinker-prod", "", "other")]
+    assert ["reasoning_content" in message for message in sent] == [True, True, False]
 
 
 def test_a_model_that_demands_thoughts_gets_those_of_another_and_a_word_where_there_are_none() -> None:

@@ -17,6 +17,7 @@ from timeline.errors import DuplicateEvent, InvalidArgument
 from timeline.events import ModelCalled, appended_block, derived_event_id
 from timeline.frozen import repair_text
 from timeline.log.protocol import Draft
+from timeline.wire.chat_thoughts import asked_as
 from timeline.wire.request import Request
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ async def record_response(
     await conversation.recorded()  # the context comes before what answers it
     *ids, called_id = stable_ids(len(response.blocks) + 1, conversation.id, "response", response.key())
     called = answering(conversation, response.called, started_at, duration, request)
-    drafts = await conversation.drafts(response.blocks, ids, at)
+    blocks = response.blocks if request is None else [asked_as(block, request.model) for block in response.blocks]
+    drafts = await conversation.drafts(blocks, ids, at)
     drafts.append(Draft(called_id, at, payload=called))
     try:
         return await conversation.log.append(drafts, counter=conversation.counter.name)

@@ -40,7 +40,9 @@ _GROWING: Final = ("text", "summary", "thinking")
 _OF_MESSAGE: Final = "chat.reasoning"
 _OF_CALL: Final = "chat.signature"
 _OF_CONTENT: Final = "chat.chunk"
+_KINDS: Final = frozenset({_OF_MESSAGE, _OF_CALL, _OF_CONTENT})
 _CHUNK: Final = "chunk"
+_ASKED: Final = "asked"
 
 
 def thought_blocks(message: Part, response_id: str) -> list[Block]:
@@ -122,13 +124,26 @@ def _place_of(piece: Any, details: list[Any]) -> int | None:
     return last if last in places and piece.keys() & {*_GROWING, "signature"} else None
 
 
+def asked_as(block: Block, model: str) -> Block:
+    """Return a thought that also names the model that its request was for, where the reply names another.
+
+    A deployment and a gateway's alias have names of their own, and the next request is for the same name again.
+    """
+    data = block.data
+    if not isinstance(block, Reasoning) or not isinstance(data, dict) or data.get("type") not in _KINDS:
+        return block
+    if _is_of(text_of(data, "model"), model):
+        return block
+    return block.model_copy(update={"data": {**data, _ASKED: model}})
+
+
 def said_alike(thought: Reasoning) -> Any:
     """Return what distinguishes a thought from others of the same text.
 
     A list of messages does not say which model thought it, and older logs kept the text alone.
     """
     data = thought.data
-    if not isinstance(data, dict) or data.get("type") not in {_OF_MESSAGE, _OF_CALL, _OF_CONTENT}:
+    if not isinstance(data, dict) or data.get("type") not in _KINDS:
         return data
     return None if thought.text else data.get("fields")
 
@@ -159,7 +174,7 @@ def given_back(response: Response, model: str) -> tuple[Part, list[Part]]:
 
 def _sent(entry: Entry, data: Part, model: str) -> Part:
     """Return what is sent of a thought: its text also to a model that demands one, signed fields by their own rule."""
-    own = _is_of(text_of(data, "model"), model)
+    own = _is_of(text_of(data, "model"), model) or (_ASKED in data and _is_of(text_of(data, _ASKED), model))
     key, fields = text_of(data, "key"), data.get("fields")
     text = {key: entry.text} if key in THOUGHTS and (own or OPENAI_CHAT.demands_thought(model)) else {}
     signed = fields if own and isinstance(fields, dict) and OPENAI_CHAT.takes_back(entry, model) else {}
