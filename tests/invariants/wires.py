@@ -33,19 +33,17 @@ def check_anthropic(body: dict[str, Any]) -> None:
 
 
 def _check_server_tools(messages: list[dict[str, Any]]) -> None:
-    """What the server's own tools found follows their calls, and a prompt ends a turn in which one still runs."""
-    called: set[str] = set()
-    for before, message in pairwise(messages):
-        if any(part["type"] != "tool_result" for part in message["content"]) and message["role"] == "user":
-            said = before["content"]
-            found = {part["tool_use_id"] for part in said if part["type"].endswith("_tool_result")}
-            assert {part["id"] for part in said if part["type"] == "server_tool_use"} <= found
-            called = set()
-        for part in message["content"]:
-            if part["type"] == "server_tool_use":
-                called.add(part["id"])
-            elif part["type"].endswith("_tool_result"):
-                assert part["tool_use_id"] in called
+    """What the server's own tools found follows their calls, at the latest in the next response of the turn."""
+    waiting: set[str] = set()
+    for message in messages:
+        said = message["content"]
+        if all(part["type"] == "tool_result" for part in said):
+            continue
+        called = {part["id"] for part in said if part["type"] in {"server_tool_use", "mcp_tool_use"}}
+        results = [part for part in said if part["type"].endswith("_tool_result") and part["type"] != "tool_result"]
+        found = {part["tool_use_id"] for part in results}
+        assert waiting <= found <= waiting | called
+        waiting = called - found
 
 
 def closing_text(body: dict[str, Any]) -> str:

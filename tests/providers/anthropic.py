@@ -116,21 +116,21 @@ def _check_pairs(messages: list[dict[str, Any]]) -> None:
 
 
 def _check_server_tools(messages: list[dict[str, Any]]) -> None:
-    """What a tool of the server found stands in the turn of its call; a prompt ends the turn."""
-    called: set[str] = set()
+    """What a tool of the server found stands in the response of its call, or in the next; a text ends the turn."""
+    waiting: set[str] = set()
     for number, message in enumerate(_merged(messages)):
         parts = _parts(message["content"])
-        if message["role"] == "user" and any(part["type"] != "tool_result" for part in parts):
-            if called and not any(part["type"] == "tool_result" for part in parts):
-                raise BrokenRequest(f"messages.{number}: `server_tool_use` ids were found without results: {called}.")
-            called = set()
-        for part in parts:
-            if part["type"] in {"server_tool_use", "mcp_tool_use"}:
-                called.add(part["id"])
-            elif part["type"].endswith("_tool_result") and part["type"] != "mcp_tool_result":
-                if part["tool_use_id"] not in called:
-                    raise BrokenRequest(f"messages.{number}: unexpected `tool_use_id` in `{part['type']}`.")
-                called.discard(part["tool_use_id"])
+        called = {part["id"] for part in parts if part["type"] in {"server_tool_use", "mcp_tool_use"}}
+        kinds = {part["tool_use_id"]: part["type"] for part in parts if part["type"].endswith("_tool_result")}
+        found = {id_ for id_, kind in kinds.items() if kind != "tool_result"}
+        if strange := found - called - waiting:
+            raise BrokenRequest(f"messages.{number}: unexpected `tool_use_id` in `{kinds[strange.pop()]}`.")
+        goes_on = all(part["type"] == "tool_result" for part in parts)
+        if (missing := waiting - found) and not goes_on:
+            raise BrokenRequest(
+                f"messages.{number}: tool use with id `{missing.pop()}` was found without a corresponding result block"
+            )
+        waiting = waiting if goes_on else called - found
 
 
 def _merged(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

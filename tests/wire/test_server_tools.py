@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.depth import examples
 from tests.invariants.wires import check_anthropic
 from tests.providers import anthropic
 from tests.wire.entries import SERVER_CALL, SERVER_RESULT, answer, call, prompt, result
 from timeline.blocks import CustomBlock, with_media
+from timeline.engine.encoders import Encoders
 from timeline.wire import WIRES, encoder
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 
@@ -60,6 +64,24 @@ def test_a_user_who_goes_on_ends_a_turn_that_paused() -> None:
     assert sent(CALLED, prompt("stop")) == [["text"], ["text"]]
 
 
+def test_a_text_behind_the_clients_results_ends_the_turn_too() -> None:
+    """The API takes results alone for a turn that goes on; what it finds later is no result of a call that waits."""
+    waiting = (CALLED, call("c", response_id="r"), result("c"))
+    steered = (*waiting, prompt("steer"))
+    assert sent(*steered) == [["text", "tool_use"], ["tool_result", "text"]]
+    late = FOUND.model_copy(update={"response_id": "s"})
+    assert sent(*steered, late) == [["text", "tool_use"], ["tool_result", "text"], ["text"]]
+
+
+@pytest.mark.parametrize("behind", [(), (call("c", response_id="r"), result("c"))])
+def test_a_call_whose_result_in_the_next_response_is_hidden_is_not_sent(behind: tuple[Entry, ...]) -> None:
+    """Nor one that the next response says nothing of: the API refuses each request with it from then on."""
+    hidden = FOUND.model_copy(update={"response_id": "s", "data": None, "text": "[hidden]"})
+    for later in ([hidden], []):
+        told = sent(CALLED, *behind, *later, answer("So.", response_id="s"), prompt("and?"))
+        assert "server_tool_use" not in told[0]
+
+
 @pytest.mark.parametrize("hidden", [0, 1])
 def test_one_whose_other_half_is_hidden_is_not_sent(hidden: int) -> None:
     """A result alone has a line that names its path."""
@@ -72,6 +94,46 @@ def test_a_result_whose_call_a_summary_covers_is_a_line_with_its_path() -> None:
     """It can be read there."""
     body = encoder("anthropic")(NeutralContext(entries=(prompt("go"), FOUND)))
     assert body["messages"][1]["content"][0]["text"] == "[not shown here: web_search_tool_result, text/plain, bl:p]"
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Entry]:
+    """Draw prompts and responses with calls of the server and of the client, whose results come, or never, or late."""
+    entries: list[Entry] = []
+    waiting: list[str] = []
+    for number in range(draw(st.integers(1, 8))):
+        if draw(st.integers(0, 3)) == 0:
+            entries.append(prompt(f"prompt {number}"))
+            continue
+        shared = {"response_id": f"r{number}"}
+        data = [{**SERVER_RESULT, "tool_use_id": id_} for id_ in waiting if draw(st.integers(0, 5))]
+        called = [f"s{number}{n}" for n in range(draw(st.integers(0, 2)))]
+        data += [{**SERVER_CALL, "id": id_} for id_ in called]
+        waiting = [id_ for id_ in called if draw(st.booleans())]
+        data += [{**SERVER_RESULT, "tool_use_id": id_} for id_ in called if id_ not in waiting]
+        hidden: dict[str, Any] = {"data": None, "text": "[hidden]"}
+        entries += [part(each, **shared).model_copy(update={} if draw(st.integers(0, 9)) else hidden) for each in data]
+        if draw(st.booleans()):
+            entries += [call(f"c{number}", **shared), *([] if draw(st.integers(0, 3)) else [prompt("steer")])]
+            entries.append(result(f"c{number}"))
+    return entries
+
+
+@given(histories(), st.sampled_from([1, 3]))
+@settings(max_examples=examples(60))
+def test_whatever_is_answered_or_not_the_api_takes_each_request_of_a_conversation(
+    history: list[Entry], left_open: int
+) -> None:
+    """The encoder that goes on from the last context writes what one that begins anew does."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("timeline.engine.encoders._OPEN_ITEMS", left_open)
+        patched.setattr("timeline.engine.encoders._MARKED_ITEMS", 2)
+        encoders = Encoders()
+        changed = [entry.model_copy(update={"text": "changed", "data": None}) for entry in history[-2:]]
+        for entries in (*(history[:end] for end in range(len(history) + 1)), [*history[:-2], *changed]):
+            context = NeutralContext(entries=(prompt("go"), *entries))
+            sent(*entries)
+            assert encoders.encode("anthropic", context) == encoder("anthropic")(context)
 
 
 @pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "anthropic"])

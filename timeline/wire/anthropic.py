@@ -17,11 +17,11 @@ from timeline.wire.markers import marked, marked_fixed_part, takes_marker
 from timeline.wire.media import anthropic_media, attachment_block, content_parts, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
-from timeline.wire.server_tools import id_of, part_of, sent_ids, unanswered
+from timeline.wire.server_tools import id_of, is_result, part_of, sent_ids, waiting_calls
 from timeline.wire.writing import PlacedWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from timeline.blocks import Block
     from timeline.wire.groups import Placed
@@ -102,6 +102,8 @@ class _Writer(PlacedWriter):
         said = [(part, number) for number, part in self._said(response)]
         while said and said[-1][0]["type"] in ANTHROPIC.signed_reasoning:
             said.pop()  # a message may not end in reasoning
+        if said:
+            self._give_up({id_of(part) for part, _ in said if is_result(part)})
         for part, number in said:
             self._write("assistant", part, number)
         uses = [part for part, _ in said if part["type"] == "tool_use"]
@@ -113,7 +115,7 @@ class _Writer(PlacedWriter):
                 self._write("user", _result_part(result.entry, use["id"]), result.number)
 
     def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
-        sent = sent_ids(response.parts, self.messages)
+        sent = sent_ids(response.parts, {id_of(call.part) for call in waiting_calls(self.messages)})
         for said in response.parts:
             if isinstance(said, Call):
                 number, entry = said.placed
@@ -144,18 +146,21 @@ class _Writer(PlacedWriter):
     def _write(self, role: str, part: Part, number: int | None) -> None:
         if not self.messages and role == "assistant":
             self._write("user", _text_part(OPENING_LINE), None)
-        if role == "user" and part["type"] != "tool_result" and self.messages[-1:]:
-            self._end_turn()
+        if role == "user" and part["type"] != "tool_result":
+            self._give_up()
         self._put(role, part, number, joined=True)
 
-    def _end_turn(self) -> None:
-        """Say of a call that the server was still to run that nothing came of it: the user went on without."""
-        last = self.messages[-1]
-        if last["role"] != "assistant":
-            return
-        begin = (self.starts or self.earlier_starts)[-1]
-        for place in unanswered(last):
-            self.replace(begin + place, _text_part(INTERRUPTED))
+    def _give_up(self, answered: Collection[str] | None = None) -> None:
+        """Write words in place of the calls that the server was still to run, since it will not any more.
+
+        Args:
+            answered: ids of those that the next response has the results of; None where the user goes on.
+        """
+        for message, place, part in waiting_calls(self.messages):
+            if answered is None:
+                self.change(message, place, _text_part(INTERRUPTED))
+            elif id_of(part) not in answered:
+                self.change(message, place, _text_part(f"[not shown here: {part['type']}, {part['name']}]"))
 
 
 STEPWISE: Final = Stepwise(_Writer, _body)

@@ -1,18 +1,19 @@
 """Tools that Anthropic's server runs: its calls and their results go back together, or neither does.
 
 The API refuses a result without its call, and a call without a result, unless the turn still goes on: it paused
-(``pause_turn``), or waits for the results of other calls, and runs the tool with the next request.
+(``pause_turn``), or waits for the results of other calls, and runs the tool with the next request. Whatever else
+follows ends the turn, a text behind these results, too.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.wire.foreign import text_of
 from timeline.wire.groups import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from timeline.wire.groups import Placed
     from timeline.wire.media import Part
@@ -46,32 +47,41 @@ def is_result(part: Part) -> bool:
     return kind.endswith(_FOUND) and kind != "tool_result" and bool(text_of(part, "tool_use_id")) and "content" in part
 
 
-def sent_ids(parts: Iterable[Placed | Call], messages: Sequence[Message]) -> set[str]:
+def sent_ids(parts: Iterable[Placed | Call], waiting: Collection[str]) -> set[str]:
     """Return the ids of the server's calls of a response whose parts are sent: the call, its result, or both.
 
     Args:
         parts: of the response.
-        messages: what is written before it.
+        waiting: ids of the calls before it that the server was still to run.
     """
     entries = [said.entry for said in parts if not isinstance(said, Call)]
     told = [part for entry in entries if (part := part_of(entry)) is not None]
     calls = {id_of(part) for part in told if is_call(part)}
     results = {id_of(part) for part in told if is_result(part)}
     if any(entry.type == _PART and entry.data is None for entry in entries):  # one of them is hidden
-        return calls & results
-    return calls | (results & {*_waiting(messages)} if results - calls else set())
+        return results & {*calls, *waiting}
+    return calls | (results & {*waiting})
 
 
-def _waiting(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield the ids of the server's calls in the messages of the turn so far."""
-    for message in reversed(messages):
-        if message["role"] == "user" and any(part["type"] != "tool_result" for part in message["content"]):
-            return
-        yield from (id_of(part) for part in message["content"] if is_call(part))
+class Waiting(NamedTuple):
+    """A call that the server is still to run, at a place of a message.
+
+    It is in the assistant's newest message, which only results of the client's calls may follow.
+    """
+
+    message: int
+    place: int
+    part: Part
 
 
-def unanswered(message: Message) -> list[int]:
-    """Return the places in a message of the server's calls that have no result there."""
-    content = message["content"]
+def waiting_calls(messages: Sequence[Message]) -> list[Waiting]:
+    """Return the calls in messages that the server is still to run."""
+    newest = len(messages) - 1
+    if newest > 0 and messages[newest]["content"][-1]["type"] == "tool_result":
+        newest -= 1
+    if newest < 0 or messages[newest]["role"] != "assistant":
+        return []
+    content = messages[newest]["content"]
     answered = {id_of(part) for part in content if is_result(part)}
-    return [n for n, part in enumerate(content) if is_call(part) and id_of(part) not in answered]
+    calls = ((place, part) for place, part in enumerate(content) if is_call(part))
+    return [Waiting(newest, place, part) for place, part in calls if id_of(part) not in answered]

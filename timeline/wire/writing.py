@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from timeline.wire.groups import Ids
 from timeline.wire.read_only import plain, read_only
@@ -24,26 +24,30 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 
+_OPEN: Final = 2
+"""How many of the last messages may still change: one goes on, or the one before it and its results is given up."""
+
+
 class Mark(NamedTuple):
     """Where a writer was at one time.
 
     Attributes:
         until: number of the first entry that was not written.
         messages: how many messages there were.
-        last: the last of them as it was then.
+        last: the last of them, which may have changed since, as they were then.
         ids: see `Ids.mark`.
         parts: how many content parts there were.
     """
 
     until: int
     messages: int
-    last: Message
+    last: tuple[Message, ...]
     ids: tuple[int, int]
     parts: int = 0
 
 
 class Writer(ABC):
-    """Writes messages; a written message never moves, and only the last one may change.
+    """Writes messages; a written message never moves, and only the last ones may change.
 
     Args:
         model: the model that the request is for.
@@ -83,7 +87,7 @@ class Writer(ABC):
         return twin
 
     def share(self, until: int) -> Mark:
-        """Make what was written read-only, since each branch passes it on; the last message stays open.
+        """Make what was written read-only, since each branch passes it on; the last messages stay open.
 
         Args:
             until: number of the first entry that is not written yet.
@@ -94,16 +98,15 @@ class Writer(ABC):
         for number in range(self.shared, len(self.messages)):
             shared = read_only(self.messages[number])
             self.messages[number] = _opened(shared) if number == len(self.messages) - 1 else shared
-        self.shared = max(0, len(self.messages) - 1)
-        last = _opened(self.messages[-1]) if self.messages else {}
+        self.shared = max(0, len(self.messages) - _OPEN)
+        last = (*map(_opened, self.messages[self.shared :]),)
         return Mark(until, len(self.messages), last, self.ids.mark())
 
     def cut(self, mark: Mark) -> Self:
         """Return a writer that wrote what this one had at a mark, and leave this one as it is."""
         twin = self.another(self.ids.cut(mark.ids))
-        twin.messages, twin.shared = self.messages[: mark.messages], max(0, mark.messages - 1)
-        if twin.messages:
-            twin.messages[-1] = _opened(mark.last)
+        twin.shared = mark.messages - len(mark.last)
+        twin.messages = [*self.messages[: twin.shared], *map(_opened, mark.last)]
         return twin
 
     def written(self) -> list[Message]:
@@ -176,6 +179,10 @@ class PlacedWriter(Writer):
     def replace(self, position: int, part: Part) -> None:
         """Put another part at a position; its message becomes a new one."""
         message, place = self._find(position)
+        self.change(message, place, part)
+
+    def change(self, message: int, place: int, part: Part) -> None:
+        """Put another part at a place of a message, which becomes a new one."""
         content = self.messages[message]["content"]
         self.messages[message] = {
             **self.messages[message],
