@@ -108,6 +108,14 @@ def test_a_model_that_demands_thoughts_gets_those_of_another_and_a_word_where_th
     assert "reasoning_content" not in sent_again({"content": None, "tool_calls": [CALL]}, "moonshotai/kimi-k2-instruct")
 
 
+def test_a_model_that_demands_thoughts_gets_those_of_another_server_under_its_own_key() -> None:
+    """DeepSeek refuses calls whose thought stands under the key of OpenRouter, or of Ollama."""
+    for key in ("reasoning", "thinking"):
+        message = {"content": None, key: "hm", "tool_calls": [CALL]}
+        sent = sent_again(message, "deepseek-reasoner", maker="qwen/qwen3")
+        assert sent == {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [CALL]}
+
+
 def test_signed_thoughts_behind_a_rewritten_prefix_follow_the_rule_for_signatures() -> None:
     """The text alone depends on nothing before it."""
     message = {"content": "x", "reasoning": "hm", "reasoning_details": DETAILS}

@@ -173,10 +173,14 @@ def given_back(response: Response, model: str) -> tuple[Part, list[Part]]:
 
 
 def _sent(entry: Entry, data: Part, model: str) -> Part:
-    """Return what is sent of a thought: its text also to a model that demands one, signed fields by their own rule."""
+    """Return what is sent of a thought: its text also to a model that demands one, signed fields by their own rule.
+
+    The text goes back under the key that it came with, and to another model under the one that is demanded.
+    """
     own = _is_of(text_of(data, "model"), model) or (_ASKED in data and _is_of(text_of(data, _ASKED), model))
     key, fields = text_of(data, "key"), data.get("fields")
-    text = {key: entry.text} if key in THOUGHTS and (own or OPENAI_CHAT.demands_thought(model)) else {}
+    to = key if own else THOUGHTS[0]
+    text = {to: entry.text} if key in THOUGHTS and (own or OPENAI_CHAT.demands_thought(model)) else {}
     signed = fields if own and isinstance(fields, dict) and OPENAI_CHAT.takes_back(entry, model) else {}
     return {**text, **plain(signed)}  # copied: it is the log's, and what a caller changes in a body is the body's alone
 
