@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scenes import answer, call, prompt, result, window_of, words
+from tests.wire.entries import SERVER_CALL, SERVER_RESULT
 from timeline.blocks import (
     AssistantCompletion,
     Attachment,
@@ -52,6 +53,13 @@ def arguments_of(block: ToolCall, most: int = MOST) -> dict[str, Any]:
 
 
 # Results
+
+
+def test_what_a_tool_of_the_provider_did_says_its_name_and_arguments_or_the_kind_of_result() -> None:
+    """Such a block has no text of its own."""
+    found, ran = (CustomBlock(type="assistant.part", data=data) for data in (SERVER_RESULT, SERVER_CALL))
+    assert text_of(ran) == "[web_search(query=q): 1234 tokens, hidden] @152"
+    assert text_of(found) == "[web_search_tool_result: 1234 tokens, hidden] @152"
 
 
 def test_a_result_says_tool_arguments_size_and_status_and_ends_with_its_address() -> None:

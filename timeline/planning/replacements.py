@@ -24,6 +24,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
     image_count,
+    server_part,
 )
 from timeline.events import Replacement
 from timeline.facts.tool_use import tool_use
@@ -126,6 +127,8 @@ def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCoun
         line = _result_line(block, call, item.tokens, most, counter)
     elif type(block) is Attachment:
         line = _attachment_line(block, item.tokens, most, counter)
+    elif (part := server_part(block)) is not None:
+        line = _server_line(part, item.tokens, most, counter)
     else:
         line = _text_line(block, item.tokens)
     text = line.text(most, counter, f" {address}" if address else "")
@@ -211,6 +214,14 @@ def _attachment_line(block: Attachment, tokens: int, most: int, counter: TokenCo
     name = _Subject(one_line(str(block.meta.get("file") or "attachment")), is_file=True)
     kind = "" if image_count(block) else f"{shortened(one_line(block.mime), most // _NAME_SHARE, counter)}, "
     return _Line("[", name, f": {kind}{_size(block, tokens)}, hidden]")
+
+
+def _server_line(part: Mapping[str, Any], tokens: int, most: int, counter: TokenCounter) -> _Line:
+    """Return the line about what a tool of the provider's server did: its name and arguments, or the kind of result."""
+    name = shortened(one_line(str(part.get("name") or part.get("type"))), most // _NAME_SHARE, counter)
+    if not isinstance(asked := part.get("input"), dict):
+        return _Line("[", _Subject(name), f": {tokens} tokens, hidden]")
+    return _Line(f"[{name}(", _Subject(one_line(_named(asked, counter))), f"): {tokens} tokens, hidden]")
 
 
 def _text_line(block: Block, tokens: int) -> _Line:
