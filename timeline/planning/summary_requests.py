@@ -173,8 +173,11 @@ class _Asking:
     def request(
         self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
     ) -> SummaryRequest | None:
-        """Return a request about items; None where the model was shown none of them."""
-        if not any(_asked_about(item) is not None for item in items):
+        """Return a request about items; None where the model was shown none of them, or nothing that has a length.
+
+        The part of a turn before its cut may be items of the provider's own tools alone, which no request sends.
+        """
+        if not max_tokens or not any(_asked_about(item) is not None for item in items):
             return None
         return SummaryRequest(
             kind=kind,
