@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -358,6 +359,72 @@ def test_a_queued_prompt_that_the_model_was_not_given_from_the_queue_is_no_block
     recording = read(session)
     assert [b.text for b in blocks(recording)] == ["working", "sent as a row", "given"]
     assert recording.report.counts["skipped"] == 7
+
+
+def attachment(session: Session, prompt: Any, **fields: Any) -> dict[str, Any]:
+    """Add what newer clients write when they give the model a prompt from the queue."""
+    return session.row("attachment", attachment={"type": "queued_command", "prompt": prompt, **fields})
+
+
+@pytest.mark.parametrize("rows", ["attachment", "queue", "attachment queue", "queue attachment"])
+def test_a_prompt_that_the_queue_and_an_attachment_tell_is_one_block(rows: str) -> None:
+    """Newer clients write both, in either order; a text that is given twice is two prompts."""
+    session = Session()
+    session.user("go")
+    session.answer("m1", use("a"))
+    for _ in range(2):
+        queue(session, "enqueue", content="stop")
+    session.result("a")
+    for row in rows.split() * 2:
+        if row == "attachment":
+            attachment(session, "stop", commandMode="prompt")
+        else:
+            queue(session, "remove", content="stop", reason="absorbed_mid_turn")
+    session.answer("m2", said("stopped"))
+    assert [b.text for b in blocks(read(session)) if b.type == "user.prompt"] == ["go", "stop", "stop"]
+
+
+def test_an_attached_prompt_has_its_picture_and_is_dated_when_the_model_was_given_it() -> None:
+    """Its row has the time at which the user wrote; a picture is in no row of the queue."""
+    session = Session()
+    session.user("go")
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    queue(session, "enqueue", content="later")
+    queue(session, "enqueue")
+    session.answer("m1", use("a"))
+    session.result("a")
+    queue(session, "remove", reason="absorbed_mid_turn")
+    attachment(session, [said("like this"), picture])["timestamp"] = "2026-01-20T09:00:01.000Z"
+    attachment(session, "<task-notification>done</task-notification>", commandMode="task-notification")
+    session.row("attachment", attachment={"type": "todo_reminder"})
+    recording = read(session)
+    told = blocks(recording)
+    types = ["user.prompt", "react.tool.call", "react.tool.result", "user.prompt", "user.attachment", "client.message"]
+    assert [b.type for b in told] == types
+    assert (told[3].text, told[3].turn_id, told[3].at) == ("like this", "turn_2", told[2].at)
+    assert recording.report.counts == Counter(skipped=4)
+
+
+def test_a_queued_prompt_that_was_taken_out_for_another_reason_was_not_given_to_the_model() -> None:
+    """The client's notices are given out of turn; a text that waits behind them goes on waiting."""
+    session = Session()
+    session.user("go")
+    queue(session, "enqueue", content="wait")
+    queue(session, "enqueue", content="never mind")
+    queue(session, "remove", content="<task-notification>done</task-notification>", reason="absorbed_mid_turn")
+    queue(session, "remove", content="never mind", reason="cancelled")
+    queue(session, "dequeue")
+    session.user("wait")
+    assert [b.text for b in blocks(read(session))] == ["go", "wait"]
+
+
+def test_a_followed_session_has_what_an_attachment_tells() -> None:
+    """A log that grows with the session gets it at once."""
+    session, follower = Session(), SessionFollower()
+    rows = [session.user("go"), session.answer("m1", said("on it")), attachment(session, "stop")]
+    for row in (*rows, attachment(session, "of a subagent") | {"isSidechain": True}):
+        follower.read(row, START)
+    assert taken(follower) == ["user.prompt", "assistant.completion", "ModelCalled", "user.prompt"]
 
 
 def test_bookkeeping_is_counted_and_unknown_rows_are_reported() -> None:

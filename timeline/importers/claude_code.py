@@ -32,8 +32,10 @@ FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
 """The beginning of a conversation's row in every known version; no value inside a row begins so."""
 
-BOOKKEEPING: Final = frozenset({"progress", "file-history-snapshot", "summary", "system", "pr-link", "attachment"})
+BOOKKEEPING: Final = frozenset({"progress", "file-history-snapshot", "summary", "system", "pr-link"})
 """Rows that are the client's own state. A system row may still mark a compaction."""
+ATTACHMENT: Final = "attachment"
+"""The type of rows that put something beside the conversation: the client's own, but for prompts from its queue."""
 
 
 def is_claude_code(value: Any) -> bool:
@@ -90,6 +92,8 @@ class SessionFollower:
             self._reader.read_boundary(row, self._rows, time)
         elif row.get("type") == QUEUE:
             self._reader.read_queue(row, self._rows, time)
+        elif row.get("type") == ATTACHMENT and (row.get("isSidechain") is True) is (self._is_side is True):
+            self._reader.read_attachment(row, self._rows, time)
 
     @property
     def newest(self) -> str:
@@ -162,6 +166,8 @@ class _Session:
             self._main.read_boundary(row, record.line, parse_time(row.get("timestamp")))
         elif type_ == QUEUE:
             self._main.read_queue(row, record.line, parse_time(row.get("timestamp")))
+        elif type_ == ATTACHMENT:
+            self._reader_of(row).read_attachment(row, record.line, parse_time(row.get("timestamp")))
         elif type_ == "progress" and (data := _agent_progress(row)):
             self._read_progress(data, row, record.line)
         elif type_ in BOOKKEEPING:

@@ -34,6 +34,8 @@ CHATTER: Final = re.compile(
     r"|bash-input|bash-stdout|bash-stderr|task-notification)>|\[Request interrupted by user)"
 )
 """The beginnings of texts that the client wrote in the user's role (from 273 recorded sessions)."""
+QUEUED: Final = "queued_command"
+"""The type of an attachment that has what the user wrote while the model was at work."""
 EXIT_CODE: Final = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b")
 
 
@@ -130,6 +132,25 @@ class SessionReader:
             self._builder.add_said([(_said(text), Origin(f"{self._newest}.queued", line, at))])
         else:
             self.report.counts["skipped"] += 1
+
+    def read_attachment(self, row: dict[str, Any], line: int, at: datetime | None) -> None:
+        """Read what the client put beside the conversation: a prompt from its queue, or else its own state.
+
+        Its time is that at which the user wrote; the model was given it behind the rows before it.
+        """
+        told = row.get("attachment")
+        if not isinstance(told, dict) or told.get("type") != QUEUED:
+            self.report.counts["skipped"] += 1
+            return
+        is_new = self._queue.is_told_by(joined_text(told.get("prompt")))
+        is_meta = told.get("isMeta") is True or told.get("commandMode") == "task-notification"
+        parts = [part for part in parts_of(told.get("prompt")) if is_new or part.get("type") != "text"]
+        blocks = [block for part in parts if (block := _user_block(part, is_meta=is_meta)) is not None]
+        if not blocks:
+            self.report.counts["skipped"] += 1
+        given = max(filter(None, (at, self._before)), default=None)
+        self._blocks += len(blocks)
+        self._builder.add_said([(block, Origin(f"{self._newest}.queued", line, given)) for block in blocks])
 
     def path_of_call(self, call_id: str) -> str | None:
         """Return the path that a call will have in the log."""
