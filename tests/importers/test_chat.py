@@ -220,3 +220,48 @@ def test_damaged_sessions_are_imported_or_refused(
     for recording in recordings:
         assert len({e.key for e in recording.events}) == len(recording.events)
         json.dumps(recording.report.dump())
+
+
+ASKED = [{"role": "user", "content": "List the files."}]
+OF_OPENAI = {
+    "messages": ASKED,
+    "model": "gpt-5",
+    "choices": [{"message": {"role": "assistant", "content": "One file."}, "finish_reason": "stop"}, {"message": {}}],
+    "usage": {"prompt_tokens": 9},
+}
+OF_ANTHROPIC = {
+    "messages": ASKED,
+    "type": "message",
+    "role": "assistant",
+    "model": "gpt-5",
+    "content": [{"type": "text", "text": "One file."}],
+    "stop_reason": "stop",
+    "usage": {"input_tokens": 9},
+}
+OF_GEMINI = {
+    "contents": [{"role": "user", "parts": [{"text": "List the files."}]}],
+    "candidates": [{"content": {"parts": [{"text": "One file."}], "role": "model"}, "finishReason": "stop"}],
+    "usageMetadata": {"promptTokenCount": 9},
+    "modelVersion": "gpt-5",
+}
+
+
+@pytest.mark.parametrize("document", [OF_OPENAI, OF_ANTHROPIC, OF_GEMINI], ids=["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["one object", "beside"])
+def test_the_reply_beside_a_request_is_its_last_response_with_its_usage(
+    tmp_path: Path, document: dict[str, Any], form: str
+) -> None:
+    """As a log of calls writes them: in one object, or request and response beside each other."""
+    request = {key: document[key] for key in document if key in {"messages", "contents"}}
+    reply = {key: document[key] for key in document if key not in request}
+    recording = read_document(tmp_path, {"request": request, "response": reply} if form == "beside" else document)
+    assert [block.text for block in blocks(recording)] == ["List the files.", "One file."]
+    (called,) = [e.payload for e in recording.events if isinstance(e.payload, ModelCalled)]
+    assert (called.model, called.finish_reason, called.usage.input_tokens) == ("gpt-5", "stop", 9)
+    assert recording.report.counts["branch"] == (document is OF_OPENAI)
+
+
+def test_a_reply_that_the_messages_end_with_is_read_once(tmp_path: Path) -> None:
+    """Some logs are written when the reply was appended to the list."""
+    answered = [*ASKED, {"role": "assistant", "content": "One file."}]
+    assert len(blocks(read_document(tmp_path, {**OF_OPENAI, "messages": answered}))) == 2

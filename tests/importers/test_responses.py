@@ -7,6 +7,7 @@ from hypothesis import given
 
 from tests.importers.session import blocks, kinds, read_document
 from tests.wire.entries import contexts, legal_entries
+from timeline.events import ModelCalled
 from timeline.importers.responses import is_responses, read_responses
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED
@@ -85,3 +86,41 @@ def test_what_only_a_request_needs_was_said_by_nobody(tmp_path: Path) -> None:
 def test_what_shows_nothing_of_these_items_is_left_to_others(document: Any) -> None:
     """A list of plain messages is one of Chat Completions."""
     assert not is_responses(document)
+
+
+REPLY: list[dict[str, Any]] = [
+    {"type": "reasoning", "id": "rs_2", "summary": []},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One file."}]},
+]
+
+
+@pytest.mark.parametrize("form", ["one object", "beside"])
+def test_the_output_beside_an_input_is_the_last_response_with_its_usage(tmp_path: Path, form: str) -> None:
+    """As a log of calls writes them: in one object, or request and response beside each other."""
+    request = {"model": "gpt-5", "input": ITEMS[:4]}
+    reply = {"object": "response", "output": REPLY, "status": "completed", "usage": {"input_tokens": 9}}
+    document = {"request": request, "response": reply} if form == "beside" else {**reply, **request}
+    recording = read_document(tmp_path, document)
+    assert [block.text for block in blocks(recording)][-3:] == ["a.py", "", "One file."]
+    (called,) = [e.payload for e in recording.events if isinstance(e.payload, ModelCalled)]
+    told = (called.model, called.finish_reason, called.usage.input_tokens, called.response_id)
+    assert told == ("gpt-5", "completed", 9, blocks(recording)[-1].response_id)
+
+
+@pytest.mark.parametrize("output", ["One file.", {"role": "assistant", "content": "One file."}])
+def test_an_output_that_is_a_text_or_a_single_message_is_the_answer(tmp_path: Path, output: Any) -> None:
+    """Tracing tools write the answer so."""
+    assert blocks(read_document(tmp_path, {"input": ITEMS[:4], "output": output}))[-1].text == "One file."
+
+
+@pytest.mark.parametrize("output", [7, {"novel": True}, [REPLY[1], "x"]])
+def test_an_output_that_cannot_be_read_is_reported(tmp_path: Path, output: Any) -> None:
+    """The rest is imported."""
+    assert read_document(tmp_path, {"input": ITEMS[:4], "output": output}).report.counts["invalid"] == 1
+
+
+def test_a_request_whose_input_is_a_text_is_a_conversation_of_one_prompt(tmp_path: Path) -> None:
+    """The API takes both forms."""
+    recording = read_document(tmp_path, {"input": "Hello.", "output": REPLY})
+    assert [block.text for block in blocks(recording)] == ["Hello.", "", "One file."]
+    assert (recording.title, kinds(read_document(tmp_path, {"input": "Hello."}))) == ("Hello.", ["user.prompt"])

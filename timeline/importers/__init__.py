@@ -20,12 +20,13 @@ from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk,
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
 from timeline.importers.codex import is_codex, is_codex_document, read_codex, read_codex_document
+from timeline.importers.exchange import joined_exchange
 from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
 from timeline.importers.gemini_lines import is_gemini_line, read_gemini_lines
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.pi import is_pi, read_pi
 from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
-from timeline.importers.responses import is_responses, read_responses
+from timeline.importers.responses import is_prompt_alone, is_responses, read_responses
 from timeline.importers.swe_agent import is_swe_agent, read_swe_agent
 from timeline.wire.foreign import decode_value
 
@@ -74,25 +75,34 @@ def read_recording(path: Path | str) -> list[Recording]:
     if not data.strip(_NOTHING):
         raise ImportFailed(str(path), "the file is empty. Give a recorded conversation.")
     name = repair_text(source.stem)
-    document = _document(data)
-    if is_ai_sdk(document):
-        recordings = read_ai_sdk(document, name)
-    elif is_responses(document):
-        recordings = read_responses(document, name, sha256(data).hexdigest())
-    elif messages_of(document) is not None:
-        recordings = read_chat(document, name, sha256(data).hexdigest())
-    elif is_gemini_cli(document):
-        recordings = read_gemini_cli(document, name)
-    elif is_swe_agent(document):
-        recordings = read_swe_agent(document, name, sha256(data).hexdigest())
-    elif is_codex_document(document):
-        recordings = read_codex_document(document, name)
-    elif (read_lines := _reader_of_lines(data)) is not None:
+    document = joined_exchange(_document(data))
+    recordings = _read_document(document, name, sha256(data).hexdigest())
+    if recordings is None and (read_lines := _reader_of_lines(data)) is not None:
         recordings = read_lines(data, name)
-    else:
+    if recordings is None and is_prompt_alone(document):
+        recordings = read_responses(document, name, sha256(data).hexdigest())
+    if recordings is None:
         known = f"What can be read: {', '.join(FORMATS)}; and logs of `timeline export`, by `timeline import`."
         raise ImportFailed(str(path), f"the format is not known{_damage(data)}. {known}")
     return _said(recordings, path)
+
+
+def _read_document(document: Any, name: str, file_hash: str) -> list[Recording] | None:
+    """Read a file that is one JSON value; return None if it shows no format."""
+    recordings = None
+    if is_ai_sdk(document):
+        recordings = read_ai_sdk(document, name)
+    elif is_responses(document):
+        recordings = read_responses(document, name, file_hash)
+    elif messages_of(document) is not None:
+        recordings = read_chat(document, name, file_hash)
+    elif is_gemini_cli(document):
+        recordings = read_gemini_cli(document, name)
+    elif is_swe_agent(document):
+        recordings = read_swe_agent(document, name, file_hash)
+    elif is_codex_document(document):
+        recordings = read_codex_document(document, name)
+    return recordings
 
 
 def _said(recordings: list[Recording], path: Path | str) -> list[Recording]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from timeline.blocks import SystemMessage, ToolResult, UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
+from timeline.importers.exchange import replied_message
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import gemini, message_decoder
 from timeline.wire.anthropic import joined_text
-from timeline.wire.usage import anthropic_usage, openai_usage
+from timeline.wire.usage import anthropic_usage, gemini_usage, openai_usage
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -27,6 +28,8 @@ _ANTHROPIC_PARTS: Final = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
     | {"server_tool_use", "mcp_tool_use", "search_result", "container_upload"}
 )
+_ANTHROPIC_KEYS: Final = ("system", "stop_reason")
+"""Keys that only this API's requests and replies have beside the messages."""
 _OPENAI_PARTS: Final = frozenset(
     {"image_url", "input_audio", "file", "refusal", "input_text", "input_image", "input_file"}
 )
@@ -48,7 +51,8 @@ def messages_of(document: Any) -> list[Any] | None:
 def dialect_of(document: Any) -> Dialect:
     """Return the form of a document's messages, by keys that only one form has."""
     told: Dialect | None = next(filter(None, map(form_of, messages_of(document) or [])), None)
-    return told or ("anthropic" if isinstance(document, dict) and document.get("system") else "openai_chat")
+    beside = document if isinstance(document, dict) else {}
+    return told or ("anthropic" if any(map(beside.get, _ANTHROPIC_KEYS)) else "openai_chat")
 
 
 def form_of(message: Any) -> Dialect | None:
@@ -84,7 +88,8 @@ def read_chat(document: Any, name: str, file_hash: str) -> list[Recording]:
     reader = _Reader(dialect, report)
     if system := _system_of(document, dialect):
         reader.add_system(system)
-    for number, message in enumerate(messages, start=1):
+    replied = replied_message(document, messages, report)
+    for number, message in enumerate([*messages, *replied], start=1):
         reader.read(message, number)
     events = reader.builder.finish()
     return [Recording(f"{name}-{file_hash[:12]}", events, report, short_title(reader.first_prompt))] if events else []
@@ -97,6 +102,9 @@ def _system_of(document: Any, dialect: Dialect) -> str:
     return joined_text(document.get("system")) if isinstance(document, dict) and dialect == "anthropic" else ""
 
 
+_USAGES: Final = {"anthropic": anthropic_usage, "gemini": gemini_usage}
+
+
 class _Reader:
     """Reads messages in order; a user's message opens a turn."""
 
@@ -104,7 +112,7 @@ class _Reader:
         self.builder = RecordingBuilder(report)
         self.first_prompt = ""
         self._report = report
-        self._usage = anthropic_usage if dialect == "anthropic" else openai_usage
+        self._usage = _USAGES.get(dialect, openai_usage)
         self._decoder = message_decoder(dialect)
 
     def add_system(self, text: str) -> None:

@@ -11,13 +11,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import SystemMessage
+from timeline.events import ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
+from timeline.importers.exchange import replied_items
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.importers.response_items import CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
 from timeline.wire.foreign import text_of
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
+from timeline.wire.usage import responses_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +43,11 @@ def is_responses(document: Any) -> bool:
     return isinstance(document, dict) or any(map(_shows_its_form, items))
 
 
+def is_prompt_alone(document: Any) -> bool:
+    """Return whether a JSON document is a request whose ``input`` is a text: the user's only message."""
+    return isinstance(document, dict) and bool(text_of(document, "input").strip())
+
+
 def _shows_its_form(item: Item) -> bool:
     parts = parts_of(item.get("content"))
     return text_of(item, "type") in _ITEMS or any(text_of(part, "type") in _PARTS for part in parts)
@@ -49,11 +57,12 @@ def read_responses(document: Any, name: str, file_hash: str) -> list[Recording]:
     """Read a document that `is_responses` recognises; the list is empty if it has no message.
 
     Args:
-        document: the decoded JSON.
+        document: the decoded JSON; or one that `is_prompt_alone` recognises.
         name: the file's name without its extension; the conversation's id begins with it.
         file_hash: the hash of the file; the id ends with it.
     """
-    items = document["input"] if isinstance(document, dict) else document
+    told = document["input"] if isinstance(document, dict) else document
+    items = [{"role": "user", "content": told}] if isinstance(told, str) else told
     report = Report(format=FORMAT, lines=len(items), records=len(items))
     report.note("missing_time", 1, "times are derived from the position, a second an item")
     builder = RecordingBuilder(report)
@@ -61,9 +70,25 @@ def read_responses(document: Any, name: str, file_hash: str) -> list[Recording]:
         builder.add(SystemMessage(text=text), Origin("system", 0, UNKNOWN_TIME))
     reader = ItemReader(builder, report)
     for number, item in _said(items):
-        reader.read(item, Origin(f"item-{number}", number, UNKNOWN_TIME + timedelta(seconds=number)))
+        reader.read(item, _origin(number))
+    asked_after = reader.newest
+    reader.end_response()
+    for number, item in enumerate(replied_items(document, items, report), start=len(items) + 1):
+        reader.read(item, _origin(number))
+    if (reply := reader.newest) != asked_after:
+        builder.set_model_call(reply, _called(document, reply), _origin(len(items) + 1))
     events = builder.finish()
     return [Recording(f"{name}-{file_hash[:12]}", events, report, short_title(builder.first_prompt))] if events else []
+
+
+def _origin(number: int) -> Origin:
+    return Origin(f"item-{number}", number, UNKNOWN_TIME + timedelta(seconds=number))
+
+
+def _called(document: dict[str, Any], response: str) -> ModelCalled:
+    usage, status = responses_usage(document.get("usage")), text_of(document, "status")
+    model = text_of(document, "model")
+    return ModelCalled(model=model, response_id=response, usage=usage, finish_reason=status or None)
 
 
 def _instructions(document: Any) -> str:
