@@ -95,6 +95,19 @@ def test_a_count_without_a_last_figure_is_the_difference_of_the_totals() -> None
     assert [(c.usage.input_tokens, c.usage.output_tokens) for c in calls(rollout.read())] == [(1000, 100), (1500, 150)]
 
 
+def test_a_count_without_totals_is_the_last_call_once() -> None:
+    """It is written again with the account's limits; two calls that cost the same have a response each."""
+    rollout = Rollout()
+    for _ in range(2):
+        rollout.user("Hi")
+        rollout.answer("Hello")
+        for _ in range(2):
+            rollout.event("token_count", info={"last_token_usage": {"input_tokens": 1000, "output_tokens": 40}})
+    recording = rollout.read()
+    assert [(c.usage.input_tokens, c.usage.output_tokens) for c in calls(recording)] == [(1000, 40)] * 2
+    assert not recording.report.findings
+
+
 def test_counts_that_stand_before_their_response_pay_for_it() -> None:
     """Versions that wrote a response down when it was over did so behind its count, calls and results by turns."""
     rollout = Rollout()

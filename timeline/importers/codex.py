@@ -273,6 +273,7 @@ class _Costs:
         self._items = items
         self._report = report
         self._total: dict[str, Any] = {}
+        self._last: dict[str, Any] | None = None
         self._response = ""
         self._owing: Origin | None = None
         self._early: tuple[Usage, Origin] | None = None
@@ -299,13 +300,10 @@ class _Costs:
 
     def read(self, info: Any, origin: Origin) -> None:
         """Read a count; a repeated count, with the limits of the account, is skipped."""
-        total = info.get("total_token_usage") if isinstance(info, dict) else None
-        if not isinstance(total, dict) or total == self._total:
+        told = self._newest_in(info if isinstance(info, dict) else {})
+        if told is None:
             self._report.counts["skipped"] += 1
             return
-        last = info.get("last_token_usage")
-        told = last if isinstance(last, dict) and any(last.values()) else _difference(total, self._total)
-        self._total = total
         self.context = count_of(told, "input_tokens") or self.context
         self._items.end_response()
         if self._owing is not None:
@@ -313,6 +311,22 @@ class _Costs:
         else:
             self._pay_early()
             self._early = (_usage(told), origin)
+
+    def _newest_in(self, info: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the figures of the newest call; None if they repeat those before, or there are none.
+
+        Totals show a repeated count. Where only the last call is told, the same figures with no response since are one.
+        """
+        total, last = info.get("total_token_usage"), info.get("last_token_usage")
+        told = last if isinstance(last, dict) and any(last.values()) else None
+        if isinstance(total, dict):
+            if total == self._total:
+                return None
+            told, self._total = told or _difference(total, self._total), total
+        elif told == self._last and self._owing is None:
+            return None
+        self._last = told
+        return told
 
     def settle(self) -> None:
         """Record the remaining counts without a response, and responses without a count."""
