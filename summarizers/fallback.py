@@ -22,7 +22,8 @@ from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
 from .invented import invented_names, without_names
-from .progressive import ABSURD, cut_to_cap
+from .progressive import ABSURD, REFUSED, cut_to_cap
+from .refused import is_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,7 +154,7 @@ class FallbackSummarizer:
             told = f"{told}; there was no second answer"
         text = without_names(answer.text, names)
         remark = f"{told}: their sentences were removed"
-        return _empty(text) or replace(answer, text=text, repaired=remark)
+        return _empty(text, request) or replace(answer, text=text, repaired=remark)
 
     def _judged(self, answer: object, request: SummaryRequest) -> Summary | _Failure:
         """Return an answer, edited, or the reason why it cannot be used.
@@ -173,7 +174,7 @@ class FallbackSummarizer:
             answer = replace(answer, text=self._edit(request, answer.text))
         if request.too_long == "cut":
             answer = _cut(answer, request)
-        return _empty(answer.text) or _too_long(answer.text, request) or answer
+        return _empty(answer.text, request) or _too_long(answer.text, request) or answer
 
 
 def _share(left: int) -> float:
@@ -243,10 +244,12 @@ def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
     return None
 
 
-def _empty(text: str) -> _Failure | None:
-    """Refuse a text that shows nothing, or nothing but the headings that the author was asked to fill."""
+def _empty(text: str, request: SummaryRequest) -> _Failure | None:
+    """Refuse a text that shows nothing, nothing but the headings that the author was asked to fill, or a refusal."""
     said = _HEADINGS.sub("", text)
-    return None if shows(said) else _Failure("the answer is empty", "empty")
+    if not shows(said):
+        return _Failure("the answer is empty", "empty")
+    return _Failure(REFUSED, "refused") if is_refusal(said, request) else None
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -59,7 +59,7 @@ def invented_names(text: str, request: SummaryRequest) -> list[str]:
     candidates = dict.fromkeys(_names(text))
     if not candidates:
         return []
-    known = _Known("\n".join(_texts(request)))
+    known = _Known("\n".join(texts_of(request)))
     return [name for name in candidates if not known.has(name)]
 
 
@@ -167,7 +167,8 @@ class _Known:
         return len(name) > 3 and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self._text) is not None
 
 
-def _texts(request: SummaryRequest) -> Iterator[str]:
+def texts_of(request: SummaryRequest) -> Iterator[str]:
+    """Yield all texts of a request: what is covered, the earlier summary, the tasks and the instructions."""
     yield from filter(None, (request.previous, request.task, request.original_task, request.instructions))
     for block in request.blocks:
         yield block.text

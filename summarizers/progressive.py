@@ -16,6 +16,7 @@ from timeline.frozen import sha256_hex
 from .layouts import UNKNOWN_TASK, incorporates
 from .original_task import original_task
 from .prompts import load_prompt, prompt_for
+from .refused import is_refusal
 from .text import ELLIPSIS
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _FENCE: Final = "\n{fence}\n"
 """The opening of the record in every prompt: its field on a line of its own."""
 _SLACK: Final = 16
 """Most tokens by which joined texts count more than their parts."""
+REFUSED: Final = "the model declined to answer, in words of its own"
 _BOUNDARY: Final = re.compile(r"\n|(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 
 
@@ -166,8 +168,8 @@ def accepted(answer: object, request: SummaryRequest) -> Answer:
     """Check an answer against the cap: an answer up to twice as long is cut at a line or sentence, and marked as cut.
 
     Raises:
-        SummarizerFailed: the answer is no text, empty, or longer than twice the cap where the request does not have it
-            cut.
+        SummarizerFailed: the answer is no text, empty, a refusal, or longer than twice the cap where the request does
+            not have it cut.
     """
     max_tokens, counter = request.max_tokens, request.counter
     if not isinstance(answer, str):
@@ -175,6 +177,8 @@ def accepted(answer: object, request: SummaryRequest) -> Answer:
     text = answer.strip()
     if not text:
         raise SummarizerFailed(["the answer is empty"], cause="empty")
+    if is_refusal(text, request):
+        raise SummarizerFailed([REFUSED], cause="refused")
     if request.too_long == "cut":
         return cut_to_cap(text, request)
     tokens = counter.count(text)

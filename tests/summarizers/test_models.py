@@ -120,6 +120,7 @@ FAILURES: Final[dict[str, tuple[Step, str]]] = {
     "filtered before": (Trouble("filter"), "refused"),
     "filtered after": (Answer("I can", stop="filter"), "refused"),
     "declined": (Answer("I cannot help with that.", stop="refusal"), "refused"),
+    "declined in words": (Answer("I'm sorry, but I can't help with that."), "refused"),
     "stopped by its length": (Answer("## Task\n- half a", stop="length"), "length"),
     "empty": (Answer(""), "empty"),
     "blank": (Answer(" \n "), "empty"),
@@ -184,6 +185,14 @@ async def test_the_chunks_that_were_answered_before_one_failed_are_counted() -> 
     with FakeProvider(script) as provider, pytest.raises(SummarizerFailed) as failed:
         await SUMMARIZERS["anthropic"](provider, window_tokens=1_500).summarize(request_of(*["words " * 300] * 6))
     assert (failed.value.cause, failed.value.usage) == ("connection", Usage(input_tokens=5, output_tokens=2))
+
+
+async def test_a_refusal_of_one_chunk_is_no_earlier_summary_of_the_next() -> None:
+    """What the chunks before it were summarised to would be lost."""
+    script: list[Step] = [Answer("- a part"), Answer("I cannot assist with this request."), Answer("- the rest")]
+    with FakeProvider(script) as provider, pytest.raises(SummarizerFailed) as failed:
+        await SUMMARIZERS["anthropic"](provider, window_tokens=1_500).summarize(request_of(*["words " * 300] * 6))
+    assert (failed.value.cause, len(provider.asked)) == ("refused", 2)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -1,0 +1,53 @@
+"""Tell a refusal from a summary where a model refuses in words, such as ``I'm sorry, but I can't help with that``.
+
+A provider marks a refusal only where a filter or a model of its own says so; most come as an ordinary answer. In the
+place of a summary it would stand for all that was covered. A text is taken for one if it is short, says in the first
+person that its author does not answer, and holds nothing of what was to be summarised. The rule knows English.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from .invented import texts_of
+
+if TYPE_CHECKING:
+    from timeline.ports import SummaryRequest
+
+_LONGEST: Final = 600
+"""Characters of the longest text that is looked at: a refusal with its reasons is a paragraph."""
+_OPENING: Final = 160
+"""Characters at the beginning within which a refusal says no."""
+_NO: Final = re.compile(
+    r"\b(?:i|we)(?:'m|'re| am| are)?(?: (?:just|really|simply|also|must|have to|currently))*"
+    r" (?:can't|cannot|can not|could not|couldn't|won't|will not|decline|unable to|not able to"
+    r"|not (?:comfortable|allowed|permitted))\b"
+)
+_WORD: Final = re.compile(r"[^\W\d_]{4,}|\d+")
+"""Words that may say something; short ones hold a sentence together."""
+_WORDS_OF_REFUSALS: Final = (
+    "sorry afraid apologies apologize apologise unfortunately however cannot couldn wouldn decline declined "
+    "unable able comfortable allowed permitted help helping assist assisting assistance provide providing comply "
+    "fulfill fulfil complete continue engage discuss respond answer create creating generate generating produce "
+    "write writing process share summarize summarise summarizing summarising summary summaries that this these "
+    "those with what which your yours from because there would could should have does doing will just about other "
+    "another anything something else like please feel free know request requests requested question questions "
+    "task topic content contents material information conversation conversations text message messages policy "
+    "policies guideline guidelines safety safe appropriate inappropriate harmful sensitive violate violates "
+    "against involve involves potentially language model assistant instead rather different happy glad here thank "
+    "thanks understanding understand kind such specific particular need needs matter more further into"
+)
+_OF_REFUSALS: Final = frozenset(_WORDS_OF_REFUSALS.split())
+"""Words that a refusal is made of, whatever it is about."""
+
+
+def is_refusal(text: str, request: SummaryRequest) -> bool:
+    """Return whether an answer refuses to summarise, in words that say nothing of the request."""
+    if len(text) > _LONGEST:
+        return False
+    said = text.replace("\u2019", "'").casefold()
+    if _NO.search(" ".join(said.split()), 0, _OPENING) is None:
+        return False
+    record = "\n".join(texts_of(request)).casefold()
+    return not any(word in record for word in _WORD.findall(said) if word not in _OF_REFUSALS)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from timeline.blocks import AssistantCompletion, UserPrompt
+from timeline.errors import SummarizerFailed
+from timeline.ports import Summary, SummaryRequest
+from timeline.summarizers import ExtractiveSummarizer, FallbackSummarizer
+from timeline.summarizers.refused import is_refusal
+from timeline.tokens import get_counter
+
+
+def request_of(*said: str) -> SummaryRequest:
+    """Make a request that covers a prompt and answers."""
+    blocks = (UserPrompt(text="Fix the login form in src/auth.py"), *(AssistantCompletion(text=text) for text in said))
+    return SummaryRequest("history", blocks, None, None, 200, get_counter("o200k_base"))
+
+
+REFUSALS: Final = (
+    "I'm sorry, but I can't help with that.",
+    "I\u2019m sorry, but I can\u2019t assist with that request.",
+    "Sorry, I cannot comply.",
+    "I cannot provide a summary of this conversation.",
+    "I am unable to continue with this. Let me know if there is something else I can help you with!",
+    "Unfortunately, I'm not able to summarize this content, as it may violate our usage policies.",
+    "## Summary\n\nI must decline to answer. Is there anything else I could do?",
+    "As an AI language model, I won't write about malware.",
+)
+SUMMARIES: Final = (
+    "I couldn't fix the login form: its test is missing.",
+    "- The user asked for a fix of src/auth.py; I cannot run the tests.",
+    "The user refuses to help with that.",
+    "Nothing was done.",
+    "I can't help with that. " + "The rest of the work goes on as it was. " * 20,
+)
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+async def test_a_refusal_in_words_is_no_summary(text: str) -> None:
+    """The next summarizer answers, whatever the first one is made of."""
+
+    class Refusing:
+        name = "refusing"
+
+        async def summarize(self, request: SummaryRequest) -> Summary:
+            del request
+            return Summary(text=text, summarizer=self.name)
+
+    answer = await FallbackSummarizer(Refusing(), ExtractiveSummarizer()).summarize(request_of("Done."))
+    assert "login form" in answer.text
+    assert answer.fallback_reason == "refusing: the model declined to answer, in words of its own"
+    with pytest.raises(SummarizerFailed) as failed:
+        await FallbackSummarizer(Refusing()).summarize(request_of())
+    assert failed.value.cause == "refused"
+
+
+@pytest.mark.parametrize("text", SUMMARIES)
+def test_an_answer_that_holds_something_of_what_is_covered_is_a_summary(text: str) -> None:
+    """So is a long one, and one that tells of another's refusal."""
+    assert not is_refusal(text, request_of())
