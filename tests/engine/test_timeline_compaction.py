@@ -22,6 +22,7 @@ from tests.scenes import (
 )
 from timeline import RenderedContext, policies
 from timeline.events import BlocksHidden, Replacement, event_id
+from timeline.policy.model import OverFallingShare
 from timeline.store.memory import MemoryStore
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
@@ -176,3 +177,14 @@ async def test_cache_points_after_render() -> None:
 def points(context: RenderedContext) -> dict[str, str]:
     """Return the path before each cache point, by kind."""
     return {p.kind: context.neutral.entries[p.index].path for p in context.cache_points}
+
+
+async def test_behind_a_large_fixed_part_a_wide_window_is_used() -> None:
+    """The default refused it: what it uses of a wide window was all taken by system prompt and tools."""
+    fold = policies.balanced(counter="chars4", max_tokens=20_000, trigger=OverFallingShare(first=10_000), hiding=None)
+    timeline = await opened(MemoryStore(), policy=fold, summarizer=Scribe())
+    taken = 0
+    for _ in range(20):
+        await timeline.append(*turn(300, asked=100))
+        taken += len((await timeline.render(system="system prompt. " * 3_500)).decisions)
+    assert 0 < taken <= 6

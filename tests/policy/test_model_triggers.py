@@ -41,6 +41,16 @@ def test_of_a_wide_window_a_smaller_share_is_used(limit: int, line: int) -> None
     assert OverFallingShare().line(limit, HELD) == line
 
 
+@pytest.mark.parametrize(
+    ("fixed", "line"),
+    [(85_000, 120_000), (110_000, 137_000), (130_000, 151_000), (170_000, 179_000), (190_000, 180_000)],
+)
+def test_a_large_fixed_part_leaves_messages_the_smaller_share_of_the_room(fixed: int, line: int) -> None:
+    """They had a twentieth of the window, and none behind a fixed part of the line's size; 0.9 is the most."""
+    assert OverFallingShare().line(200_000, Reserved(fixed=fixed)) == line
+    assert OverFallingShare().line(100_000, Reserved(fixed=fixed)) == 90_000
+
+
 @given(st.integers(1_000, 2_000_000), st.integers(1, 100_000))
 def test_a_wider_window_never_compacts_earlier(limit: int, more: int) -> None:
     """The share falls, the line does not."""

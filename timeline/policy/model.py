@@ -55,6 +55,10 @@ class OverFallingShare(Frozen):
     tokens beyond the first ones, a smaller share is used. At the default figures the line is 90,000 of 100,000 tokens,
     120,000 of 200,000 and 360,000 of 1,000,000 (docs/lab.md, "Our own policies").
 
+    Messages may always use the smaller share of the room that the fixed part leaves, up to ``share`` of the limit.
+    Otherwise a fixed part of 110,000 tokens would leave a twentieth of a window of 200,000 for them, and one of 120,000
+    none at all.
+
     Attributes:
         share: of the first tokens of the limit.
         first: how many these are.
@@ -68,8 +72,9 @@ class OverFallingShare(Frozen):
 
     def line(self, limit: int, held: Reserved) -> int:
         """Return the largest total that is not due."""
-        del held
-        return _share(self.share, min(limit, self.first)) + _share(self.beyond, max(0, limit - self.first))
+        falling = _share(self.share, min(limit, self.first)) + _share(self.beyond, max(0, limit - self.first))
+        behind_fixed = held.fixed + _share(self.beyond, max(0, limit - held.fixed))
+        return max(falling, min(behind_fixed, _share(self.share, limit)))
 
 
 class OverThreshold(Frozen):
