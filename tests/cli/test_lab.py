@@ -4,7 +4,6 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-import dask
 import pytest
 
 from tests.project.recording import write_recording
@@ -275,6 +274,8 @@ def test_lab_refuses_what_it_cannot_use_in_a_line(run: Callable[..., Done], sess
 @pytest.mark.parametrize("scheduler", ["nowhere", "foo://127.0.0.1:1", "127.0.0.1:one", "127.0.0.1:1"])
 def test_lab_names_a_cluster_that_it_cannot_reach(run: Callable[..., Done], session: Path, scheduler: str) -> None:
     """A mistyped address was a bug to report, and a scheduler that is not there a disk to check."""
+    import dask.distributed  # noqa: PLC0415 - it takes long; and in `set` its settings would go with those set there
+
     with dask.config.set({"distributed.comm.timeouts.connect": "0.1s"}):
         done = run("lab", session, "--max-tokens", 12000, "--dask", scheduler)
     done.fails(Exit.USAGE, f"--dask '{scheduler}': no cluster is reached", "dask scheduler")

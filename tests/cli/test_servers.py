@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 PASSWORD = "open-sesame"  # noqa: S105 - the server of the tests trusts everybody
 OF_THE_PLACE = {"at", "created_at", "updated_at", "last_compaction_at", "head", "position", "duration", "covered_at"}
-OF_THE_PLACE |= {"file_bytes_before", "file_bytes_after", "log", "fingerprint", "context_hash", "seconds"}
-"""What differs between two stores to which the same was done: times, places in the store, heads of chains, sizes."""
+OF_THE_PLACE |= {"file_bytes_before", "file_bytes_after", "log", "fingerprint", "context_hash", "seconds", "server"}
+"""What differs between two stores to which the same was done: times, places in the store, heads of chains, sizes, what
+only a server has."""
 READING = (
     "ls --json",
     "show {id} --json",
