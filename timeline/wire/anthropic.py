@@ -7,7 +7,7 @@ sent as it was signed or not at all. `markers` decides where cache markers go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.wire import Stepwise
@@ -17,7 +17,7 @@ from timeline.wire.markers import marked, marked_fixed_part, takes_marker
 from timeline.wire.media import anthropic_media, attachment_block, content_parts, told_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
-from timeline.wire.server_tools import id_of, is_result, part_of, sent_ids, waiting_calls
+from timeline.wire.server_tools import entries_of_server, id_of, is_result, part_of, sent_ids, waiting_calls
 from timeline.wire.writing import PlacedWriter
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from timeline.wire.groups import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
+    from timeline.wire.server_tools import Waiting
 
 ENCODER: Final = 3
 GIVEN: Final = frozenset({"system", "tools", "messages"})
@@ -66,9 +67,19 @@ class _Writer(PlacedWriter):
 
     Args:
         model: the model that the request is for.
+
+    Attributes:
+        answered_at: position at which the newest response begins.
     """
 
     call_ids = (ANTHROPIC.id_pattern, ANTHROPIC.id_length)
+    answered_at = 0
+
+    def branch(self) -> Self:
+        """Return a writer that goes on from here, and leaves this one as it is."""
+        twin = super().branch()
+        twin.answered_at = self.answered_at
+        return twin
 
     def takes_marker(self, position: int) -> bool:
         """Return whether the part at a position may carry a cache marker."""
@@ -104,6 +115,7 @@ class _Writer(PlacedWriter):
             said.pop()  # a message may not end in reasoning
         if said:
             self._give_up({id_of(part) for part, _ in said if is_result(part)})
+        self.answered_at = self.parts
         for part, number in said:
             self._write("assistant", part, number)
         uses = [part for part, _ in said if part["type"] == "tool_use"]
@@ -115,7 +127,8 @@ class _Writer(PlacedWriter):
                 self._write("user", _result_part(result.entry, use["id"]), result.number)
 
     def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
-        sent = sent_ids(response.parts, {id_of(call.part) for call in waiting_calls(self.messages)})
+        own = entries_of_server(response.parts)
+        sent = sent_ids(own, {id_of(call.part) for call in self._waiting()}) if own else set()
         for said in response.parts:
             if isinstance(said, Call):
                 number, entry = said.placed
@@ -150,13 +163,17 @@ class _Writer(PlacedWriter):
             self._give_up()
         self._put(role, part, number, joined=True)
 
+    def _waiting(self) -> list[Waiting]:
+        since = self._find(self.answered_at) if self.answered_at < self.parts else (0, 0)
+        return waiting_calls(self.messages, since)
+
     def _give_up(self, answered: Collection[str] | None = None) -> None:
         """Write words in place of the calls that the server was still to run, since it will not any more.
 
         Args:
             answered: ids of those that the next response has the results of; None where the user goes on.
         """
-        for message, place, part in waiting_calls(self.messages):
+        for message, place, part in self._waiting():
             if answered is None:
                 self.change(message, place, _text_part(INTERRUPTED))
             elif id_of(part) not in answered:

@@ -47,18 +47,22 @@ def is_result(part: Part) -> bool:
     return kind.endswith(_FOUND) and kind != "tool_result" and bool(text_of(part, "tool_use_id")) and "content" in part
 
 
-def sent_ids(parts: Iterable[Placed | Call], waiting: Collection[str]) -> set[str]:
+def entries_of_server(parts: Iterable[Placed | Call]) -> list[Entry]:
+    """Return the entries of a response that say what the provider's own tools did, hidden ones too."""
+    return [said.entry for said in parts if not isinstance(said, Call) and said.entry.type == _PART]
+
+
+def sent_ids(entries: Collection[Entry], waiting: Collection[str]) -> set[str]:
     """Return the ids of the server's calls of a response whose parts are sent: the call, its result, or both.
 
     Args:
-        parts: of the response.
+        entries: those of the response.
         waiting: ids of the calls before it that the server was still to run.
     """
-    entries = [said.entry for said in parts if not isinstance(said, Call)]
     told = [part for entry in entries if (part := part_of(entry)) is not None]
     calls = {id_of(part) for part in told if is_call(part)}
     results = {id_of(part) for part in told if is_result(part)}
-    if any(entry.type == _PART and entry.data is None for entry in entries):  # one of them is hidden
+    if any(entry.data is None for entry in entries):  # one of them is hidden
         return results & {*calls, *waiting}
     return calls | (results & {*waiting})
 
@@ -74,14 +78,21 @@ class Waiting(NamedTuple):
     part: Part
 
 
-def waiting_calls(messages: Sequence[Message]) -> list[Waiting]:
-    """Return the calls in messages that the server is still to run."""
+def waiting_calls(messages: Sequence[Message], since: tuple[int, int]) -> list[Waiting]:
+    """Return the calls in messages that the server is still to run.
+
+    Args:
+        messages: that are written.
+        since: number of the message, and place in it, where the newest response begins. What older ones called has its
+            result, or words instead.
+    """
     newest = len(messages) - 1
     if newest > 0 and messages[newest]["content"][-1]["type"] == "tool_result":
         newest -= 1
     if newest < 0 or messages[newest]["role"] != "assistant":
         return []
-    content = messages[newest]["content"]
-    answered = {id_of(part) for part in content if is_result(part)}
-    calls = ((place, part) for place, part in enumerate(content) if is_call(part))
+    begin = since[1] if since[0] == newest else 0
+    told = messages[newest]["content"][begin:]
+    answered = {id_of(part) for part in told if is_result(part)}
+    calls = ((place, part) for place, part in enumerate(told, start=begin) if is_call(part))
     return [Waiting(newest, place, part) for place, part in calls if id_of(part) not in answered]

@@ -254,10 +254,12 @@ class _Chat:
 
     def _is_another(self, known: Part, place: Any, id_: Any, function: Any) -> bool:
         """Return whether a piece with a name is not of the call that is known at its index."""
+        if id_ and id_ == known["id"]:
+            return False
         so_far = self._pieces.text("call", place)
         is_whole = isinstance(arguments_of(so_far), dict)
         if id_ and known["id"]:
-            return bool(id_ != known["id"] and (is_whole or not so_far))
+            return is_whole or not so_far
         return is_whole and bool(_field(function, "arguments"))
 
     def _take_call(self, place: Any, id_: Any, function: Any) -> None:
