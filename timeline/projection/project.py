@@ -207,6 +207,8 @@ PROJECTIONS: Final = frozenset({3, 4, PROJECTION})
 """Numbers whose contexts can be built again. 4 has no entry for what tools of the provider's server did. 3 has the same
 entries as 4, and its fingerprint is of the whole text."""
 _OF_WHOLE_TEXT: Final = 3
+_SENDS_SERVER_PARTS: Final = 5
+"""From this number on what tools of the provider's server did is sent."""
 
 
 class _Made(NamedTuple):
@@ -363,7 +365,7 @@ class Projector:
                     rewritten=rewritten_at > 0,
                     in_loop=in_loop,
                     joined=joined,
-                    server_parts=self._projection == PROJECTION,
+                    server_parts=self._projection >= _SENDS_SERVER_PARTS,
                 )
                 one = _Made(item, form, said)
             made[item.version] = one
