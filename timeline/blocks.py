@@ -312,7 +312,8 @@ _OPAQUE_KEYS: Final = (
     *("signature", "data", "encrypted_content", "thinkingSignature", "thoughtSignature"),
     *("thought_signature", "encrypted_stdout"),
 )
-_SERVER_USES: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Types of Anthropic's parts that are calls of tools which its server runs."""
 _FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
 """The keys under which the parts of providers hold a file."""
 _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
@@ -430,7 +431,7 @@ def server_part(block: Block) -> dict[str, Any] | None:
     if block.type != "assistant.part" or not isinstance(data, dict):
         return None
     kind = data.get("type")
-    known = isinstance(kind, str) and (kind in _SERVER_USES or kind.endswith("_tool_result"))
+    known = isinstance(kind, str) and (kind in SERVER_CALLS or kind.endswith("_tool_result"))
     return data if known else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.blocks import SystemMessage, ToolResult, UserPrompt
+from timeline.blocks import SERVER_CALLS, SystemMessage, ToolResult, UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.exchange import replied_message
@@ -26,7 +26,7 @@ Dialect: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai
 
 _ANTHROPIC_PARTS: Final = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
-    | {"server_tool_use", "mcp_tool_use", "search_result", "container_upload"}
+    | {*SERVER_CALLS, "search_result", "container_upload"}
 )
 _ANTHROPIC_KEYS: Final = ("system", "stop_reason")
 """Keys that only this API's requests and replies have beside the messages."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import Attachment
+from timeline.blocks import SERVER_CALLS, Attachment
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 """The object inside a content part of Chat Completions, and its required keys, by the part's type."""
 
-_UNSAID: Final = frozenset({"text", "server_tool_use", "mcp_tool_use"})
+_UNSAID: Final = frozenset({"text", *SERVER_CALLS})
 _ATTACHMENT: Final[str] = Attachment.model_fields["type"].default
 _GEMINI_PARTS: Final = {"inlineData": "inline_data", "fileData": "file_data"}
 _GEMINI_KEYS: Final[dict[str, dict[str, str]]] = {

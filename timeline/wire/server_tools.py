@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from timeline.blocks import SERVER_CALLS
 from timeline.wire.foreign import text_of
 from timeline.wire.groups import Call
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from timeline.wire.writing import Message
 
 _PART: Final = "assistant.part"
-_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _FOUND: Final = "_tool_result"
 
 
@@ -38,7 +38,7 @@ def id_of(part: Part) -> str:
 
 def is_call(part: Part) -> bool:
     """Return whether a part is a call of a tool that the server runs."""
-    return part.get("type") in _CALLS and bool(text_of(part, "id") and text_of(part, "name")) and "input" in part
+    return part.get("type") in SERVER_CALLS and bool(text_of(part, "id") and text_of(part, "name")) and "input" in part
 
 
 def is_result(part: Part) -> bool:
