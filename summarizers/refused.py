@@ -1,7 +1,7 @@
 """Tell a refusal from a summary where a model refuses in words, such as ``I'm sorry, but I can't help with that``.
 
 A provider marks a refusal only where a filter or a model of its own says so; most come as an ordinary answer. In the
-place of a summary it would stand for all that was covered. A text is taken for one if it is short, says in the first
+place of a summary it would replace all that was covered. A text is taken for one if it is short, says in the first
 person that its author does not answer, and holds nothing of what was to be summarised. The rule knows English.
 """
 

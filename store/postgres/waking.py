@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("timeline.store")
 ALIVE: Final = "SELECT 1"
 TOGETHER: Final = 0.008
-"""Seconds between two notifications: what is committed in between is told together."""
+"""Seconds between two notifications: what is committed in between goes into one."""
 HEARTBEAT: Final = 30.0
 """Seconds after which a silent connection is asked whether it is there."""
 _ANSWER: Final = 10.0

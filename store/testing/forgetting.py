@@ -167,7 +167,7 @@ class ForgetContract(ContractBase):
         await store.append("b", [block_event("b.2", "goes on")])
 
     async def test_every_query_of_an_erased_conversation_says_that_it_was_erased(self, store: EventStore) -> None:
-        """Nobody is told that there never was one."""
+        """No query says that there never was one."""
         await store.append("a", [block_event("a.1", WORD)])
         await store.append("b", [block_event("b.1", WORD)])
         await store.erase("a", reason="asked for")

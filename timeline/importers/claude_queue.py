@@ -53,7 +53,7 @@ class PromptQueue:
         return ""
 
     def is_told_by(self, text: str) -> bool:
-        """Return whether the model's being given a text is told by an attachment alone, so far."""
+        """Return whether an attachment alone says, so far, that the model was given a text."""
         return _is_first(text.strip(), self._attached, self._from_queue)
 
     def _once(self, text: str) -> str:

@@ -46,7 +46,7 @@ _ASKED: Final = "asked"
 
 
 def thought_blocks(message: Part, response_id: str) -> list[Block]:
-    """Read what stands beside a message's content: one block of reasoning, or none."""
+    """Read what is beside a message's content: one block of reasoning, or none."""
     key = next((key for key in THOUGHTS if text_of(message, key)), "")
     fields = _fields(message, DETAILS)
     if not key and not fields:
@@ -56,7 +56,7 @@ def thought_blocks(message: Part, response_id: str) -> list[Block]:
 
 
 def signature_blocks(call: Part, message: Part, response_id: str) -> list[Block]:
-    """Read what a call of a message carries beside its function: one block of reasoning to stand before it, or none."""
+    """Read what a call of a message carries beside its function: one block of reasoning, which precedes it, or none."""
     fields = _fields(call, ON_CALLS)
     return [Reasoning(data={"type": _OF_CALL, **fields, **_maker(message)}, response_id=response_id)] if fields else []
 
@@ -92,36 +92,45 @@ def _told(given: Part) -> str:
     return "\n".join(filter(None, texts))
 
 
-def grown(known: list[Any], further: list[Any]) -> list[Any]:
-    """Return details of which a stream sent another piece: texts of the same place are joined, other fields replaced.
+class Details:
+    """Joins the details that a stream brings in pieces: texts of one place are joined, other fields are replaced."""
 
-    Args:
-        known: the details so far.
-        further: those of the next chunk; one without an ``index`` continues the last one of its type.
-    """
-    details = [dict(detail) if isinstance(detail, dict) else detail for detail in known]
-    for piece in further:
-        place = _place_of(piece, details)
-        if place is None:
-            details.append(piece)
-            continue
-        told = {key: value for key, value in piece.items() if value is not None}
-        joined = {
-            key: f"{details[place].get(key) or ''}{told[key]}" for key in _GROWING if isinstance(told.get(key), str)
-        }
-        details[place] |= {**told, **joined}
-    return details
+    def __init__(self) -> None:
+        self._details: list[Any] = []
+        self._texts: list[dict[str, list[str]]] = []
 
+    def take(self, pieces: list[Any]) -> None:
+        """Add those of the next chunk; one without an ``index`` continues the last one of its type."""
+        for piece in pieces:
+            place = self._place_of(piece)
+            if place is None:
+                place = len(self._details)
+                self._details.append(dict(piece) if isinstance(piece, dict) else piece)
+                self._texts.append({})
+            if isinstance(piece, dict):
+                self._details[place] |= {key: value for key, value in piece.items() if value is not None}
+                for key in _GROWING:
+                    if isinstance(text := piece.get(key), str):
+                        self._texts[place].setdefault(key, []).append(text)
 
-def _place_of(piece: Any, details: list[Any]) -> int | None:
-    """Return the place of the detail that a piece continues; None where it is one of its own."""
-    if not isinstance(piece, dict):
-        return None
-    places = [n for n, one in enumerate(details) if isinstance(one, dict) and one.get("type") == piece.get("type")]
-    if "index" in piece:
-        return next((place for place in places if details[place].get("index") == piece["index"]), None)
-    last = len(details) - 1
-    return last if last in places and piece.keys() & {*_GROWING, "signature"} else None
+    def whole(self) -> list[Any]:
+        """Return the details so far."""
+        pairs = zip(self._details, self._texts, strict=True)
+        return [
+            {**detail, **{key: "".join(pieces) for key, pieces in texts.items()}} if texts else detail
+            for detail, texts in pairs
+        ]
+
+    def _place_of(self, piece: Any) -> int | None:
+        """Return the place of the detail that a piece continues; None where it is one of its own."""
+        if not isinstance(piece, dict):
+            return None
+        known = self._details
+        places = [n for n, one in enumerate(known) if isinstance(one, dict) and one.get("type") == piece.get("type")]
+        if "index" in piece:
+            return next((place for place in places if known[place].get("index") == piece["index"]), None)
+        last = len(known) - 1
+        return last if last in places and piece.keys() & {*_GROWING, "signature"} else None
 
 
 def asked_as(block: Block, model: str) -> Block:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol
 
 from timeline.wire.chat_content import Chunks
-from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, grown
+from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, Details
 from timeline.wire.foreign import arguments_of, plain
 from timeline.wire.gemini import camel, parts_of
 from timeline.wire.responses import cut_call, interrupted, read_response
@@ -199,7 +199,8 @@ class _Chat:
         self._finish: str | None = None
         self._calls: dict[Any, Part] = {}
         self._newest_at: dict[int, Any] = {}
-        self._details: dict[str, Any] = {}
+        self._details: defaultdict[str, Details] = defaultdict(Details)
+        self._signed: dict[str, Any] = {}
         self._content = Chunks()
         self._pieces = _Pieces()
 
@@ -222,11 +223,11 @@ class _Chat:
         for key in ("refusal", *THOUGHTS):
             self._pieces.add(_field(delta, key), key)
         for key in DETAILS:
-            told, known = plain(_field(delta, key)), self._details.get(key)
-            if isinstance(told, list):
-                self._details[key] = grown(known if isinstance(known, list) else [], told)
-            elif isinstance(told, dict):
-                self._details[key] = told
+            given = plain(_field(delta, key))
+            if isinstance(given, list):
+                self._details[key].take(given)
+            elif isinstance(given, dict):
+                self._signed[key] = given
         calls = _field(delta, "tool_calls")
         for call in calls if isinstance(calls, list) else ():
             function = _field(call, "function") or _field(call, "custom")
@@ -272,7 +273,7 @@ class _Chat:
         texts = {"content": self._content.content()}
         texts |= {key: self._pieces.text(key) for key in ("refusal", *THOUGHTS)}
         message: dict[str, Any] = {key: text for key, text in texts.items() if text}
-        message |= self._details
+        message |= {**self._signed, **{key: details.whole() for key, details in self._details.items()}}
         cut: list[Part] = []
         for number, (place, call) in enumerate(self._calls.items(), start=1):
             arguments = self._pieces.text("call", place)
