@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline import checks
 from timeline.agent.deduplication import Positions, content_key
 from timeline.agent.messages import placed_in_turns, read_messages, read_system, wire_of
-from timeline.blocks import AssistantCompletion, RangeSummary, SystemMessage, UserPrompt, stem, with_media
+from timeline.blocks import AssistantCompletion, RangeSummary, SystemMessage, UserPrompt, stem
 from timeline.checks import moment
+from timeline.content.media_tokens import with_media
 from timeline.engine.equipment import Equipment
 from timeline.engine.renderer import Renderer
 from timeline.events import BlockAppended, CompactionCompleted, ConversationOpened, Covers, SummaryParts, WrittenBy

@@ -12,7 +12,6 @@ from pydantic import JsonValue, ValidationError
 
 from tests.scenes import AT, log_of, opened
 from timeline.blocks import (
-    IMAGE_TOKENS,
     KNOWN_TYPES,
     AssistantCompletion,
     Attachment,
@@ -22,12 +21,10 @@ from timeline.blocks import (
     ToolCall,
     ToolResult,
     UserPrompt,
-    image_count,
-    media_tokens,
-    media_within,
     newer_block,
     parse_block,
 )
+from timeline.content.media_tokens import IMAGE_TOKENS, image_count, media_tokens, media_within
 from timeline.errors import InvalidBlock, TimelineError
 from timeline.store.memory import MemoryStore
 

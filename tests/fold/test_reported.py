@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scenes import AT
-from timeline.blocks import IMAGE_TOKENS
+from timeline.content.media_tokens import IMAGE_TOKENS
 from timeline.events import BlocksHidden, ContextRendered, ModelCalled
 from timeline.events.other_payloads import StageEntered
 from timeline.fold.reported import HIGHEST, LEAST_COUNTED, LOWEST, NO_REPORTS, Reported

@@ -8,7 +8,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.scenes import AT
-from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt, with_media
+from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.content.media_tokens import with_media
 from timeline.events import BlockAppended, ModelCalled
 from timeline.importers.recording import ImportedCompaction, RecordedEvent, Recording, Report
 from timeline.tokens import get_counter

@@ -15,20 +15,21 @@ from tests.project.sources import PACKAGES, ROOT, Import, imports, modules, re_e
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      engine, agent and Timeline, with all below
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
 VOCABULARY = "blocks databases digest display errors events frozen home ports queries usage"
-PURE_PARTS = "vocabulary facts policy fold wire planning projection"
+PURE_PARTS = "vocabulary content facts policy fold wire planning projection"
 ENGINE = f"{PURE_PARTS} tokens checks log lifecycle"
 FACE = "re-exports"
 PICTURE = {
     "vocabulary": "",
+    "content": "vocabulary",
     "facts": "vocabulary",
     "tokens": "vocabulary",
     "policy": "vocabulary",
-    "fold": "vocabulary",
-    "wire": "vocabulary",
-    "importers": "vocabulary wire",
-    "planning": "vocabulary facts fold policy",
+    "fold": "vocabulary content",
+    "wire": "vocabulary content",
+    "importers": "vocabulary content wire",
+    "planning": "vocabulary content facts fold policy",
     "policies": "policy planning.outline",
-    "projection": "vocabulary fold policy wire planning.account",
+    "projection": "vocabulary content fold policy wire planning.account",
     "checks": "vocabulary policy",
     "log": "vocabulary facts fold",
     "retention": "vocabulary fold checks log",
@@ -68,7 +69,7 @@ BESIDE_THE_CORE = {
 }
 """What of `timeline` the two other packages may import."""
 
-PURE = ("facts", "fold", "planning", "policy", "projection", "wire")
+PURE = ("content", "facts", "fold", "planning", "policy", "projection", "wire")
 IMPURE = {"anyio", "asyncio", "datetime", "io", "logging", "os", "pathlib", "random", "secrets", "socket", "sqlite3"}
 IMPURE |= {"subprocess", "tempfile", "threading", "time", "uuid"}
 READING = {"timeline.policy.files", "timeline.policy.library", "timeline.policy.limits"}

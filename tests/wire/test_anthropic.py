@@ -29,7 +29,8 @@ from tests.wire.entries import (
     validated,
     without_markers,
 )
-from timeline.blocks import ToolCall, ToolResult, with_media
+from timeline.blocks import ToolCall, ToolResult
+from timeline.content.media_tokens import with_media
 from timeline.wire import encoder
 from timeline.wire.anthropic import NO_OUTPUT, decode, encode
 from timeline.wire.groups import OPENING_LINE

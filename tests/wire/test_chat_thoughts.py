@@ -9,7 +9,8 @@ import pytest
 from tests.wire.entries import answer, call, prompt, thought
 from timeline import policies, sync
 from timeline.agent.deduplication import content_key
-from timeline.blocks import Reasoning, with_media
+from timeline.blocks import Reasoning
+from timeline.content.media_tokens import with_media
 from timeline.importers.chat import dialect_of
 from timeline.wire.chat_thoughts import LEFT_OUT
 from timeline.wire.neutral import Entry, NeutralContext

@@ -12,7 +12,8 @@ from tests.depth import examples
 from tests.invariants.wires import check_anthropic
 from tests.providers import anthropic
 from tests.wire.entries import SERVER_CALL, SERVER_RESULT, answer, call, prompt, result
-from timeline.blocks import CustomBlock, with_media
+from timeline.blocks import CustomBlock
+from timeline.content.media_tokens import with_media
 from timeline.engine.encoders import Encoders
 from timeline.wire import WIRES, encoder
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio.to_thread
 
-from timeline.blocks import with_media
+from timeline.content.media_tokens import with_media
 from timeline.engine.equipment import policy_in_force
 from timeline.engine.warm import SentContext
 from timeline.events import PolicyChanged, event_ids

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import FORM_KEY, RangeSummary, ToolCall, media_tokens, media_within, with_media
+from timeline.blocks import FORM_KEY, RangeSummary, ToolCall
+from timeline.content.media_tokens import media_tokens, media_within, with_media
 from timeline.fold.window import TOMBSTONE_TOKENS, Item
 from timeline.frozen import canonical_json
 

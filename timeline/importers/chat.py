@@ -9,7 +9,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.blocks import SERVER_CALLS, SystemMessage, ToolResult, UserPrompt
+from timeline.blocks import SystemMessage, ToolResult, UserPrompt
+from timeline.content.native import SERVER_CALLS
 from timeline.events import ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.exchange import replied_message

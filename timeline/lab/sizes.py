@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import with_media
+from timeline.content.media_tokens import with_media
 from timeline.events import BlockAppended, ModelCalled
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.importers.recording import ImportedCompaction, ImportedHide

@@ -9,7 +9,8 @@ import math
 from copy import copy
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.blocks import ToolCall, ToolResult, media_within
+from timeline.blocks import ToolCall, ToolResult
+from timeline.content.media_tokens import media_within
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, around, message_role

@@ -14,18 +14,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.blocks import (
-    Attachment,
-    CustomBlock,
-    Note,
-    Reasoning,
-    SystemMessage,
-    ToolCall,
-    ToolResult,
-    UserPrompt,
-    image_count,
-    server_part,
-)
+from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
+from timeline.content.media_tokens import image_count
+from timeline.content.native import server_part
 from timeline.events import Replacement
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import canonical_json

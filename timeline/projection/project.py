@@ -28,8 +28,8 @@ from timeline.blocks import (
     ToolCall,
     ToolResult,
     UserPrompt,
-    server_part,
 )
+from timeline.content.native import server_part
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
 from timeline.policy.steps import SummaryForm

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import SERVER_CALLS, Attachment
+from timeline.blocks import Attachment
+from timeline.content.native import SERVER_CALLS
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:

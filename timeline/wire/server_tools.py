@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline.blocks import SERVER_CALLS
+from timeline.content.native import SERVER_CALLS
 from timeline.wire.foreign import text_of
 from timeline.wire.groups import Call
 

@@ -1,0 +1,1 @@
+"""What a block holds beside its text: content in a provider's own form, and what it counts."""

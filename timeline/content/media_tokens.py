@@ -1,0 +1,127 @@
+"""Tokens of what no text says: pictures, documents, encrypted thoughts, and what a server's own tools found.
+
+No tokenizer counts them. They are estimated by their size, as the providers document or bill them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
+from timeline.content.native import server_part
+from timeline.frozen import canonical_json
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from timeline.blocks import Block
+
+IMAGE_TOKENS: Final = 1_600
+"""Tokens of a picture: the ceiling that Anthropic documents for one picture (1.15 megapixels)."""
+DOCUMENT_CHARACTERS: Final = 33
+"""Characters of base64 to a token of a document: a page of some 75 KB costs up to 3,000 tokens."""
+_OPAQUE_KEYS: Final = (
+    *("signature", "data", "encrypted_content", "thinkingSignature", "thoughtSignature"),
+    *("thought_signature", "encrypted_stdout"),
+)
+_FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
+"""The keys under which the parts of providers hold a file."""
+_IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
+
+
+def image_count(block: Block) -> int:
+    """Count the pictures that a block carries in its content parts."""
+    return sum(part.get("type") in _IMAGE_PARTS for part in _parts(block))
+
+
+def with_media(block: Block, counted: int) -> int:
+    """Return a block's tokens: those counted of its text, and an estimate for its pictures and documents.
+
+    Pictures and documents are sent only in inputs. Encrypted reasoning costs the tokens of the original thought,
+    which no counter can see: it is charged by its size if its readable text counts less.
+    """
+    if block.data is None:
+        return counted
+    if isinstance(block, Reasoning):
+        return max(counted, _opaque_characters(block.data) * 3 // 16)
+    if (part := server_part(block)) is not None:
+        opaque = _opaque_within(part)
+        return counted + opaque * 3 // 16 + (len(canonical_json(part)) - opaque) // 4
+    return counted + media_tokens(block)
+
+
+def media_tokens(block: Block) -> int:
+    """Return the estimate for a block's pictures, documents and search results, by their size: no text has them."""
+    if block.data is None or not isinstance(block, UserPrompt | Attachment | ToolResult):
+        return 0
+    tokens = 0
+    for part in _parts(block):
+        if part.get("type") in _IMAGE_PARTS or _inline_type(part).startswith("image/"):
+            tokens += IMAGE_TOKENS
+        elif (characters := _text_characters(part)) is not None:
+            tokens += characters // 4
+        elif (characters := _file_characters(part)) is not None:
+            tokens += max(IMAGE_TOKENS, characters // DOCUMENT_CHARACTERS)
+    return tokens
+
+
+def media_within(block: Block, tokens: int) -> int:
+    """Return the estimate for a block's pictures and documents as far as its stored tokens hold it.
+
+    An earlier release counted no file in some providers' forms, and a block keeps the count of its append.
+    """
+    media = media_tokens(block)
+    return media if media <= tokens else 0
+
+
+def _inline_type(part: dict[str, Any]) -> str:
+    """Return the content type of a part of Google's."""
+    inline = part.get("inlineData", part.get("inline_data"))
+    mime = inline.get("mimeType", inline.get("mime_type")) if isinstance(inline, dict) else None
+    return mime if isinstance(mime, str) else ""
+
+
+def _text_characters(part: dict[str, Any]) -> int | None:
+    """Return the characters of a search result or a document of text, in Anthropic's form; None for any other part."""
+    source = part.get("source")
+    told = part.get("content") if part.get("type") == "search_result" else None
+    if isinstance(source, dict) and source.get("type") in {"text", "content"}:
+        told = source.get("data", source.get("content"))
+    return None if told is None else len(canonical_json(told))
+
+
+def _file_characters(part: dict[str, Any]) -> int | None:
+    """Return the characters of base64 in a document, sound or film of any provider; None for any other part.
+
+    One that is given by its address or id has none at hand.
+    """
+    for key in _FILE_KEYS:
+        if isinstance(inner := part.get(key), dict):
+            contents = (inner.get(name) for name in ("data", "file_data"))
+            return next((len(content) for content in contents if isinstance(content, str)), 0)
+    if part.get("type") == "input_file":
+        return len(content) if isinstance(content := part.get("file_data"), str) else 0
+    own = part.get("data", part.get("url"))
+    return len(own) if part.get("type") == "file" and isinstance(own, str) else None
+
+
+def _opaque_characters(data: JsonValue) -> int:
+    """Count the characters of base64 in a reasoning part: three bytes in four, four bytes a token."""
+    part = data if isinstance(data, dict) else {}
+    beside = part.get("fields")  # of a server of OpenAI's chat form, at any depth
+    own = sum(len(value) for key in _OPAQUE_KEYS if isinstance(value := part.get(key), str))
+    return own + (_opaque_within(beside) if isinstance(beside, dict) else 0)
+
+
+def _opaque_within(value: JsonValue) -> int:
+    if isinstance(value, list):
+        return sum(map(_opaque_within, value))
+    if not isinstance(value, dict):
+        return 0
+    own = sum(len(inner) for key in _OPAQUE_KEYS if isinstance(inner := value.get(key), str))
+    return own + sum(map(_opaque_within, value.values()))
+
+
+def _parts(block: Block) -> list[dict[str, Any]]:
+    parts = block.data if isinstance(block.data, list) else [block.data]
+    return [part for part in parts if isinstance(part, dict)]
