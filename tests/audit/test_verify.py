@@ -11,7 +11,7 @@ import pytest
 
 from tests.downgrade import unpack
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn
-from tests.wire.entries import SERVER_RESULT
+from tests.wire.entries import GOOGLE_FILE, SERVER_RESULT
 from timeline.audit.verify import VerifyReport, verify
 from timeline.blocks import CustomBlock, RangeSummary
 from timeline.digest import Command, Digest
@@ -39,6 +39,8 @@ from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic import JsonValue
 
     from timeline.ports import EventStore
 
@@ -234,12 +236,12 @@ async def test_a_context_that_is_not_what_was_recorded_is_found() -> None:
     assert "version 2" in report.problems[0]
 
 
-@pytest.mark.parametrize("number", [3, 4])
-async def test_a_context_of_an_earlier_projection_is_built_by_its_rules(number: int) -> None:
-    """Those sent nothing of what a tool of the provider's server found; contexts of both kinds stand in one log."""
+@pytest.mark.parametrize(("number", "data"), [(3, SERVER_RESULT), (4, SERVER_RESULT), (5, GOOGLE_FILE)])
+async def test_a_context_of_an_earlier_projection_is_built_by_its_rules(number: int, data: JsonValue) -> None:
+    """3 and 4 sent nothing of what a provider's server found, 5 nothing of Google's; one log has contexts of all."""
     store = MemoryStore()
     timeline = await opened(store)
-    found = CustomBlock(type="assistant.part", author="assistant", data=SERVER_RESULT, response_id="r")
+    found = CustomBlock(type="assistant.part", author="assistant", data=data, response_id="r")
     await timeline.append(prompt(), found, answer(response_id="r"))
     window = await timeline.render(record=False)
     old = Projector(number)

@@ -11,7 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.scenes import AT, answer, call, exchange, opened, prompt, result, small_policy, turn, words
+from tests.wire.entries import GOOGLE_CODE, GOOGLE_FILE, GOOGLE_FOUND, SERVER_CALL, SERVER_RESULT, SHELL_FORM
 from timeline.blocks import (
+    AssistantCompletion,
     Attachment,
     CustomBlock,
     Note,
@@ -19,6 +21,7 @@ from timeline.blocks import (
     Reasoning,
     StageDigest,
     SystemMessage,
+    ToolCall,
     TurnHeader,
 )
 from timeline.errors import InvalidPolicy
@@ -85,14 +88,28 @@ def of_some_policy(neutral: NeutralContext) -> NeutralContext:
     return neutral.model_copy(update={"policy": sha256_hex("a policy")})
 
 
-async def test_the_dump_of_projection_5_is_what_it_was() -> None:
+async def test_the_dump_of_projection_6_is_that_of_5_where_no_content_is_native() -> None:
     """Every block's form, state and reason, byte for byte; another form needs another projection number."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
     dump = {**context.dump(), "fingerprint": of_some_policy(context.neutral).fingerprint()}
     written = json.dumps(dump, indent=1, ensure_ascii=False) + "\n"
-    assert PROJECTION == context.projection == 5
-    assert written == (GOLDEN / "projection-5.json").read_text(encoding="utf-8")
+    assert PROJECTION == context.projection == 6
+    assert written.replace('"projection": 6', '"projection": 5') == (GOLDEN / "projection-5.json").read_text("utf-8")
+
+
+async def test_native_content_in_projection_6_is_what_it_was() -> None:
+    """What goes back to its provider as it came: calls and answers with their forms, parts of a server's own tools."""
+    timeline = await opened(MemoryStore(), policy=small_policy())
+    parts = (SERVER_CALL, SERVER_RESULT, GOOGLE_CODE, GOOGLE_FOUND, GOOGLE_FILE)
+    shell = ToolCall(call_id="s", name="shell", arguments={"commands": ["ls"]}, data=SHELL_FORM, response_id="r")
+    said = AssistantCompletion(text="I look.", data={"phase": "commentary", "own": 1}, response_id="r")
+    own = ToolCall(call_id="o", name="run", data={"type": "of the application"}, response_id="r")
+    blocks = [CustomBlock(type="assistant.part", author="assistant", data=part, response_id="r") for part in parts]
+    await timeline.append(prompt(), said, *blocks, shell, own)
+    context = await timeline.render(record=False)
+    written = json.dumps(context.neutral.model_dump(mode="json")["entries"], indent=1) + "\n"
+    assert written == (GOLDEN / "projection-6.native.json").read_text("utf-8")
 
 
 async def test_the_canonical_text_of_projection_3_is_what_it_was() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _WHOLE: Final = strict(ResponseCreateParamsNonStreaming)
 _STREAM: Final = strict(ResponseCreateParamsStreaming)
 _INCOMPLETE: Final = {"length": "max_output_tokens", "filter": "content_filter"}
+_CALLS: Final = frozenset({"function_call", "shell_call", "apply_patch_call", "custom_tool_call", "computer_call"})
 _OF_THE_APPLICATION: Final = {"system", "developer"}
 
 
@@ -56,20 +57,25 @@ def _is_output(item: dict[str, Any]) -> bool:
 
 def _check_pairs(items: list[dict[str, Any]], *, continues: bool) -> None:
     """Each output has its call before it, and each call an output."""
-    waiting: set[str] = set()
+    waiting: dict[str, str] = {}
     answered: set[str] = set()
     for item in items:
-        if item.get("type") == "function_call":
-            if item["call_id"] in waiting | answered:
+        kind = str(item.get("type"))
+        if kind in _CALLS:
+            if item["call_id"] in waiting.keys() | answered:
                 raise BrokenRequest(f"Duplicate function call with call_id {item['call_id']}.")
-            waiting.add(item["call_id"])
-        elif item.get("type") == "function_call_output":
-            if item["call_id"] not in waiting and not continues:
-                raise BrokenRequest(f"No tool call found for function call output with call_id {item['call_id']}.")
-            waiting.discard(item["call_id"])
+            waiting[item["call_id"]] = kind
+        elif kind.endswith("_output"):
+            if waiting.pop(item["call_id"], None) != kind.removesuffix("_output") and not continues:
+                raise BrokenRequest(f"No tool call found for {_words(kind)} with call_id {item['call_id']}.")
             answered.add(item["call_id"])
     if waiting:
-        raise BrokenRequest(f"No tool output found for function call {', '.join(sorted(waiting))}.")
+        id_, kind = min(waiting.items())
+        raise BrokenRequest(f"No tool output found for {_words(kind)} {id_}.")
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ")
 
 
 def _items(body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -38,6 +38,16 @@ SERVER_RESULT: Final[dict[str, JsonValue]] = {
     "tool_use_id": "srvtoolu_1",
     "content": [{"type": "web_search_result", "url": "https://x", "title": "X", "encrypted_content": "QUJD"}],
 }
+GOOGLE_CODE: Final[dict[str, JsonValue]] = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
+GOOGLE_FOUND: Final[dict[str, JsonValue]] = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+GOOGLE_FILE: Final[dict[str, JsonValue]] = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+SHELL_FORM: Final[dict[str, JsonValue]] = {"type": "shell_call", "action": None, "status": "completed"}
+PATCH_FORM: Final[dict[str, JsonValue]] = {"type": "apply_patch_call", "operation": None, "status": "completed"}
+SHELL_CHUNK: Final[dict[str, JsonValue]] = {
+    "stdout": "1",
+    "stderr": "and an error",
+    "outcome": {"type": "exit", "exit_code": 1},
+}
 DATA: Final[list[JsonValue]] = [
     None,
     PICTURE,
@@ -58,6 +68,25 @@ DATA: Final[list[JsonValue]] = [
     {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
     {"type": "file", "file": {"file_id": "f1"}},
     [{"type": "text", "text": "said twice"}, PICTURE, "odd", 5, {"type": []}],
+    GOOGLE_CODE,
+    GOOGLE_FOUND,
+    {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["q"]}}},
+    {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"a": 1}}, "thoughtSignature": "c2ln"},
+    {"executableCode": {}},
+    {"codeExecutionResult": 5},
+    {**GOOGLE_FILE, "thoughtSignature": "no base64!"},
+    {"inlineData": {"mimeType": "image/png", "data": "no base64!"}},
+    {"fileData": {"mimeType": "image/png", "fileUri": "https://example.org/f"}},
+    {"phase": "commentary"},
+    {"phase": "thinking aloud"},
+    SHELL_FORM,
+    PATCH_FORM,
+    {"type": "custom_tool_call", "input": None},
+    {"type": "computer_call", "id": "cu_1", "status": "completed", "pending_safety_checks": [], "action": None},
+    {"type": "computer_call", "actions": None},
+    {"type": "shell_call"},
+    {"type": "shell_call_output", "output": [SHELL_CHUNK]},
+    [{"type": "input_image", "image_url": "https://example.org/a.png"}],
     SERVER_CALL,
     SERVER_RESULT,
     {"type": "mcp_tool_use", "id": 5},
@@ -124,7 +153,11 @@ def hostile_entries(draw: st.DrawFn) -> list[Entry]:
         text=texts,
         name=st.sampled_from(["", "bash", "bad name", "n" * 200]),
         call_id=call_ids,
-        arguments=st.none() | st.sampled_from(["", "{broken", "[1]"]) | st.dictionaries(st.text(max_size=3), texts),
+        arguments=st.none()
+        | st.sampled_from(["", "{broken", "[1]"])
+        | st.just({"commands": ["ls"]})
+        | st.just({"type": "delete_file", "path": "a.py"})
+        | st.dictionaries(st.text(max_size=3), texts),
         loose=st.booleans(),
         is_error=st.booleans(),
         response_id=st.none() | st.sampled_from(["r1", "r2"]),

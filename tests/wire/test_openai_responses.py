@@ -58,17 +58,18 @@ def check_legal(body: dict[str, Any]) -> None:
     calls: list[str] = []
     for position, item in enumerate(told):
         match item["type"]:
-            case "function_call":
+            case "function_call" | "shell_call" | "apply_patch_call" | "custom_tool_call" | "computer_call":
                 assert item["call_id"] not in calls
                 calls.append(item["call_id"])
-            case "function_call_output":
-                assert item["call_id"] in calls, "an output without its call before it"
+            case kind if kind.endswith("_output"):
+                of_call = [other for other in told[:position] if other.get("call_id") == item["call_id"]]
+                assert [other["type"] for other in of_call] == [kind.removesuffix("_output")]
             case "reasoning":
                 after = told[position + 1]
                 assert after["type"] in {"reasoning", "function_call"} or after.get("role") == "assistant"
             case "message":
                 assert item["content"]
-    outputs = [item["call_id"] for item in told if item["type"] == "function_call_output"]
+    outputs = [item["call_id"] for item in told if item["type"].endswith("_output")]
     assert sorted(outputs) == sorted(calls), "each call is answered once"
     assert markers(told) == 0
 

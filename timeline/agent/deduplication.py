@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import AssistantCompletion, RangeSummary, Reasoning, ToolCall, ToolResult
+from timeline.content.native import compared_data
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire.chat_thoughts import said_alike
 from timeline.wire.responses import calls_cut_off
@@ -27,7 +28,7 @@ def content_key(block: Block) -> str:
     White space at the end of an answer does not count: frameworks strip it, and so do some wires.
     """
     text = block.text.rstrip() if isinstance(block, AssistantCompletion) else block.text
-    said: list[Any] = [block.type, text, said_alike(block) if isinstance(block, Reasoning) else block.data]
+    said: list[Any] = [block.type, text, said_alike(block) if isinstance(block, Reasoning) else compared_data(block)]
     if isinstance(block, ToolCall | ToolResult):
         said.append(block.call_id)
     if isinstance(block, ToolCall):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
-from timeline.content.native import server_part
+from timeline.content.native import GOOGLE_FILES, google_kind, server_part
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def with_media(block: Block, counted: int) -> int:
         return counted
     if isinstance(block, Reasoning):
         return max(counted, _opaque_characters(block.data) * 3 // 16)
-    if (part := server_part(block)) is not None:
+    if (part := server_part(block)) is not None and not _is_file(block):
         opaque = _opaque_within(part)
         return counted + opaque * 3 // 16 + (len(canonical_json(part)) - opaque) // 4
     return counted + media_tokens(block)
@@ -52,7 +52,7 @@ def with_media(block: Block, counted: int) -> int:
 
 def media_tokens(block: Block) -> int:
     """Return the estimate for a block's pictures, documents and search results, by their size: no text has them."""
-    if block.data is None or not isinstance(block, UserPrompt | Attachment | ToolResult):
+    if block.data is None or not (isinstance(block, UserPrompt | Attachment | ToolResult) or _is_file(block)):
         return 0
     tokens = 0
     for part in _parts(block):
@@ -63,6 +63,12 @@ def media_tokens(block: Block) -> int:
         elif (characters := _file_characters(part)) is not None:
             tokens += max(IMAGE_TOKENS, characters // DOCUMENT_CHARACTERS)
     return tokens
+
+
+def _is_file(block: Block) -> bool:
+    """Return whether a block is a file that the model made."""
+    part = server_part(block)
+    return part is not None and google_kind(part) in GOOGLE_FILES
 
 
 def media_within(block: Block, tokens: int) -> int:

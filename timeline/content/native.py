@@ -1,24 +1,97 @@
-"""Content in the form of the provider that made it: only that provider reads it, so it goes back as it came."""
+"""Content in the form of the provider that made it: only that provider reads it, so it goes back as it came.
+
+Signed and encrypted thoughts are blocks of their own (`Reasoning`); here is everything else.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import JsonValue
+
     from timeline.blocks import Block
 
 SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 """Types of Anthropic's parts that are calls of tools which its server runs."""
+GOOGLE_CALLS: Final[dict[str, str]] = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
+"""Google's parts that its server ran, each with the part that has the result; a part is known by its key."""
+GOOGLE_FILES: Final = ("inlineData", "fileData")
+"""Google's parts that hold a file, such as a picture that the model drew."""
+CLIENT_CALLS: Final[dict[str, str]] = {
+    "custom_tool_call": "input",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+    "computer_call": "action",
+}
+"""OpenAI's items that call a tool of the client and are no function calls, each with the key of its arguments."""
+PHASE: Final = "phase"
+"""The key in a completion's ``data`` for what OpenAI calls a message: ``commentary``, or the ``final_answer``."""
+
+_PART: Final = "assistant.part"
+_PARTS_SENT: Final = (Reasoning, ToolResult, UserPrompt, Attachment)
+"""Blocks whose content parts are sent."""
+
+
+def google_kind(part: Mapping[str, Any]) -> str:
+    """Return the key that a part of Google's is known by, of those that its model alone makes; else an empty text."""
+    if "type" in part:
+        return ""
+    kinds = (*GOOGLE_CALLS, *GOOGLE_CALLS.values(), *GOOGLE_FILES)
+    return next((kind for kind in kinds if isinstance(part.get(kind), dict)), "")
 
 
 def server_part(block: Block) -> dict[str, Any] | None:
-    """Return the part of a response that says what a tool of Anthropic's own server did, or found; None of any other.
+    """Return the part of a response that says what the provider's server did, found or drew; None of any other.
 
-    Only the provider runs such tools and reads their results, so the part goes back to it as it came.
+    Only the provider runs such tools and reads their results.
     """
     data = block.data
-    if block.type != "assistant.part" or not isinstance(data, dict):
+    if block.type != _PART or not isinstance(data, dict):
         return None
-    kind = data.get("type")
-    known = isinstance(kind, str) and (kind in SERVER_CALLS or kind.endswith("_tool_result"))
-    return data if known else None
+    return data if _is_anthropics(data) or google_kind(data) else None
+
+
+def sent_data(block: Block) -> JsonValue:
+    """Return what is sent of a block's data; None where its text alone is, and the data stays in the log."""
+    if isinstance(block, _PARTS_SENT):
+        return block.data
+    data = block.data
+    if not isinstance(data, dict):
+        return None
+    if isinstance(block, ToolCall):
+        return data if str(data.get("type")) in CLIENT_CALLS else None
+    if isinstance(block, AssistantCompletion):
+        return {PHASE: data[PHASE]} if isinstance(data.get(PHASE), str) else None
+    return server_part(block)
+
+
+def sent_data_before_6(block: Block) -> JsonValue:
+    """Return what was sent of a block's data under number 5 of the projection: of native content Anthropic's alone."""
+    if isinstance(block, _PARTS_SENT):
+        return block.data
+    return block.data if block.type == _PART and _is_anthropics(block.data) else None
+
+
+def sent_data_before_5(block: Block) -> JsonValue:
+    """Return what was sent of a block's data under the numbers 3 and 4 of the projection: content parts alone."""
+    return block.data if isinstance(block, _PARTS_SENT) else None
+
+
+def compared_data(block: Block) -> JsonValue:
+    """Return what distinguishes a block's data from other data; what only names a form does not.
+
+    An older log has calls and answers without it, and so has a list of messages that was written by hand.
+    """
+    if isinstance(block, ToolCall | AssistantCompletion) and sent_data(block) is not None:
+        return None
+    return block.data
+
+
+def _is_anthropics(data: JsonValue) -> bool:
+    kind = data.get("type") if isinstance(data, dict) else None
+    return isinstance(kind, str) and (kind in SERVER_CALLS or kind.endswith("_tool_result"))

@@ -17,6 +17,7 @@ from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.media import attachment_block
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.openai_responses import item_blocks
+from timeline.wire.responses_calls import call_block, is_of_client, result_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -183,6 +184,8 @@ def _agent_message(item: dict[str, Any]) -> Block | None:
 
 def result_of(item: dict[str, Any], call_id: str, name: str) -> ToolResult:
     """Return the result of a call: its output is a text, content parts, an object, or the old form with its success."""
+    if (own := result_block(item, call_id, name)) is not None:
+        return own
     output = item.get("output", item.get("tools"))
     failed = False
     if isinstance(output, dict) and isinstance(output.get("content"), str):
@@ -231,6 +234,8 @@ def _call(item: Part, type_: str) -> Block:
     call_id = text_of(item, "call_id") or text_of(item, "id")
     if not call_id:
         return CustomBlock(type="assistant.part", author="assistant", data=item)
+    if is_of_client(item):
+        return call_block(item, call_id, "")
     told = item.get("action", item.get("operation", item.get("arguments")))
     arguments = {k: v for k, v in item.items() if k not in _ADDRESS} if told is None else arguments_of(told)
     return ToolCall(call_id=call_id, name=type_.removesuffix("_call"), arguments=arguments)

@@ -15,7 +15,7 @@ from timeline.errors import InvalidBlock, needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import as_object, from_object, plain, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
-from timeline.wire.media import attachment_block, content_parts, told_parts, unseen_line
+from timeline.wire.media import attachment_block, told_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 
@@ -350,7 +350,7 @@ def _assistant_parts(entry: Entry) -> list[Part]:
     if entry.type == "assistant.reasoning":
         data = entry.data
         return [data] if isinstance(data, dict) and data.get("type") in _THINKING else []
-    return [_text_part(unseen_line(entry, part)) for part in content_parts(entry.data)]
+    return [*map(_text_part, unseen_lines(entry))]
 
 
 def _media_parts(entry: Entry) -> list[Part]:

@@ -30,7 +30,7 @@ from timeline.errors import needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import arguments_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
-from timeline.wire.media import content_parts, picture_source, told_parts, unseen_line
+from timeline.wire.media import picture_source, told_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 
@@ -379,7 +379,7 @@ def _said(entry: Entry) -> list[ModelResponsePart]:
         return _thinking(entry)
     if entry.text.strip():
         return [TextPart(entry.text)]
-    return [TextPart(unseen_line(entry, part)) for part in content_parts(entry.data)]
+    return [*map(TextPart, unseen_lines(entry))]
 
 
 def _thinking(entry: Entry) -> list[ModelResponsePart]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.content.media_tokens import image_count
-from timeline.content.native import server_part
+from timeline.content.native import GOOGLE_CALLS, google_kind, server_part
 from timeline.events import Replacement
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import canonical_json
@@ -208,9 +208,11 @@ def _attachment_line(block: Attachment, tokens: int, most: int, counter: TokenCo
 
 
 def _server_line(part: Mapping[str, Any], tokens: int, most: int, counter: TokenCounter) -> _Line:
-    """Return the line about what a tool of the provider's server did: its name and arguments, or the kind of result."""
-    name = shortened(one_line(str(part.get("name") or part.get("type"))), most // _NAME_SHARE, counter)
-    if not isinstance(asked := part.get("input"), dict):
+    """Return the line about what the provider's server did: a tool's name and arguments, or the kind of result."""
+    kind = google_kind(part)
+    name = shortened(one_line(kind or str(part.get("name") or part.get("type"))), most // _NAME_SHARE, counter)
+    asked = part[kind] if kind in GOOGLE_CALLS else part.get("input")
+    if not isinstance(asked, dict):
         return _Line("[", _Subject(name), f": {tokens} tokens, hidden]")
     return _Line(f"[{name}(", _Subject(one_line(_named(asked, counter))), f"): {tokens} tokens, hidden]")
 

@@ -244,9 +244,13 @@ class RenderedContext(Frozen):
         """
         return self.to_wire("openai_chat", model=model)
 
-    def to_openai_responses(self) -> dict[str, Any]:
-        """Return ``instructions``, ``input`` and ``tools`` for OpenAI's responses call."""
-        return self.to_wire("openai_responses")
+    def to_openai_responses(self, *, model: str | None = None) -> dict[str, Any]:
+        """Return ``instructions``, ``input`` and ``tools`` for OpenAI's responses call.
+
+        ``model`` as for `to_wire`: OpenAI's models get calls of a shell or a patch in a form of their own, and the
+        phase of each answer; other servers know neither.
+        """
+        return self.to_wire("openai_responses", model=model)
 
     def to_gemini(self, *, model: str | None = None) -> dict[str, Any]:
         """Return ``contents`` and ``config`` for Google's ``generate_content``; see `gemini_prefixes` for caching.

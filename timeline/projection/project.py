@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.blocks import (
     BEHIND_KEY,
     FORM_KEY,
-    Attachment,
     Note,
     RangeSummary,
     Reasoning,
@@ -29,7 +28,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.content.native import server_part
+from timeline.content.native import sent_data, sent_data_before_5, sent_data_before_6
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
 from timeline.policy.steps import SummaryForm
@@ -37,7 +36,7 @@ from timeline.projection.cache_points import Shown, cache_points
 from timeline.wire.neutral import Entry, EntryChain, NeutralContext
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pydantic import JsonValue
 
@@ -125,10 +124,6 @@ _BY_TYPE: dict[str, Role] = {
 }
 
 
-_SENT_DATA = (Reasoning, ToolResult, UserPrompt, Attachment)
-"""Blocks whose content parts are sent; for all others only the text is sent, and the data stays in the log."""
-
-
 def said_as(block: Block) -> Role:
     """Return the role that a block is sent with. Other agents and tools have the role of the user."""
     return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
@@ -141,7 +136,7 @@ def entries_of(
     rewritten: bool = False,
     in_loop: bool = False,
     joined: bool = False,
-    server_parts: bool = True,
+    sent: Callable[[Block], JsonValue] = sent_data,
 ) -> tuple[Entry, ...]:
     """Return the entries of an item: one; none for an empty item; several for a summary with messages around it.
 
@@ -151,16 +146,16 @@ def entries_of(
         rewritten: for reasoning: its prefix was rewritten since it was signed.
         in_loop: for such reasoning: it was part of the assistant's newest turn when its prefix was rewritten.
         joined: it is a further part of the user's message before it.
-        server_parts: what tools of the provider's server did is sent.
+        sent: returns what is sent of a block's data.
     """
     block = item.block
     replacement = item.replacement
-    is_sent = isinstance(block, _SENT_DATA) or (server_parts and server_part(block) is not None)
-    says = bool(block.countable()) or (block.data is not None and is_sent)
+    data = sent(block)
+    says = bool(block.countable()) or data is not None
     if item.unsent or (replacement is None and not says and not isinstance(block, ToolCall | ToolResult)):
         return ()
-    data = block.data if replacement is None and is_sent else None
-    entry = _entry(item, data, loose=loose, rewritten=rewritten, in_loop=in_loop, joined=joined)
+    shown = data if replacement is None else None
+    entry = _entry(item, shown, loose=loose, rewritten=rewritten, in_loop=in_loop, joined=joined)
     form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
     return (entry,) if not isinstance(form, dict) else _told(entry, SummaryForm.model_validate(form))
 
@@ -201,14 +196,14 @@ def _entry(item: Item, data: JsonValue, *, loose: bool, rewritten: bool, in_loop
     return unchecked(Entry, made, same_names(fields))  # of a block's own fields, which were checked when it was made
 
 
-PROJECTION: Final = 5
+PROJECTION: Final = 6
 """Number of the projection's format; golden files hold each one's bytes."""
-PROJECTIONS: Final = frozenset({3, 4, PROJECTION})
-"""Numbers whose contexts can be built again. 4 has no entry for what tools of the provider's server did. 3 has the same
-entries as 4, and its fingerprint is of the whole text."""
+_SENT: Final = {3: sent_data_before_5, 4: sent_data_before_5, 5: sent_data_before_6, PROJECTION: sent_data}
+"""What each number sends of a block's data: 6 all native content, 5 of it what tools of Anthropic's server did, 3 and 4
+none."""
+PROJECTIONS: Final = frozenset(_SENT)
+"""Numbers whose contexts can be built again. 3 has the same entries as 4, and its fingerprint is of the whole text."""
 _OF_WHOLE_TEXT: Final = 3
-_SENDS_SERVER_PARTS: Final = 5
-"""From this number on what tools of the provider's server did is sent."""
 
 
 class _Made(NamedTuple):
@@ -365,7 +360,7 @@ class Projector:
                     rewritten=rewritten_at > 0,
                     in_loop=in_loop,
                     joined=joined,
-                    server_parts=self._projection >= _SENDS_SERVER_PARTS,
+                    sent=_SENT[self._projection],
                 )
                 one = _Made(item, form, said)
             made[item.version] = one

@@ -23,7 +23,7 @@ from timeline.wire.ai_sdk_parts import (
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, own_markers
-from timeline.wire.media import content_parts, told_parts, unseen_line
+from timeline.wire.media import told_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
@@ -181,7 +181,7 @@ def said_texts(entry: Entry, *, is_call: bool) -> list[str]:
     """Return the assistant's texts in an entry: its text, or a line for content that has no form here."""
     if entry.text.strip():
         return [entry.text]
-    return [] if is_call else [unseen_line(entry, part) for part in content_parts(entry.data)]
+    return [] if is_call else unseen_lines(entry)
 
 
 def _file_part(file: File) -> Part:

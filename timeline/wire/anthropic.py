@@ -14,7 +14,7 @@ from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, marked_fixed_part, takes_marker
-from timeline.wire.media import anthropic_media, attachment_block, content_parts, told_parts, unseen_line
+from timeline.wire.media import anthropic_media, attachment_block, told_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
 from timeline.wire.server_tools import entries_of_server, id_of, is_result, part_of, sent_ids, waiting_calls
@@ -146,7 +146,7 @@ class _Writer(PlacedWriter):
             return [entry.data] if isinstance(entry.data, dict) and sends_reasoning(entry, self._model) else []
         if entry.text.strip():
             return [_text_part(entry.text)]
-        return [_text_part(unseen_line(entry, part)) for part in content_parts(entry.data)]
+        return [*map(_text_part, unseen_lines(entry))]
 
     def _use(self, entry: Entry) -> Part:
         return {

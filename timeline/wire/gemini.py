@@ -4,7 +4,8 @@ The API demands that the first content is the user's, the calls of a content are
 them and in their order, nothing is empty, and a signature goes back on the part that it came with. Nothing is marked
 for the cache: a prefix is cached as an object of its own (`timeline.wire.gemini_cache`).
 
-Parts are texts, thoughts, calls, inline data, and answers of functions. Their keys come in JSON's form
+Parts are texts, thoughts, calls, inline data, answers of functions, and what the server's own tools did
+(`timeline.wire.gemini_tools`). Their keys come in JSON's form
 (``functionCall``) or in the Python SDK's (``function_call``); `camel` gives them one form. Pictures and PDF documents
 take the form of Anthropic's parts, which the wires can send; any other part is kept unchanged under a type, and the
 model sees a line for it.
@@ -13,8 +14,6 @@ model sees a line for it.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import (
@@ -31,8 +30,9 @@ from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.call_ids import CallIds
 from timeline.wire.foreign import as_object, from_object, system_text, text_of
+from timeline.wire.gemini_tools import is_base64, parts_sent
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
-from timeline.wire.media import content_parts, gemini_media, told_parts, unseen_line
+from timeline.wire.media import gemini_media, told_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import GEMINI
 from timeline.wire.read_only import plain
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 
-ENCODER: Final = 3
+ENCODER: Final = 4
 GIVEN: Final = frozenset({"contents", "system_instruction", "systemInstruction", "tools"})
 FAILED: Final = frozenset({"error", "cancelled"})
 """The client's status for a call whose result is an error."""
@@ -266,6 +266,7 @@ class ContentWriter(Writer):
     def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
         """Iterate over a response's parts; a signature goes on the part behind it."""
         signature = ""
+        own = parts_sent(response.parts)
         foreign = GEMINI.signature_for_unsigned(self._model)
         for said in response.parts:
             number, entry = said.placed if isinstance(said, Call) else said
@@ -280,8 +281,10 @@ class ContentWriter(Writer):
             if isinstance(said, Call):
                 signature, foreign = signature or foreign, ""
                 parts.append(self._call(entry))
+            elif number in own:
+                parts = [plain(own[number])]
             elif not parts:
-                parts = [{"text": unseen_line(entry, part)} for part in content_parts(entry.data)]
+                parts = [{"text": line} for line in unseen_lines(entry)]
             if parts and signature:
                 parts[-1]["thought_signature"] = signature
             signature = ""  # never that of a later part
@@ -294,7 +297,7 @@ class ContentWriter(Writer):
         if not isinstance(data, dict) or not GEMINI.takes_back(entry, self._model):
             return {}
         signature = text_of(data, SIGNATURE)
-        if not signature or not _is_base64(signature):
+        if not signature or not is_base64(signature):
             return {}
         own: Part = {"text": data["text"]} if isinstance(data.get("text"), str) else {}
         thought = {"thought": True} if own and data.get("thought") is True else {}
@@ -315,22 +318,13 @@ class ContentWriter(Writer):
 STEPWISE: Final = Stepwise(ContentWriter, _body)
 
 
-def _is_base64(text: str) -> bool:
-    """Return whether a text is base64, in either alphabet; the SDK refuses anything else before it sends."""
-    try:
-        b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
-    except (Error, ValueError):
-        return False
-    return True
-
-
 def _media(entry: Entry) -> list[Part]:
     made = ((part, gemini_media(part, GEMINI)) for part in told_parts(entry))
     return [told if told and _holds(told) else {"text": unseen_line(entry, part)} for part, told in made]
 
 
 def _holds(part: Part) -> bool:
-    return "inline_data" not in part or _is_base64(part["inline_data"]["data"])
+    return "inline_data" not in part or is_base64(part["inline_data"]["data"])
 
 
 def _user_parts(entry: Entry) -> list[Part]:

@@ -8,6 +8,7 @@ what a record has to prove, so the body here is written as google-genai 3.4 writ
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _BESIDE: Final = (
 _LOCAL: Final = frozenset({"automatic_function_calling", "should_return_http_response", "http_options"})
 """Keys of ``config`` that the SDK keeps for itself."""
 _PART: Final = (
+    "code_execution_result",
+    "executable_code",
     "file_data",
     "function_call",
     "function_response",
@@ -36,7 +39,16 @@ _PART: Final = (
     "text",
     "thought",
     "thought_signature",
+    "tool_call",
+    "tool_response",
 )
+_OF_SERVER: Final[dict[str, tuple[str, ...]]] = {
+    "executable_code": ("code", "language", "id"),
+    "code_execution_result": ("outcome", "output", "id"),
+    "tool_call": ("id", "tool_type", "args"),
+    "tool_response": ("id", "tool_type", "response"),
+}
+"""Parts of what the server's own tools did, and the order of their keys."""
 _CALL: Final = ("id", "args", "name")
 _RESPONSE: Final = ("parts", "id", "name", "response")
 _FILE: Final = ("display_name", "file_uri", "mime_type")
@@ -168,6 +180,7 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
         "inline_data": lambda blob: _blob(blob, _BLOB),
         "thought_signature": _bytes,
     }
+    written |= {key: partial(_ordered, keys=keys) for key, keys in _OF_SERVER.items()}
     return {_camel(key): written[key](value) if key in written else value for key, value in told.items()}
 
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment
-from timeline.content.native import SERVER_CALLS
+from timeline.content.native import GOOGLE_CALLS, SERVER_CALLS, google_kind
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 """The object inside a content part of Chat Completions, and its required keys, by the part's type."""
 
-_UNSAID: Final = frozenset({"text", *SERVER_CALLS})
+_UNSAID: Final = frozenset({"text", "shell_call_output", *SERVER_CALLS})
+"""Parts that say nothing of their own: a block's text has their words, or a result behind them."""
 _ATTACHMENT: Final[str] = Attachment.model_fields["type"].default
 _GEMINI_PARTS: Final = {"inlineData": "inline_data", "fileData": "file_data"}
 _GEMINI_KEYS: Final[dict[str, dict[str, str]]] = {
@@ -63,10 +64,7 @@ Part = dict[str, Any]
 
 
 def content_parts(data: JsonValue) -> list[Part]:
-    """Return the content parts in a block's data without its texts, which the block's own text holds.
-
-    A call of a tool that the provider's server runs says nothing without what the tool found.
-    """
+    """Return the content parts in a block's data without those that say nothing of their own."""
     parts = data if isinstance(data, list) else [data]
     return [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] not in _UNSAID]
 
@@ -96,6 +94,15 @@ def _typed(value: JsonValue) -> Part:
             return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
         return {"type": camel, camel: told}
     return {"type": _ATTACHMENT}
+
+
+def unseen_lines(entry: Entry) -> list[str]:
+    """Return what is sent instead of a part of a response that this wire cannot send."""
+    parts = content_parts(entry.data)
+    kind = google_kind(entry.data) if isinstance(entry.data, dict) else ""
+    if kind and kind not in GOOGLE_CALLS:
+        parts = [{"type": kind}]
+    return [unseen_line(entry, part) for part in parts]
 
 
 def unseen_line(entry: Entry, part: Part | None = None) -> str:

@@ -16,7 +16,7 @@ from timeline.wire.chat_content import is_thought
 from timeline.wire.chat_thoughts import chunk_block, chunks_given_back, given_back, signature_blocks, thought_blocks
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line
+from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 from timeline.wire.read_only import plain
@@ -148,7 +148,7 @@ def _said(said: Placed | Call, model: str) -> list[Part]:
     entry = said.placed.entry if isinstance(said, Call) else said.entry
     if entry.type == "assistant.reasoning":
         return chunks_given_back(entry, model)
-    text = entry.text or "\n".join(unseen_line(entry, part) for part in content_parts(entry.data))
+    text = entry.text or "\n".join(unseen_lines(entry))
     return [_text_part(text)] if text.strip() else []
 
 

@@ -10,15 +10,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
+from timeline.content.native import CLIENT_CALLS, PHASE
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, system_text, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
-from timeline.wire.media import attachment_block, content_parts, responses_media, told_parts, unseen_line
+from timeline.wire.media import attachment_block, responses_media, told_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
 from timeline.wire.read_only import plain
+from timeline.wire.responses_calls import (
+    OUTPUT,
+    call_block,
+    call_item,
+    is_of_client,
+    is_placeholder,
+    output_item,
+    result_block,
+)
 from timeline.wire.writing import Writer
 
 if TYPE_CHECKING:
@@ -29,9 +39,11 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 4
+ENCODER: Final = 5
 GIVEN: Final = frozenset({"instructions", "tools", "input"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
+_PHASES: Final = frozenset({"commentary", "final_answer"})
+_RESULTS: Final = frozenset(call + OUTPUT for call in ("function_call", *CLIENT_CALLS))
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:
@@ -111,20 +123,18 @@ class _Writer(Writer):
             return
         self.open_if_empty()
         self.messages += said
-        calls = [item for item in said if item["type"] == "function_call"]
+        calls = [item for item in said if "call_id" in item]
         for call, told in zip(response.calls, calls, strict=True):
             entry = call.result.entry if call.result else None
-            output = _output(entry) if entry else INTERRUPTED
-            self.messages.append({"type": "function_call_output", "call_id": told["call_id"], "output": output})
+            self.messages.append(output_item(told, entry, _output(entry) if entry else INTERRUPTED))
 
     def _said(self, part: Placed | Call) -> list[Part]:
         if isinstance(part, Call):
-            entry = part.placed.entry
-            return [*_said_text(entry.text), self._call(entry)]
+            return [*_said_text(part.placed.entry.text), self._call(part)]
         entry = part.entry
         if entry.type == "assistant.reasoning":
             return [entry.data] if isinstance(entry.data, dict) and self._takes(entry, entry.data) else []
-        return _said_text(entry.text or "\n".join(unseen_line(entry, part) for part in content_parts(entry.data)))
+        return _said_text(entry.text or "\n".join(unseen_lines(entry)), self._phase(entry))
 
     def _takes(self, entry: Entry, data: Part) -> bool:
         if data.get("type") != "reasoning" or not isinstance(data.get("id"), str):
@@ -135,10 +145,19 @@ class _Writer(Writer):
             return OPENAI_RESPONSES.takes_back(entry, self._model)
         return bool(data.get("content")) and OPENAI_RESPONSES.takes_unsigned(self._model)
 
-    def _call(self, entry: Entry) -> Part:
+    def _phase(self, entry: Entry) -> Part:
+        """Return what OpenAI calls a message; other servers of this form may refuse a field that they do not know."""
+        phase = text_of(entry.data, PHASE) if isinstance(entry.data, dict) else ""
+        return {PHASE: phase} if phase in _PHASES and not OPENAI_RESPONSES.takes_unsigned(self._model) else {}
+
+    def _call(self, call: Call) -> Part:
+        entry = call.placed.entry
+        call_id = self.ids.give(str(entry.call_id))
+        own = call_item(entry, call_id, call.result.entry if call.result else None)
+        if own is not None and not OPENAI_RESPONSES.takes_unsigned(self._model):
+            return own
         arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
         name = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
-        call_id = self.ids.give(str(entry.call_id))
         return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
 
 
@@ -149,8 +168,8 @@ def _input_text(text: str) -> Part:
     return {"type": "input_text", "text": text}
 
 
-def _said_text(text: str) -> list[Part]:
-    return [{"type": "message", "role": "assistant", "content": text}] if text.strip() else []
+def _said_text(text: str, phase: Part | None = None) -> list[Part]:
+    return [{"type": "message", "role": "assistant", "content": text, **(phase or {})}] if text.strip() else []
 
 
 def _media(entry: Entry) -> list[Part]:
@@ -199,6 +218,7 @@ class ItemDecoder:
         self._number = 0
         self._response = ""
         self._names: dict[str, str] = {}
+        self._of_server: set[str] = set()
 
     def decode(self, item: Any) -> list[Block]:
         """Decode one item; any other value gives no block."""
@@ -209,12 +229,14 @@ class ItemDecoder:
         if kind == "message" and item.get("role") != "assistant":
             self._response = ""
             return self._said_to_model(item)
-        if kind in {"function_call_output", "custom_tool_call_output"}:
+        if kind in _RESULTS and text_of(item, "call_id") not in self._of_server:
             self._response = ""
             return self._result(item)
         self._response = self._response or f"response_{self._number}"
         blocks = item_blocks(item, self._response, self._number)
         self._names |= {block.call_id: block.name for block in blocks if isinstance(block, ToolCall)}
+        if kind in CLIENT_CALLS and not is_of_client(item):
+            self._of_server.add(text_of(item, "call_id"))
         return blocks
 
     def _said_to_model(self, item: Part) -> list[Block]:
@@ -224,14 +246,16 @@ class ItemDecoder:
         return [block for block in read if block is not None]
 
     def _result(self, item: Part) -> list[Block]:
+        if is_placeholder(item):
+            return []
         output = item.get("output")
         call_id = text_of(item, "call_id") or f"call_{self._number}"
+        name = self._names.get(call_id, "")
+        if (own := result_block(item, call_id, name)) is not None:
+            return [own]
         parts = parts_of(output)
         text = "\n".join(filter(None, map(_text_of, parts)))
-        if text == INTERRUPTED:
-            return []
         holds_more = any(not _text_of(part) for part in parts)
-        name = self._names.get(call_id, "")
         if text == FAILED:
             return [ToolResult(call_id=call_id, name=name, is_error=True)]
         return [ToolResult(call_id=call_id, name=name, text=text, data=output if holds_more else None)]
@@ -245,38 +269,35 @@ def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
         response_id: the response that it belongs to.
         number: the item's number, for the id of a call without one.
     """
+    call_id = text_of(item, "call_id") or f"{response_id}_{number}"
     match _kind_of(item):
         case "message":
-            read = (_message_part(part, response_id) for part in parts_of(item.get("content")))
+            phase = {PHASE: item[PHASE]} if text_of(item, PHASE) else None
+            read = (_message_part(part, response_id, phase) for part in parts_of(item.get("content")))
             return [block for block in read if block is not None]
         case "reasoning":
             thoughts = [*parts_of(item.get("summary")), *parts_of(item.get("content"))]
             text = "\n\n".join(text for text in map(_text_of, thoughts) if text)
             return [Reasoning(text=text, data=item, response_id=response_id)]
-        case "function_call" | "custom_tool_call":
-            is_text = item["type"] == "custom_tool_call" and isinstance(item.get("input"), str)
-            return [
-                ToolCall(
-                    call_id=text_of(item, "call_id") or f"{response_id}_{number}",
-                    name=text_of(item, "name") or "unknown",
-                    arguments=item["input"] if is_text else arguments_of(item.get("arguments", "")),
-                    response_id=response_id,
-                )
-            ]
+        case "function_call":
+            name, arguments = text_of(item, "name") or "unknown", arguments_of(item.get("arguments", ""))
+            return [ToolCall(call_id=call_id, name=name, arguments=arguments, response_id=response_id)]
+        case _ if is_of_client(item):
+            return [call_block(item, call_id, response_id)]
         case _:
             return [CustomBlock(type="assistant.part", author="assistant", data=item, response_id=response_id)]
 
 
-def _kind_of(item: Part) -> Any:
+def _kind_of(item: Part) -> str:
     """Return an item's type; a message need not name its own."""
-    return item.get("type") or ("message" if "role" in item else None)
+    return text_of(item, "type") or ("message" if "role" in item and not item.get("type") else "")
 
 
-def _message_part(part: Part, response_id: str) -> Block | None:
+def _message_part(part: Part, response_id: str, phase: Part | None) -> Block | None:
     text = _text_of(part) or text_of(part, "refusal")
     cited = part.get("annotations")
     meta = {"citations": cited} if cited else {}
-    return AssistantCompletion(text=text, response_id=response_id, meta=meta) if text else None
+    return AssistantCompletion(text=text, data=phase, response_id=response_id, meta=meta) if text else None
 
 
 def _text_of(part: Part) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol
 
+from timeline.content.native import CLIENT_CALLS
 from timeline.wire.chat_content import Chunks
 from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, Details
 from timeline.wire.foreign import arguments_of, plain
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.wire.responses import ModelResponse
 
 _ANTHROPIC_STARTS = frozenset({"message_start", "content_block_start", "content_block_delta", "message_delta"})
-_CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
+_CALL_ITEMS = frozenset({"function_call", *CLIENT_CALLS})
 _TEXT_ITEMS = frozenset({"message", "reasoning"})
 _GEMINI_FIELDS = ("candidates", "usage_metadata", "usageMetadata", "prompt_feedback", "promptFeedback")
 

@@ -1,0 +1,198 @@
+"""OpenAI's calls that are no function calls: each goes back in its own form with its result, or as a function call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai.types.responses.response_input_param import ResponseInputParam
+from pydantic import TypeAdapter
+
+from tests.providers import openai_responses
+from tests.wire.entries import validated
+from timeline import Timeline
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.store.memory import MemoryStore
+from timeline.wire.openai_responses import decode
+from timeline.wire.responses import read_response
+
+ITEMS: TypeAdapter[Any] = TypeAdapter(ResponseInputParam)
+MODEL = "gpt-5.6"
+SHELL = {
+    "type": "shell_call",
+    "id": "sh_1",
+    "call_id": "c1",
+    "status": "completed",
+    "action": {"commands": ["make"], "timeout_ms": 9, "max_output_length": 40},
+    "environment": {"type": "local"},
+    "created_by": "model",
+}
+RAN = {
+    "type": "shell_call_output",
+    "call_id": "c1",
+    "max_output_length": 40,
+    "output": [{"stdout": "built", "stderr": "a warning", "outcome": {"type": "exit", "exit_code": 2}}],
+}
+PATCH = {
+    "type": "apply_patch_call",
+    "id": "apc_1",
+    "call_id": "c1",
+    "status": "completed",
+    "operation": {"type": "update_file", "path": "a.py", "diff": "@@\n-1\n+2"},
+}
+PATCHED = {"type": "apply_patch_call_output", "call_id": "c1", "status": "failed", "output": "no such line"}
+CUSTOM = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": "sql", "input": '{"is": "text"}'}
+ASKED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "3 rows"}
+COMPUTER = {
+    "type": "computer_call",
+    "id": "cu_1",
+    "call_id": "c1",
+    "status": "completed",
+    "pending_safety_checks": [{"id": "sc_1", "code": "x", "message": "y"}],
+    "actions": [{"type": "screenshot"}],
+}
+SHOWN = {
+    "type": "computer_call_output",
+    "call_id": "c1",
+    "acknowledged_safety_checks": [{"id": "sc_1", "code": "x", "message": "y"}],
+    "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,aGk="},
+}
+Item = dict[str, Any]
+PAIRS: list[tuple[Item, Item]] = [(SHELL, RAN), (PATCH, PATCHED), (CUSTOM, ASKED), (COMPUTER, SHOWN)]
+OPTIONAL = {"id", "created_by"}
+"""What no request says again: an id where it may be left out, and what only a response has."""
+
+
+def reply(*items: dict[str, Any]) -> dict[str, Any]:
+    """Return a response with items."""
+    return {"object": "response", "id": "resp_1", "model": MODEL, "status": "completed", "output": list(items)}
+
+
+async def recorded(*items: dict[str, Any], results: tuple[Any, ...] = ()) -> Timeline:
+    """Return a conversation with a prompt, a response and results."""
+    timeline = await Timeline.open(MemoryStore(), "c")
+    await timeline.append(UserPrompt(text="go"))
+    await timeline.record(reply(*items))
+    await timeline.append(*results)
+    return timeline
+
+
+async def sent(timeline: Timeline, model: str = MODEL) -> list[dict[str, Any]]:
+    """Return the items of a request behind the prompt, which OpenAI takes."""
+    body = (await timeline.render()).to_openai_responses(model=model)
+    validated(ITEMS, body["input"])
+    openai_responses.WIRE.check({"model": model, **body})
+    told: list[dict[str, Any]] = body["input"][1:]
+    return told
+
+
+def results_of(*items: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the results in a list of items."""
+    return tuple(block for block in decode(list(items)) if isinstance(block, ToolResult))
+
+
+@pytest.mark.parametrize(("call", "output"), PAIRS, ids=lambda item: str(item["type"]))
+async def test_a_call_and_its_result_go_back_in_their_own_form(call: Item, output: Item) -> None:
+    """With all that a request takes of them."""
+    timeline = await recorded(call, results=results_of(call, output))
+    needed = {key: value for key, value in call.items() if key not in OPTIONAL or call is COMPUTER}
+    assert await sent(timeline) == [needed, output]
+
+
+@pytest.mark.parametrize(("call", "output"), PAIRS, ids=lambda item: str(item["type"]))
+async def test_a_request_reads_back_as_what_was_recorded(call: Item, output: Item) -> None:
+    """A loop that hands out its list of items is not told apart from one that records replies."""
+    timeline = await recorded(call, results=results_of(call, output))
+    told = await sent(timeline)
+    blocks = decode(told)
+    kept = [item.block for item in timeline.window.items[1:]]
+    assert [(b.type, b.text, b.data) for b in blocks] == [(b.type, b.text, b.data) for b in kept]
+
+
+@pytest.mark.parametrize(("call", "output"), PAIRS, ids=lambda item: str(item["type"]))
+async def test_another_makers_model_gets_a_function_call(call: Item, output: Item) -> None:
+    """Servers of open models have no such tools."""
+    timeline = await recorded(call, results=results_of(call, output))
+    told = await sent(timeline, "qwen3-coder")
+    assert [item["type"] for item in told] == ["function_call", "function_call_output"]
+    assert told[0]["name"] == call.get("name", call["type"].removesuffix("_call"))
+
+
+@pytest.mark.parametrize(("call", "output"), PAIRS, ids=lambda item: str(item["type"]))
+async def test_a_call_without_a_result_is_answered_in_its_form(call: Item, output: Item) -> None:
+    """As far as that has a form without a picture; nothing is read back of what stands for the result."""
+    told = await sent(await recorded(call))
+    expected = "function_call_output" if call is COMPUTER else output["type"]
+    assert told[1]["type"] == expected
+    assert [block.type for block in decode(told)] == ["react.tool.call"]
+
+
+@pytest.mark.parametrize(("call", "output"), PAIRS, ids=lambda item: str(item["type"]))
+async def test_hidden_ones_stay_a_pair(call: Item, output: Item) -> None:
+    """Whichever of the two is hidden."""
+    for hidden in (2, 3):
+        timeline = await recorded(call, results=results_of(call, output))
+        await timeline.hide(timeline.window.items[hidden - 1].block.path, text="[gone]")
+        told = await sent(timeline)
+        assert told[1]["type"] == told[0]["type"] + "_output"
+        assert "[gone]" in str(told) or hidden == 2
+
+
+async def test_a_result_by_hand_answers_each_call() -> None:
+    """An application appends results as it does for functions; a success and a failure differ."""
+    for is_error, code, status in ((False, 0, "completed"), (True, 1, "failed")):
+        done = ToolResult(call_id="c1", text="said", is_error=is_error)
+        chunk = (await sent(await recorded(SHELL, results=(done,))))[1]["output"][0]
+        assert (chunk["stdout"], chunk["outcome"]["exit_code"]) == ("said", code)
+        patched = (await sent(await recorded(PATCH, results=(done,))))[1]
+        assert (patched["output"], patched["status"]) == ("said", status)
+
+
+async def test_a_shell_that_the_server_runs_is_no_call_of_the_clients() -> None:
+    """Its item and what it printed stay in the log, as those of all tools of OpenAI's own."""
+    hosted = {**SHELL, "environment": {"type": "container_reference", "container_id": "cntr_1"}}
+    timeline = await recorded(hosted, {**RAN, "id": "sho_1", "status": "completed"})
+    assert [item.block.type for item in timeline.window.items] == ["user.prompt", "assistant.part", "assistant.part"]
+    assert [block.type for block in decode([hosted, RAN])] == ["assistant.part", "assistant.part"]
+
+
+@pytest.mark.parametrize(("call", "output"), PAIRS, ids=lambda item: str(item["type"]))
+async def test_a_result_that_is_appended_as_an_item_answers_its_call(call: Item, output: Item) -> None:
+    """An application has nothing else than what OpenAI's documentation shows."""
+    (result,) = decode([output])
+    assert (await sent(await recorded(call, results=(result,))))[1] == output
+
+
+def test_what_a_call_asks_for_is_its_arguments() -> None:
+    """So that a file that it names is found, and a hide names it."""
+    blocks = [block for call, _ in PAIRS for block in read_response(reply(call), unnamed="r").blocks]
+    calls = [block for block in blocks if isinstance(block, ToolCall)]
+    assert [(call.name, call.arguments) for call in calls] == [
+        ("shell", SHELL["action"]),
+        ("apply_patch", PATCH["operation"]),
+        ("sql", CUSTOM["input"]),
+        ("computer", {"actions": COMPUTER["actions"]}),
+    ]
+
+
+async def test_the_phase_of_an_answer_goes_back_to_openais_models_alone() -> None:
+    """Its newer models take a comment for the final answer without it; other servers may refuse the field."""
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "phase": "commentary"}
+    part = {"type": "output_text", "text": "I look.", "annotations": []}
+    timeline = await recorded({**said, "content": [part]})
+    assert await sent(timeline) == [
+        {"type": "message", "role": "assistant", "content": "I look.", "phase": "commentary"}
+    ]
+    assert "phase" not in (await sent(timeline, "qwen3-coder"))[0]
+    for wire in ("to_anthropic", "to_openai_chat", "to_gemini"):
+        assert "commentary" not in str(getattr(await timeline.render(), wire)())
+
+
+async def test_a_list_without_phases_follows_a_reply_with_one() -> None:
+    """A framework that drops the phase, or an older log, says the same answer."""
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "phase": "final_answer"}
+    timeline = await recorded({**said, "content": [{"type": "output_text", "text": "Done.", "annotations": []}]})
+    before = timeline.version
+    listed = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "Done."}]
+    await timeline.list_follower().take([decode([item]) for item in listed])
+    assert timeline.version == before

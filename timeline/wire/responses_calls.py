@@ -1,0 +1,197 @@
+"""OpenAI's calls of the client's tools that are no function calls: custom tools, shell, patches, computer use.
+
+Such a call, and its result, has an item type of its own. To OpenAI's models both go back in it; to others, and where
+the call or what its result must have is hidden, they are a function call of the same name and its output.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import ToolCall, ToolResult
+from timeline.content.native import CLIENT_CALLS
+from timeline.wire.foreign import arguments_of, text_of
+from timeline.wire.groups import fit
+from timeline.wire.neutral import FAILED, INTERRUPTED
+from timeline.wire.providers import OPENAI_RESPONSES
+from timeline.wire.read_only import plain
+
+if TYPE_CHECKING:
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry
+
+OUTPUT: Final = "_output"
+"""What the type of a result's item has behind the type of its call."""
+_CUSTOM: Final = "custom_tool_call"
+_SHELL: Final = "shell_call"
+_PATCH: Final = "apply_patch_call"
+_COMPUTER: Final = "computer_call"
+_KEPT: Final[dict[str, tuple[str, ...]]] = {
+    _CUSTOM: ("namespace",),
+    _SHELL: ("environment", "status"),
+    _PATCH: ("status",),
+    _COMPUTER: ("id", "pending_safety_checks", "status"),
+}
+"""The fields that a request takes beside the call's id and arguments. An id where it may be left out is: the API would
+look for the thought that an item of that id belongs to."""
+_SCREEN: Final = "acknowledged_safety_checks"
+_PICTURES: Final = ("image_url", "file_id")
+
+
+def is_of_client(item: Part) -> bool:
+    """Return whether an item calls a tool of the client in one of these forms; a shell may be the server's own."""
+    if text_of(item, "type") not in CLIENT_CALLS:
+        return False
+    where = item.get("environment")
+    return not isinstance(where, dict) or where.get("type") == "local"
+
+
+def call_block(item: Part, call_id: str, response_id: str) -> ToolCall:
+    """Read a call; its ``data`` is its form, with null in the place of the arguments.
+
+    Args:
+        item: one that `is_of_client`.
+        call_id: the id of the call.
+        response_id: the response that it belongs to.
+    """
+    kind = item["type"]
+    key = CLIENT_CALLS[kind]
+    told = item.get(key)
+    if kind == _CUSTOM and isinstance(told, str):
+        arguments: dict[str, Any] | str = told
+    elif isinstance(told, dict):
+        arguments = arguments_of(told)
+    else:  # a computer's actions are a list under another key
+        arguments = arguments_of({"actions": item.get("actions")} if key == "action" else told)
+        key = "actions" if key == "action" else key
+    form = {"type": kind, key: None, **{name: item[name] for name in _KEPT[kind] if item.get(name) is not None}}
+    return ToolCall(
+        call_id=call_id,
+        name=text_of(item, "name") or kind.removesuffix("_call"),
+        arguments=arguments,
+        data=form,
+        response_id=response_id,
+    )
+
+
+def call_item(entry: Entry, call_id: str, result: Entry | None) -> Part | None:
+    """Return the item of a call in its own form; None where it goes out as a function call.
+
+    Args:
+        entry: the call.
+        call_id: the id to send.
+        result: the entry of its result, if there is one.
+    """
+    form = entry.data
+    kind = str(form.get("type")) if isinstance(form, dict) else ""
+    if not isinstance(form, dict) or kind not in CLIENT_CALLS:
+        return None
+    if kind == _COMPUTER and not _screen(result):  # the API takes no screen without its picture
+        return None
+    arguments: Any = entry.arguments
+    told = arguments.get("actions") if isinstance(arguments, dict) and "actions" in form else arguments
+    item = plain({key: told if value is None else value for key, value in form.items()}) | {"call_id": call_id}
+    if kind == _CUSTOM:
+        item["name"] = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
+    return item if _is_whole(item) else None
+
+
+def _is_whole(item: Part) -> bool:
+    """Return whether an item has what the API demands of its kind: an application may have made the call."""
+    told: Any = item.get(CLIENT_CALLS[item["type"]])
+    match item["type"]:
+        case "custom_tool_call":
+            return isinstance(told, str)
+        case "shell_call":
+            return isinstance(told, dict) and isinstance(told.get("commands"), list)
+        case "apply_patch_call":
+            return isinstance(told, dict) and bool(text_of(told, "path")) and bool(text_of(item, "status"))
+    whole = isinstance(told, dict) or isinstance(item.get("actions"), list)
+    return whole and bool(text_of(item, "id")) and isinstance(item.get("pending_safety_checks"), list)
+
+
+def output_item(call: Part, entry: Entry | None, output: str | list[Part]) -> Part:
+    """Return the item of a call's result, in the form that belongs to the call's item.
+
+    Args:
+        call: the item of the call, as it is sent.
+        entry: the result; None where there is none.
+        output: what the result says, as the output of a function call.
+    """
+    kind = call["type"] + OUTPUT
+    of_call = {"type": kind, "call_id": call["call_id"]}
+    text = output if isinstance(output, str) else "\n".join(map(text_of, output))
+    failed = entry is None or entry.is_error
+    match call["type"]:
+        case "shell_call":
+            asked = call["action"].get("max_output_length")
+            most = {} if asked is None else {"max_output_length": asked}
+            return {**of_call, **most, "output": _chunks(entry) or [_chunk(text, 1 if failed else 0)]}
+        case "apply_patch_call":
+            return {**of_call, "status": "failed" if failed else "completed", **({"output": text} if text else {})}
+        case "computer_call":
+            return {**of_call, **_screen(entry)}
+    return {**of_call, "output": output}
+
+
+def result_block(item: Part, call_id: str, name: str) -> ToolResult | None:
+    """Read the result of a shell, a patch or a computer; None for any other item, and for one that stands for none."""
+    kind = text_of(item, "type").removesuffix(OUTPUT)
+    output = item.get("output")
+    name = name or kind.removesuffix("_call")
+    if kind == _SHELL and isinstance(output, list):
+        return _shell_result(item, call_id, name, [chunk for chunk in output if isinstance(chunk, dict)])
+    if kind == _PATCH:
+        text = text_of(item, "output")
+        return ToolResult(
+            call_id=call_id, name=name, text="" if text == FAILED else text, is_error=item.get("status") == "failed"
+        )
+    if kind == _COMPUTER and isinstance(output, dict):
+        picture = {"type": "input_image", **{key: output[key] for key in _PICTURES if text_of(output, key)}}
+        checks = {_SCREEN: item[_SCREEN]} if item.get(_SCREEN) else {}
+        return ToolResult(call_id=call_id, name=name, data=[{**picture, **checks}])
+    return None
+
+
+def is_placeholder(item: Part) -> bool:
+    """Return whether an item is what is sent for a call without a result."""
+    output = item.get("output")
+    if item.get("type") == _SHELL + OUTPUT and isinstance(output, list) and len(output) == 1:
+        return isinstance(output[0], dict) and output[0].get("stdout") == INTERRUPTED
+    return bool(output == INTERRUPTED)
+
+
+def _shell_result(item: Part, call_id: str, name: str, chunks: list[Part]) -> ToolResult:
+    ends = [chunk["outcome"] for chunk in chunks if isinstance(chunk.get("outcome"), dict)]
+    codes = [end["exit_code"] for end in ends if isinstance(end.get("exit_code"), int)]
+    text = "\n".join(said for chunk in chunks for key in ("stdout", "stderr") if (said := text_of(chunk, key)))
+    return ToolResult(
+        call_id=call_id,
+        name=name,
+        text=text,
+        data=None if item["output"] == [_chunk(text, 0)] else {"type": item["type"], "output": item["output"]},
+        is_error=any(end.get("type") == "timeout" for end in ends),
+        exit_status=codes[-1] if codes else None,
+    )
+
+
+def _chunk(text: str, exit_code: int) -> Part:
+    return {"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}
+
+
+def _chunks(entry: Entry | None) -> list[Any]:
+    """Return the chunks of a shell's result as they came; none where the text alone says it all, or it is hidden."""
+    data = entry.data if entry is not None else None
+    chunks = data.get("output") if isinstance(data, dict) and data.get("type") == _SHELL + OUTPUT else None
+    return [plain(chunk) for chunk in chunks] if isinstance(chunks, list) else []
+
+
+def _screen(entry: Entry | None) -> Part:
+    """Return what a computer's result shows; nothing where it has no picture of this form."""
+    parts = entry.data if entry is not None and isinstance(entry.data, list) else []
+    for part in parts:
+        if isinstance(part, dict) and part.get("type") == "input_image":
+            shown = {key: part[key] for key in _PICTURES if isinstance(part.get(key), str) and part[key]}
+            checks = {_SCREEN: plain(part[_SCREEN])} if part.get(_SCREEN) else {}
+            return {"output": {"type": "computer_screenshot", **shown}, **checks} if shown else {}
+    return {}
