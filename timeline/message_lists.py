@@ -30,6 +30,7 @@ from timeline.policy.model import Policy
 from timeline.policy.presets import PRESETS
 from timeline.ports import SystemClock
 from timeline.wire import MESSAGES, encoder
+from timeline.wire.foreign import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -277,9 +278,21 @@ def _encoded(context: RenderedContext, wire: str) -> list[dict[str, Any]]:
 
 
 def _kept(encoded: list[dict[str, Any]], given: Sequence[Any], read: Sequence[Sequence[Block]], wire: str) -> list[Any]:
-    """Replace encoded messages by the given ones of the same content: these may hold more than blocks do."""
+    """Replace encoded messages by the given ones of the same content: these may hold more than blocks do.
+
+    OpenAI's API looks for the thought that an item with an id belongs to. That may be gone: such an item is encoded.
+    """
     names = [f"message_{number}" for number in range(len(encoded))]
     made = read_messages(encoded, wire=wire, names=names)
     places = Positions(tuple(map(content_key, blocks)) for blocks in read)
     found = [places.next(tuple(map(content_key, blocks))) if blocks else None for blocks in made]
-    return [message if place is None else given[place] for message, place in zip(encoded, found, strict=True)]
+    return [
+        message if place is None or _names_a_thought(given[place], wire) else given[place]
+        for message, place in zip(encoded, found, strict=True)
+    ]
+
+
+def _names_a_thought(item: Any, wire: str) -> bool:
+    """Return whether an item has an id by which OpenAI's API finds the thought that led to it."""
+    told = plain(item) if wire == "openai_responses" else {}
+    return bool(told.get("id")) and told.get("type") != "reasoning"

@@ -824,8 +824,8 @@ class Timeline(TimelineView):
         an application can pass its whole history again after it grew.
 
         Args:
-            messages: Anthropic's messages, OpenAI's chat messages, Google's contents, or the AI SDK's model or
-                interface messages; contents may hold the SDK's objects.
+            messages: Anthropic's messages, OpenAI's chat messages or items of its Responses API, Google's contents, or
+                the AI SDK's model or interface messages; they, or their contents, may be the SDK's objects.
             wire: form of the messages; recognised by their content by default.
             keys: one key for each message, unique in the conversation, and for ever that message's.
             now: time of the blocks.

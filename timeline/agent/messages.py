@@ -54,11 +54,13 @@ def injected_pair(text: str, window: Window, *, question: str = QUESTION) -> lis
     return [*pair, CustomBlock(type="injected.go_on", author="user", text=GO_ON)] if model_is_next else pair
 
 
-MessageWire: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
+MessageWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ai_sdk", "ai_sdk_ui"]
 """Wires whose message lists can be read: those of `timeline.wire.MESSAGES`."""
 
 _IN_PARTS: Final = frozenset({"gemini", "ai_sdk_ui"})
 """The wires whose messages have ``parts``; those of the others have ``content``."""
+_OF_ITEMS: Final = "openai_responses"
+"""The wire whose lists have items without a role: calls, results, thoughts."""
 _SYSTEM_ROLES: Final = {"system", "developer"}
 
 
@@ -94,7 +96,7 @@ def read_messages(
     for number, (message, name) in enumerate(zip(told, names, strict=True)):
         if number == since:
             ids.expect(earlier)
-        read.append(decoder.decode({"id": name, **message}))
+        read.append(decoder.decode(message, name))
     return read
 
 
@@ -109,8 +111,10 @@ def wire_of(messages: Sequence[Any], wire: str | None = None) -> str:
     if wire:
         return wire
     from timeline.importers.chat import dialect_of  # noqa: PLC0415 - it brings all importers, and few lists need it
+    from timeline.importers.responses import is_item  # noqa: PLC0415
 
-    return dialect_of([plain(message) for message in messages])
+    told = [plain(message) for message in messages]
+    return "openai_responses" if any(map(is_item, told)) else dialect_of(told)
 
 
 def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]]]:
@@ -124,7 +128,7 @@ def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]
         InvalidBlock: a message is not valid; the field says where.
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
-    leading = next((n for n, message in enumerate(told) if message["role"] not in _SYSTEM_ROLES), len(told))
+    leading = next((n for n, message in enumerate(told) if message.get("role") not in _SYSTEM_ROLES), len(told))
     contents = [message.get("content", message.get("parts")) for message in told[:leading]]
     if len(contents) <= 1:
         return (contents[0] if contents else None), told[leading:]
@@ -136,13 +140,15 @@ def _message(message: Any, number: int) -> dict[str, Any]:
         told = plain(message)
     except ValueError as error:
         raise InvalidBlock(f"messages[{number}]", str(error)) from None
-    if not isinstance(told, dict) or not isinstance(told.get("role"), str):
+    if not isinstance(told, dict) or not (isinstance(told.get("role"), str) or isinstance(told.get("type"), str)):
         raise InvalidBlock(f"messages[{number}]", "is no message: it needs a role, and content")
     return {key: value for key, value in told.items() if key != "id" or value}
 
 
 def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
     """Refuse content that a decoder would pass over: under the key of another form, or neither text nor parts."""
+    if "role" not in message and wire != _OF_ITEMS:
+        raise InvalidBlock(f"messages[{number}]", "is no message: it needs a role, and content")
     key, other = ("parts", "content") if wire in _IN_PARTS else ("content", "parts")
     content = message.get(key)
     if content is None and message.get(other):

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     ContentKeys = list[tuple[str, ...]]
 
+_APART: Final = "openai_responses"
+"""The wire that has a system prompt beside its items, and takes one among them, too."""
 _MARKED: Final = frozenset({"anthropic", "ai_sdk"})
 """The wires whose messages bear cache markers. Their form must not change as the markers move on, or the provider's
 prefix is another."""
@@ -121,6 +123,8 @@ class StepHook:
             system=system if self._system is None else self._system, tools=self._tools, now=now
         )
         prepared: list[Any] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
+        if self._wire == _APART and self._system is None:
+            prepared = [*_leading(messages), *prepared]
         if self._is_whole(said, came):
             prepared = [*messages] if self._system is None else [*_leading(prepared), *messages[-len(said) :]]
         self._version = self._conversation.version
@@ -210,7 +214,7 @@ class StepHook:
         context, window = self.context, self._conversation.window
         if self._wire in _MARKED or context is None or context.neutral.ephemeral:
             return False
-        if not said or said[0]["role"] != "user" or window.unanswered():
+        if not said or said[0].get("role") != "user" or window.unanswered():
             return False
         if any(item.state != "visible" or item.is_summary or _is_loose(item) for item in window.items):
             return False

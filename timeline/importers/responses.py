@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import SystemMessage
+from timeline.content.native import CLIENT_CALLS
 from timeline.events import ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.exchange import replied_items
@@ -18,8 +19,8 @@ from timeline.importers.recording import Recording, Report, short_title
 from timeline.importers.response_items import CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
 from timeline.wire.foreign import text_of
 from timeline.wire.groups import OPENING_LINE
-from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
+from timeline.wire.responses_calls import is_placeholder
 from timeline.wire.usage import responses_usage
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     Item = dict[str, Any]
 
 FORMAT: Final = "openai-responses"
-_ITEMS: Final = SAID_BY_THE_MODEL | CALLS | NOTHING | {"function_call_output", "custom_tool_call_output"}
+_OUTPUTS: Final = frozenset(f"{call}_output" for call in ("function_call", *CLIENT_CALLS))
+_ITEMS: Final = SAID_BY_THE_MODEL | CALLS | NOTHING | _OUTPUTS
 _PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
 """Part types that only these items have. A list of messages with plain texts is also valid Chat Completions."""
 
@@ -46,6 +48,14 @@ def is_responses(document: Any) -> bool:
 def is_prompt_alone(document: Any) -> bool:
     """Return whether a JSON document is a request whose ``input`` is a text: the user's only message."""
     return isinstance(document, dict) and bool(text_of(document, "input").strip())
+
+
+def is_item(value: Any) -> bool:
+    """Return whether a value is an item, and no message of a chat: a reply of Anthropic's has a type, too."""
+    if not isinstance(value, dict):
+        return False
+    kind = text_of(value, "type")
+    return kind in _ITEMS or (kind == "message" and not value.keys() & {"model", "stop_reason"})
 
 
 def _shows_its_form(item: Item) -> bool:
@@ -100,5 +110,5 @@ def _said(items: list[Item]) -> Iterator[tuple[int, Item]]:
     """Yield the items with their numbers, except for those that this library added to satisfy the API."""
     for number, item in enumerate(items, start=1):
         opening = number == 1 and [part.get("text") for part in parts_of(item.get("content"))] == [OPENING_LINE]
-        if not opening and item.get("output") != INTERRUPTED:
+        if not opening and not is_placeholder(item):
             yield number, item

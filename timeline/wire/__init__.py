@@ -62,11 +62,12 @@ tools that its program holds, so the bytes that a cache keeps are unknown here."
 MESSAGES: Final[dict[str, str]] = {
     "anthropic": "messages",
     "openai_chat": "messages",
+    "openai_responses": "input",
     "gemini": "contents",
     "ai_sdk": "messages",
     "ai_sdk_ui": "messages",
 }
-"""The wires whose requests are lists of messages with a role, and the key of that list."""
+"""The wires whose requests are lists of messages or items, and the key of that list."""
 
 UNNAMED: Final = frozenset({"openai_chat", "gemini"})
 """The wires of which calls may come without an id."""
@@ -75,8 +76,13 @@ UNNAMED: Final = frozenset({"openai_chat", "gemini"})
 class MessageDecoder(Protocol):
     """Decodes the messages of one list, in order."""
 
-    def decode(self, message: Any) -> list[Block]:
-        """Decode one message; any other value gives no block."""
+    def decode(self, message: Any, name: str = "") -> list[Block]:
+        """Decode one message; any other value gives no block.
+
+        Args:
+            message: the message.
+            name: the id of the response that it is, where it brings none.
+        """
         ...
 
 

@@ -231,14 +231,14 @@ class MessageDecoder:
         self._number = 0
         self._names: dict[str, str] = {}
 
-    def decode(self, message: Any) -> list[Block]:
+    def decode(self, message: Any, name: str = "") -> list[Block]:
         """Decode one message; any other value gives no block."""
         self._number += 1
         if not isinstance(message, dict):
             return []
         parts = parts_of(message.get("content"))
         if message.get("role") == "assistant":
-            response = text_of(message, "id") or f"response_{self._number}"
+            response = text_of(message, "id") or name or f"response_{self._number}"
             return [block for n, part in enumerate(parts) for block in self._said(part, response, n)]
         if message.get("role") == "system":
             return [SystemMessage(text=text) for text in map(text_of, parts) if text]

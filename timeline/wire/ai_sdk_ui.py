@@ -161,7 +161,7 @@ class MessageDecoder:
     def __init__(self) -> None:
         self._number = 0
 
-    def decode(self, message: Any) -> list[Block]:
+    def decode(self, message: Any, name: str = "") -> list[Block]:
         """Decode one message; any other value gives no block.
 
         Each step of the assistant's is one response: its texts and calls, then the results. Parts that were
@@ -177,7 +177,7 @@ class MessageDecoder:
         if message.get("role") != "assistant":
             read = (_user_block(part) for part in parts)
             return [block for block in read if block is not None]
-        name = text_of(message, "id") or f"response_{self._number}"
+        name = text_of(message, "id") or name or f"response_{self._number}"
         blocks: list[Block] = []
         for step, own in enumerate(_steps(parts)):
             blocks += _step_blocks(own, f"{name}.{step}" if step else name)

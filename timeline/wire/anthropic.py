@@ -251,14 +251,14 @@ class MessageDecoder:
         self._number = 0
         self._names: dict[str, str] = {}
 
-    def decode(self, message: Any) -> list[Block]:
+    def decode(self, message: Any, name: str = "") -> list[Block]:
         """Decode one message; any other value gives no block."""
         self._number += 1
         if not isinstance(message, dict):
             return []
         parts = parts_of(message.get("content"))
         if message.get("role") == "assistant":
-            response = text_of(message, "id") or f"response_{self._number}"
+            response = text_of(message, "id") or name or f"response_{self._number}"
             read = [assistant_block(p, response, f"call_{self._number}_{i}") for i, p in enumerate(parts)]
         elif message.get("role") == "system":
             read = [SystemMessage(text=text) for text in map(text_of, parts) if text]

@@ -149,9 +149,12 @@ def asked_as(block: Block, model: str) -> Block:
 def said_alike(thought: Reasoning) -> Any:
     """Return what distinguishes a thought from others of the same text.
 
-    A list of messages does not say which model thought it, and older logs kept the text alone.
+    A list of messages does not say which model thought it, and older logs kept the text alone. An item of OpenAI's is
+    its encrypted content: frameworks write fields that came without a value into it.
     """
     data = thought.data
+    if isinstance(data, dict) and data.get("type") == "reasoning":
+        return data.get("encrypted_content") or data.get("id")
     if not isinstance(data, dict) or data.get("type") not in _KINDS:
         return data
     return None if thought.text else data.get("fields")

@@ -379,14 +379,14 @@ class MessageDecoder:
         self._names: dict[str, str] = {}
         self._ids = ids or CallIds()
 
-    def decode(self, message: Any) -> list[Block]:
+    def decode(self, message: Any, name: str = "") -> list[Block]:
         """Decode one content; any other value gives no block. A content without a role is the user's."""
         self._number += 1
         if not isinstance(message, dict):
             return []
         parts = parts_of(camel(message.get("parts")))
         if message.get("role") == "model":
-            return self._said(parts, text_of(message, "id"))
+            return self._said(parts, text_of(message, "id") or name)
         if message.get("role") == "system":
             return [SystemMessage(text=text)] if (text := joined_text(parts)) else []
         read = (self._user_block(part) for part in parts)

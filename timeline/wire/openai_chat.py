@@ -184,14 +184,14 @@ class MessageDecoder:
         self._names: dict[str, str] = {}
         self._ids = ids or CallIds()
 
-    def decode(self, message: Any) -> list[Block]:
+    def decode(self, message: Any, name: str = "") -> list[Block]:
         """Decode one message; any other value gives no block."""
         self._number += 1
         if not isinstance(message, dict):
             return []
         match message.get("role"):
             case "assistant":
-                return self._assistant(message)
+                return self._assistant(message, name)
             case "tool" | "function":
                 return self._result(message)
             case "system" | "developer":
@@ -208,8 +208,8 @@ class MessageDecoder:
                     if text
                 ]
 
-    def _assistant(self, message: Message) -> list[Block]:
-        id_ = text_of(message, "id")
+    def _assistant(self, message: Message, name: str) -> list[Block]:
+        id_ = text_of(message, "id") or name
         response = id_ or f"response_{self._number}"
         calls = id_ or f"call_{self._number}"
         blocks = thought_blocks(message, response)

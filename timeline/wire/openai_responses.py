@@ -201,13 +201,13 @@ def decode(body: Any) -> list[Block]:
     if isinstance(instructions, str) and instructions.strip():
         blocks.append(SystemMessage(text=instructions))
     items = [{"role": "user", "content": told}] if isinstance(told, str) else told
-    decoder = ItemDecoder()
+    decoder = MessageDecoder()
     for item in items if isinstance(items, list) else []:
         blocks += decoder.decode(item)
     return blocks
 
 
-class ItemDecoder:
+class MessageDecoder:
     """Decodes items one by one; it keeps their number, and the names of the calls.
 
     Consecutive items of the model's are one response, up to the next item addressed to it: the wire has no id for a
@@ -220,8 +220,8 @@ class ItemDecoder:
         self._names: dict[str, str] = {}
         self._of_server: set[str] = set()
 
-    def decode(self, item: Any) -> list[Block]:
-        """Decode one item; any other value gives no block."""
+    def decode(self, item: Any, name: str = "") -> list[Block]:
+        """Decode one item; any other value gives no block. The first item of a response names it."""
         self._number += 1
         if not isinstance(item, dict):
             return []
@@ -232,7 +232,7 @@ class ItemDecoder:
         if kind in _RESULTS and text_of(item, "call_id") not in self._of_server:
             self._response = ""
             return self._result(item)
-        self._response = self._response or f"response_{self._number}"
+        self._response = self._response or name or f"response_{self._number}"
         blocks = item_blocks(item, self._response, self._number)
         self._names |= {block.call_id: block.name for block in blocks if isinstance(block, ToolCall)}
         if kind in CLIENT_CALLS and not is_of_client(item):

@@ -16,7 +16,7 @@ from timeline.frozen import compact_json
 from timeline.integrations.framework_requests import tools_for, wire_of
 from timeline.wire.foreign import plain
 from timeline.wire.media import responses_media
-from timeline.wire.openai_responses import ItemDecoder
+from timeline.wire.openai_responses import MessageDecoder
 from timeline.wire.providers import OPENAI_RESPONSES
 from timeline.wire.usage import responses_usage
 
@@ -95,7 +95,7 @@ def read_items(items: Iterable[Any], batch: str) -> list[list[Block]]:
         items: as the framework gives them.
         batch: unique in the conversation; the responses that the items belong to are named after it.
     """
-    decoder = ItemDecoder()
+    decoder = MessageDecoder()
     return [_kept(item, _blocks_of(item, decoder), batch) for item in (_plain(item) for item in items)]
 
 
@@ -138,7 +138,7 @@ def _plain(item: Any) -> Any:
     return told if isinstance(told, dict) else {"type": "unknown", "value": told}
 
 
-def _blocks_of(item: Item, decoder: ItemDecoder) -> list[Block]:
+def _blocks_of(item: Item, decoder: MessageDecoder) -> list[Block]:
     kind = str(item.get("type") or "")
     call_id = item.get("call_id")
     if isinstance(call_id, str) and call_id and kind not in _NOT_LOCAL:
