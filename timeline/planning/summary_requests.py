@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
+from timeline.content.server_words import as_tool_block
 from timeline.events import SummaryParts
 from timeline.planning.hide import is_notice
 from timeline.planning.originals import CutBlocks, fitted, is_seen_through, room_for
@@ -202,7 +203,10 @@ class _Asking:
         given = [(item, told) for item in items if (told := _told(item)) is not None]
         if self.wanted.source == "shown" or not any(is_seen_through(item) for item, _ in given):
             return tuple(told for _, told in given)
-        said = [(item.block, item.tokens) if is_seen_through(item) else (told, _tokens(item)) for item, told in given]
+        said = [
+            (as_tool_block(item.block), item.tokens) if is_seen_through(item) else (told, _tokens(item))
+            for item, told in given
+        ]
         shown = sum(_tokens(item) for item, _ in given)
         answer = int(self.wanted.answer_room * max_tokens)
         room = room_for(shown, self.wanted.window, self.counter.count(previous), answer)
@@ -227,7 +231,8 @@ def _tokens(item: Item) -> int:
 def shown_block(item: Item) -> Block | None:
     """Return a block as the model saw it: with its replacement where it is hidden, None where it was not shown.
 
-    A result without text was shown: it answers its call. The runtime's notice that content is hidden is left out, since
+    A result without text was shown: it answers its call. What a provider's server did is a call or a result, as only
+    that provider reads its parts. The runtime's notice that content is hidden is left out, since
     nobody in the conversation said it.
     """
     block = item.block
@@ -244,7 +249,7 @@ def shown_block(item: Item) -> Block | None:
             changes["arguments"] = item.replacement.arguments or {}
         return block.model_copy(update=changes)
     said = bool(block.countable()) or block.data is not None
-    return block if said or type(block) is ToolResult else None
+    return as_tool_block(block) if said or type(block) is ToolResult else None
 
 
 def _told_summary(items: Sequence[Item]) -> Item | None:

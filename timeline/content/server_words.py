@@ -1,0 +1,77 @@
+"""What a provider's server did, in words: as the calls and results that its tools would have, were they the client's.
+
+The provider reads its own parts. Whoever else reads a conversation, a summarizer above all, reads these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import ToolCall, ToolResult
+from timeline.content.native import GOOGLE_CALLS, GOOGLE_FILES, google_kind, server_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import JsonValue
+
+    from timeline.blocks import Block
+
+_CODE: Final = "code_execution"
+_UNREADABLE: Final = frozenset(
+    {"type", "id", "encrypted_content", "encrypted_index", "encrypted_stdout", "file_id", "media_type", "cache_control"}
+)
+"""Keys of a part whose texts say nothing to a reader."""
+
+
+def as_tool_block(block: Block) -> Block:
+    """Return what a tool of the provider's server did as a call or a result; any other block as it is."""
+    part = server_part(block)
+    if part is None or block.text or google_kind(part) in GOOGLE_FILES:
+        return block
+    same = {"path": block.path, "turn_id": block.turn_id, "at": block.at, "response_id": block.response_id}
+    made = _of_google(part) if google_kind(part) else _of_anthropic(part)
+    return made.model_copy(update=same)
+
+
+def _of_anthropic(part: dict[str, Any]) -> Block:
+    kind = str(part["type"])
+    if not kind.endswith("_tool_result"):
+        asked = part.get("input")
+        name, arguments = str(part.get("name") or kind), asked if isinstance(asked, dict) else {}
+        return ToolCall(call_id=str(part.get("id") or kind), name=name, arguments=arguments)
+    content = part.get("content")
+    inner = content if isinstance(content, dict) else {}
+    status = inner.get("return_code")
+    return ToolResult(
+        call_id=str(part.get("tool_use_id") or kind),
+        name=kind.removesuffix("_tool_result"),
+        text="\n".join(_words(content)),
+        is_error=part.get("is_error") is True or "error_code" in inner,
+        exit_status=status if isinstance(status, int) else None,
+    )
+
+
+def _of_google(part: dict[str, Any]) -> Block:
+    kind = google_kind(part)
+    own = part[kind]
+    name = str(own.get("toolType") or _CODE).lower()
+    call_id = str(own.get("id") or name)
+    if kind in GOOGLE_CALLS:
+        asked = own.get("args") if kind == "toolCall" else {"code": own.get("code")}
+        return ToolCall(call_id=call_id, name=name, arguments=asked if isinstance(asked, dict) else {})
+    said = own.get("response") if kind == "toolResponse" else own.get("output")
+    failed = own.get("outcome") not in {None, "OUTCOME_OK"}
+    return ToolResult(call_id=call_id, name=name, text="\n".join(_words(said)), is_error=failed)
+
+
+def _words(value: JsonValue) -> Iterator[str]:
+    """Iterate over the texts in a result, without what is encoded or encrypted."""
+    if isinstance(value, str) and value.strip():
+        yield value
+    for inner in value if isinstance(value, list) else ():
+        yield from _words(inner)
+    if isinstance(value, dict) and value.get("type") != "base64":
+        for key, inner in value.items():
+            if key not in _UNREADABLE:
+                yield from _words(inner)
