@@ -34,6 +34,8 @@ _KEPT: Final[dict[str, tuple[str, ...]]] = {
 }
 """The fields that a request takes beside the call's id and arguments. An id where it may be left out is: the API would
 look for the thought that an item of that id belongs to."""
+_ACTIONS: Final = "actions"
+"""The key of a computer's actions where a call has several."""
 _SCREEN: Final = "acknowledged_safety_checks"
 _PICTURES: Final = ("image_url", "file_id")
 
@@ -55,15 +57,9 @@ def call_block(item: Part, call_id: str, response_id: str) -> ToolCall:
         response_id: the response that it belongs to.
     """
     kind = item["type"]
-    key = CLIENT_CALLS[kind]
-    told = item.get(key)
-    if kind == _CUSTOM and isinstance(told, str):
-        arguments: dict[str, Any] | str = told
-    elif isinstance(told, dict):
-        arguments = arguments_of(told)
-    else:  # a computer's actions are a list under another key
-        arguments = arguments_of({"actions": item.get("actions")} if key == "action" else told)
-        key = "actions" if key == "action" else key
+    key = _ACTIONS if kind == _COMPUTER and isinstance(item.get(_ACTIONS), list) else CLIENT_CALLS[kind]
+    told = {key: item[key]} if key == _ACTIONS else item.get(key)
+    arguments = told if kind == _CUSTOM and isinstance(told, str) else arguments_of(told)
     form = {"type": kind, key: None, **{name: item[name] for name in _KEPT[kind] if item.get(name) is not None}}
     return ToolCall(
         call_id=call_id,
@@ -89,7 +85,7 @@ def call_item(entry: Entry, call_id: str, result: Entry | None) -> Part | None:
     if kind == _COMPUTER and not _screen(result):  # the API takes no screen without its picture
         return None
     arguments: Any = entry.arguments
-    told = arguments.get("actions") if isinstance(arguments, dict) and "actions" in form else arguments
+    told = arguments.get(_ACTIONS) if isinstance(arguments, dict) and _ACTIONS in form else arguments
     item = plain({key: told if value is None else value for key, value in form.items()}) | {"call_id": call_id}
     if kind == _CUSTOM:
         item["name"] = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
@@ -106,7 +102,7 @@ def _is_whole(item: Part) -> bool:
             return isinstance(told, dict) and isinstance(told.get("commands"), list)
         case "apply_patch_call":
             return isinstance(told, dict) and bool(text_of(told, "path")) and bool(text_of(item, "status"))
-    whole = isinstance(told, dict) or isinstance(item.get("actions"), list)
+    whole = isinstance(told, dict) or isinstance(item.get(_ACTIONS), list)
     return whole and bool(text_of(item, "id")) and isinstance(item.get("pending_safety_checks"), list)
 
 
