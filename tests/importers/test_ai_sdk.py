@@ -100,6 +100,15 @@ def test_a_programs_chat_is_read_too(tmp_path: Path) -> None:
     assert recording.events == read_lines(tmp_path, model_chat()).events
 
 
+def test_a_chat_that_begins_with_its_system_message_keeps_calls_and_results(tmp_path: Path) -> None:
+    """The role alone shows no form: OpenAI's messages have it, too."""
+    recording = read_document(tmp_path, [{"role": "system", "content": "You list."}, *model_chat()])
+    assert kinds(recording) == [
+        *("system.message", "user.prompt", "assistant.completion", "react.tool.call"),
+        *("react.tool.result", "assistant.completion"),
+    ]
+
+
 def test_lines_of_messages_are_read_like_a_document(tmp_path: Path) -> None:
     """A message a line, as a server appends them; torn and foreign lines cost no other."""
     assert read_lines(tmp_path, chat()).events == read_document(tmp_path, chat()).events

@@ -36,7 +36,8 @@ _OPENAI_PARTS: Final = frozenset(
 )
 _AI_SDK_PARTS: Final = frozenset({"tool-call", "tool-result", "tool-approval-request", "reasoning"})
 _AI_SDK_KEYS: Final = frozenset({"mediaType", "providerOptions", "image"})
-_OPENAI_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
+_OPENAI_ROLES: Final = frozenset({"developer", "tool", "function"})
+"""A system message is none of these: the AI SDK has them, too."""
 _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
 """Keys that only one form has; a document without any such key is read as Chat Completions."""
 
