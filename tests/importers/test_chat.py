@@ -120,6 +120,13 @@ def test_contents_of_googles_become_turns_of_blocks(tmp_path: Path) -> None:
     assert blocks(read_document(tmp_path, contents)) == blocks(recording)[1:]
 
 
+def test_a_content_of_googles_without_a_role_is_the_users(tmp_path: Path) -> None:
+    """The API takes it so, and most of its examples are written so."""
+    recording = read_document(tmp_path, {"contents": [{"parts": [{"text": "List the files."}]}]})
+    assert [(block.type, block.text) for block in blocks(recording)] == [("user.prompt", "List the files.")]
+    assert recording.report.format == "gemini"
+
+
 def test_a_bare_list_of_messages_is_read_too(tmp_path: Path) -> None:
     """The list alone gives the same events as the document around it."""
     assert read_document(tmp_path, OPENAI["messages"]).events == read_document(tmp_path, OPENAI).events

@@ -43,11 +43,19 @@ _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
 
 
 def messages_of(document: Any) -> list[Any] | None:
-    """Return the messages of a chat document, or None if it is not one."""
+    """Return the messages of a chat document, or None if it is not one. A content of Google's needs no role."""
     messages = document.get("messages", document.get("contents")) if isinstance(document, dict) else document
     if not isinstance(messages, list) or not messages:
         return None
-    return messages if all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages) else None
+    told = [_with_role(message) for message in messages]
+    return told if all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in told) else None
+
+
+def _with_role(message: Any) -> Any:
+    if not isinstance(message, dict) or "role" in message or not isinstance(parts := message.get("parts"), list):
+        return message
+    is_content = not any(isinstance(part, dict) and "type" in part for part in parts)
+    return {"role": "user", **message} if is_content else message
 
 
 def dialect_of(document: Any) -> Dialect:
