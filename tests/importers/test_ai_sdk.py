@@ -109,6 +109,51 @@ def test_a_chat_that_begins_with_its_system_message_keeps_calls_and_results(tmp_
     ]
 
 
+def test_a_chat_of_version_4_keeps_the_invocations_of_its_tools(tmp_path: Path) -> None:
+    """There a part holds the invocation, and a file of the user stands beside the parts."""
+    invocation = {"state": "result", "step": 0, "toolCallId": "c1", "toolName": "ls", "args": {"path": "."}}
+    told = {"type": "tool-invocation", "toolInvocation": {**invocation, "result": "a.py"}}
+    file = {"name": "a.png", "contentType": "image/png", "url": "data:image/png;base64,AAAA"}
+    asked: dict[str, Any] = {"id": "u1", "role": "user", "content": "List.", "experimental_attachments": [file]}
+    asked["parts"] = [{"type": "text", "text": "List."}]
+    said = {"id": "a1", "role": "assistant", "content": "One.", "toolInvocations": [told["toolInvocation"]]}
+    said["parts"] = [STEP, told, STEP, {"type": "text", "text": "One."}]
+    recording = read_document(tmp_path, [asked, said])
+    assert kinds(recording) == [
+        *("user.prompt", "user.attachment", "react.tool.call", "react.tool.result", "assistant.completion"),
+    ]
+    called, result = (block for block in blocks(recording) if isinstance(block, ToolCall | ToolResult))
+    assert isinstance(called, ToolCall)
+    assert (called.name, called.arguments, result.text) == ("ls", {"path": "."}, "a.py")
+
+
+def test_a_chat_without_parts_has_its_calls_before_its_text(tmp_path: Path) -> None:
+    """Version 3 has a text, and the invocations of all steps beside it."""
+    told = [
+        {"state": "result", "step": step, "toolCallId": f"c{step}", "toolName": "ls", "args": {}, "result": "a.py"}
+        for step in range(2)
+    ]
+    said = {"id": "a1", "role": "assistant", "content": "One file.", "toolInvocations": told}
+    recording = read_document(tmp_path, [{"id": "u1", "role": "user", "content": "List the files."}, said])
+    assert kinds(recording) == [
+        *("user.prompt", "react.tool.call", "react.tool.result"),
+        *("react.tool.call", "react.tool.result", "assistant.completion"),
+    ]
+    assert recording.title == "List the files."
+
+
+async def test_an_invocation_that_was_still_running_gets_its_result_later(tmp_path: Path) -> None:
+    """Two snapshots of a chat of version 4: nothing is there twice."""
+    invocation = {"state": "call", "toolCallId": "c1", "toolName": "ls", "args": {}}
+    async with open_store("memory://") as store:
+        added = []
+        for more in ({}, {"state": "result", "result": "a.py"}):
+            part = {"type": "tool-invocation", "toolInvocation": {**invocation, **more}}
+            chat = {"id": "chat-4", "messages": [{"id": "a1", "role": "assistant", "content": "", "parts": [part]}]}
+            added.append((await import_recording(store, read_document(tmp_path, chat))).events)
+    assert added == [1, 1]
+
+
 def test_lines_of_messages_are_read_like_a_document(tmp_path: Path) -> None:
     """A message a line, as a server appends them; torn and foreign lines cost no other."""
     assert read_lines(tmp_path, chat()).events == read_document(tmp_path, chat()).events

@@ -20,6 +20,7 @@ from timeline.importers.chat import form_of
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import message_decoder
+from timeline.wire.ai_sdk_earlier import later_message
 from timeline.wire.ai_sdk_ui import UNFINISHED
 from timeline.wire.foreign import text_of
 from timeline.wire.usage import ai_sdk_usage
@@ -82,6 +83,8 @@ def _read(told: list[tuple[int, Any]], name: str, report: Report, about: dict[st
     report.format = str(form).replace("_", "-")
     reader = _Reader(str(form), report)
     at = UNKNOWN_TIME
+    if form == "ai_sdk_ui":
+        messages = [message._replace(value=later_message(message.value)) for message in messages]
     for message in messages:
         told_at = _time_of(message.value)
         if told_at is None:

@@ -16,6 +16,7 @@ from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.exchange import replied_message
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import gemini, message_decoder
+from timeline.wire.ai_sdk_earlier import KEYS
 from timeline.wire.anthropic import joined_text
 from timeline.wire.usage import anthropic_usage, gemini_usage, openai_usage
 
@@ -34,8 +35,10 @@ _ANTHROPIC_KEYS: Final = ("system", "stop_reason")
 _OPENAI_PARTS: Final = frozenset(
     {"image_url", "input_audio", "file", "refusal", "input_text", "input_image", "input_file"}
 )
-_AI_SDK_PARTS: Final = frozenset({"tool-call", "tool-result", "tool-approval-request", "reasoning"})
-_AI_SDK_KEYS: Final = frozenset({"mediaType", "providerOptions", "image"})
+_AI_SDK_PARTS: Final = frozenset(
+    {"tool-call", "tool-result", "tool-approval-request", "reasoning", "redacted-reasoning"}
+)
+_AI_SDK_KEYS: Final = frozenset({"mediaType", "mimeType", "providerOptions", "image"})
 _OPENAI_ROLES: Final = frozenset({"developer", "tool", "function"})
 """A system message is none of these: the AI SDK has them, too."""
 _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
@@ -69,6 +72,8 @@ def form_of(message: Any) -> Dialect | None:
     """Return the form of a message; None if it fits several forms, or is no message."""
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
         return None
+    if KEYS & message.keys():
+        return "ai_sdk_ui"
     if isinstance(parts := message.get("parts"), list):
         return "ai_sdk_ui" if any(isinstance(p, dict) and "type" in p for p in parts) else "gemini"
     told = [part for part in _list(message.get("content")) if isinstance(part, dict)]

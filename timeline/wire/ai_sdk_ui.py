@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, ToolCall, UserPrompt
 from timeline.wire.ai_sdk import decode_instructions, instructions, is_bare_signature, said_texts, tool_name
+from timeline.wire.ai_sdk_earlier import later_message
 from timeline.wire.ai_sdk_parts import (
     DENIED,
     attachment_of,
@@ -170,7 +171,7 @@ class MessageDecoder:
         self._number += 1
         if not isinstance(message, dict):
             return []
-        told = (part for part in parts_of(message.get("parts")) if isinstance(part.get("type"), str))
+        told = (part for part in parts_of(later_message(message)["parts"]) if isinstance(part.get("type"), str))
         parts = [part for part in told if text_of(part, "state") not in UNFINISHED]
         if message.get("role") == "system":
             return [SystemMessage(text=text) for text in map(text_of, parts) if text]
