@@ -292,3 +292,23 @@ def test_every_part_of_a_foreign_conversation_is_read() -> None:
     results = [block for block in blocks if isinstance(block, ToolResult)]
     assert [(r.text, r.is_error) for r in results] == [(text, failed) for _, text, failed in outputs]
     assert encoder("ai_sdk") is encode
+
+
+def test_a_result_of_version_4_says_beside_itself_that_its_call_failed() -> None:
+    """Later versions say it in the output."""
+    told = {"type": "tool-result", "toolCallId": "c", "toolName": "ls", "result": "no such folder", "isError": True}
+    [block] = decode([{"role": "tool", "content": [told]}])
+    assert isinstance(block, ToolResult)
+    assert (block.text, block.is_error) == ("no such folder", True)
+
+
+def test_files_and_signatures_of_version_4_are_those_of_later_ones() -> None:
+    """They have other names there."""
+    file = {"type": "file", "data": "AAAA", "mimeType": "application/pdf"}
+    thoughts = [{"type": "reasoning", "text": "hm", "signature": "S"}, {"type": "redacted-reasoning", "data": "R"}]
+    blocks = decode([{"role": "user", "content": [file]}, {"role": "assistant", "content": thoughts}])
+    assert [block.data for block in blocks] == [
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}},
+        {"type": "thinking", "thinking": "hm", "signature": "S"},
+        {"type": "redacted_thinking", "data": "R"},
+    ]

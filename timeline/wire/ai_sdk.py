@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, ToolCall, UserPrompt
 from timeline.wire import Stepwise
+from timeline.wire.ai_sdk_earlier import later_part
 from timeline.wire.ai_sdk_parts import (
     attachment_of,
     file_of,
@@ -236,7 +237,7 @@ class MessageDecoder:
         self._number += 1
         if not isinstance(message, dict):
             return []
-        parts = parts_of(message.get("content"))
+        parts = [later_part(part) for part in parts_of(message.get("content"))]
         if message.get("role") == "assistant":
             response = text_of(message, "id") or name or f"response_{self._number}"
             return [block for n, part in enumerate(parts) for block in self._said(part, response, n)]
@@ -285,4 +286,6 @@ class MessageDecoder:
         call_id = text_of(part, "toolCallId") or f"call_{self._number}"
         name = text_of(part, "toolName") or self._names.get(call_id, "")
         result = result_of(call_id, name, part.get("output", part.get("result")))
+        if part.get("isError") is True:  # of version 4, whose result does not say so itself
+            result = result.model_copy(update={"is_error": True})
         return None if result.text == INTERRUPTED else result
