@@ -203,6 +203,23 @@ def test_every_kind_of_call_is_paired_with_its_result() -> None:
     assert search.data["action"] == {"type": "search", "query": "y"}
 
 
+def test_a_search_for_tools_that_the_provider_ran_is_part_of_its_response() -> None:
+    """It has no call id: its result belongs to no call of ours, and does not end the response."""
+    rollout = Rollout()
+    rollout.user("Do it")
+    rollout.item("tool_search_call", call_id=None, execution="server", arguments={"paths": ["crm"]})
+    rollout.item("tool_search_output", call_id=None, execution="server", tools=[{"name": "t"}])
+    rollout.call("a")
+    rollout.count()
+    rollout.result("a")
+    recording = rollout.read()
+    assert [b.type for b in blocks(recording)[1:]] == [
+        *("assistant.part", "assistant.part", "react.tool.call", "react.tool.result"),
+    ]
+    assert len(calls(recording)) == 1
+    assert not recording.report.counts["orphan_result"]
+
+
 def test_reasoning_is_kept_as_the_provider_gave_it() -> None:
     """Encrypted content is there byte for byte, and the summary is its text."""
     rollout = Rollout()

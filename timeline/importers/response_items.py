@@ -104,6 +104,8 @@ class ItemReader:
             self._read_message(item, origin)
         elif type_ == AGENT_MESSAGE:
             self._read_agent_message(item, origin)
+        elif _is_search_of_the_server(item, type_):
+            self._add(CustomBlock(type="assistant.part", author="assistant", data=item), origin)
         elif type_.endswith("_output"):
             self._read_result(item, type_, origin)
         elif type_ in NOTHING:
@@ -164,6 +166,12 @@ class ItemReader:
             self._report.note("invalid", origin.line, f"a {type_} item without the id of its call")
             call_id = f"call-{origin.key}"
         self._builder.add_result(result_of(item, call_id, self._names.get(call_id, "")), origin)
+
+
+def _is_search_of_the_server(item: dict[str, Any], type_: str) -> bool:
+    """Return whether an item is a search for tools that the provider ran, or its result: both are in one response."""
+    is_search = type_ in {"tool_search_call", "tool_search_output"}
+    return is_search and (item.get("execution") == "server" or not text_of(item, "call_id"))
 
 
 def _agent_message(item: dict[str, Any]) -> Block | None:
