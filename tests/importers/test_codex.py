@@ -220,6 +220,16 @@ def test_a_search_for_tools_that_the_provider_ran_is_part_of_its_response() -> N
     assert not recording.report.counts["orphan_result"]
 
 
+def test_the_tools_of_a_request_are_no_response() -> None:
+    """Newer versions write them as an item before the first prompt."""
+    rollout = Rollout()
+    rollout.item("additional_tools", role="developer", tools=[{"type": "custom", "name": "exec"}])
+    rollout.user("Hi")
+    recording = rollout.read()
+    assert [b.type for b in blocks(recording)] == ["user.prompt"]
+    assert not calls(recording)
+
+
 def test_reasoning_is_kept_as_the_provider_gave_it() -> None:
     """Encrypted content is there byte for byte, and the summary is its text."""
     rollout = Rollout()

@@ -49,8 +49,8 @@ SAID_BY_THE_MODEL: Final = frozenset(
 """Items that `item_blocks` reads."""
 CALLS: Final = frozenset({"local_shell_call", "shell_call", "apply_patch_call", "computer_call", "tool_search_call"})
 """Calls that have no name of their own: their type is the name."""
-NOTHING: Final = frozenset({"ghost_snapshot", "item_reference", "compaction_trigger"})
-"""Items of the client, which the model does not see."""
+NOTHING: Final = frozenset({"ghost_snapshot", "item_reference", "compaction_trigger", "additional_tools"})
+"""Items of the client that say nothing to the model; schemas of tools are not part of a recording."""
 
 AGENT_MESSAGE: Final = "agent_message"
 """A message of another agent of the same session to this one."""
@@ -104,12 +104,12 @@ class ItemReader:
             self._read_message(item, origin)
         elif type_ == AGENT_MESSAGE:
             self._read_agent_message(item, origin)
+        elif type_ in NOTHING:
+            self._report.counts["skipped"] += 1
         elif _is_search_of_the_server(item, type_):
             self._add(CustomBlock(type="assistant.part", author="assistant", data=item), origin)
         elif type_.endswith("_output"):
             self._read_result(item, type_, origin)
-        elif type_ in NOTHING:
-            self._report.counts["skipped"] += 1
         elif type_ in CALLS:
             self._add(_call(item, type_), origin)
         else:
