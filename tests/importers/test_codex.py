@@ -230,6 +230,18 @@ def test_the_tools_of_a_request_are_no_response() -> None:
     assert not calls(recording)
 
 
+def test_rows_of_the_clients_state_are_skipped() -> None:
+    """None of them is conversation, nor unknown."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    before = rollout.read().report.counts["skipped"]
+    for kind in ("world_state", "token_usage_record", "security_risk_score", "retained_context", "realtime_item"):
+        rollout.row(kind, x=1)
+    rollout.event("sub_agent_activity", event_id="a")
+    counts = rollout.read().report.counts
+    assert (counts["skipped"] - before, counts["unknown_record"]) == (6, 0)
+
+
 def test_reasoning_is_kept_as_the_provider_gave_it() -> None:
     """Encrypted content is there byte for byte, and the summary is its text."""
     rollout = Rollout()
@@ -312,7 +324,7 @@ def test_aborted_turns_rollbacks_and_unknown_records_are_reported() -> None:
     rollout.event("turn_aborted", reason="interrupted")
     rollout.event("thread_rolled_back", num_turns=1)
     rollout.event("something_new", x=1)
-    rollout.row("world_state", x=1)
+    rollout.row("row_of_a_new_kind", x=1)
     rollout.item("brand_new", x=1)
     rollout.item("ghost_snapshot", ghost_commit={"id": "x"})
     recording = rollout.read()

@@ -39,6 +39,10 @@ ROWS: Final = frozenset(
         "inter_agent_communication_metadata",
     }
 )
+STATE: Final = frozenset(
+    {"world_state", "token_usage_record", "security_risk_score", "retained_context", "realtime_item"}
+)
+"""Rows of the client's own state; the usage in one is in the next ``token_count``, too."""
 ECHOES: Final = frozenset(
     {
         "user_message",
@@ -63,10 +67,12 @@ ECHOES: Final = frozenset(
         "collab_waiting_end",
         "collab_close_end",
         "collab_resume_end",
+        "sub_agent_activity",
         "entered_review_mode",
         "exited_review_mode",
         "undo_completed",
         "plan_update",
+        "item_started",
         "item_completed",
         "thread_goal_updated",
         "thread_settings_applied",
@@ -189,6 +195,8 @@ class _Rollout:
                 self._item(_delivered(payload), origin)
             case "inter_agent_communication_metadata":
                 self._triggers = payload.get("trigger_turn") is True
+                self._report.counts["skipped"] += 1
+            case _ if type_ in STATE:
                 self._report.counts["skipped"] += 1
             case _:
                 self._report.note("unknown_record", origin.line, f"a row of type {type_}")
