@@ -14,6 +14,7 @@ from timeline import Timeline, policies
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
 from timeline.events import CompactionCompleted, ModelCalled, ParentLink
 from timeline.importers import ImportedCompaction, Recording, read_recording
+from timeline.importers.builder import parse_time
 from timeline.importers.codex import UNREADABLE, read_codex
 from timeline.lab.simulate import simulate
 from timeline.portable.recordings import import_recording
@@ -240,6 +241,21 @@ def test_rows_of_the_clients_state_are_skipped() -> None:
     rollout.event("sub_agent_activity", event_id="a")
     counts = rollout.read().report.counts
     assert (counts["skipped"] - before, counts["unknown_record"]) == (6, 0)
+
+
+def test_a_response_without_figures_turns_no_clock_back() -> None:
+    """That none come is known only with the next response; the call keeps the time of its own."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    at = rollout.answer("Half")["timestamp"]
+    rollout.event("turn_aborted", reason="interrupted")
+    rollout.user("Again")
+    rollout.answer("Whole")
+    rollout.count()
+    recording = rollout.read()
+    first = next(event for event in recording.events if isinstance(event.payload, ModelCalled))
+    assert first.at == parse_time(at)
+    assert not recording.report.counts["clock_back"]
 
 
 def test_reasoning_is_kept_as_the_provider_gave_it() -> None:

@@ -171,7 +171,9 @@ class RecordingBuilder:
         """Set the model call of a response; of several reports the last one counts."""
         slot = self._response(response_id)
         key = slot.call.key if slot.call else self._key(f"{response_id}.called")
-        slot.call = RecordedEvent(payload, self._at(origin), key)
+        # A call may be set late, at the time of its response: where no figures of it came, say. No clock went back.
+        at = origin.at if origin.at is not None and origin.at < self._time else self._at(origin)
+        slot.call = RecordedEvent(payload, at, key)
         slot.called_at = slot.called_at or slot.call.at
 
     def add_result(self, block: ToolResult, origin: Origin) -> None:
