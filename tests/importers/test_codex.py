@@ -258,6 +258,15 @@ def test_a_response_without_figures_turns_no_clock_back() -> None:
     assert not recording.report.counts["clock_back"]
 
 
+def test_namespaces_of_tools_and_phases_of_texts_are_kept_beside_them() -> None:
+    """Tools of two servers may have one name, and a text may be no final answer."""
+    rollout = Rollout()
+    rollout.user("Do it")
+    rollout.answer("I look.")["payload"]["phase"] = "commentary"
+    rollout.call("a", "search")["payload"]["namespace"] = "mcp__wiki__"
+    assert [b.meta for b in blocks(rollout.read())[1:]] == [{"phase": "commentary"}, {"namespace": "mcp__wiki__"}]
+
+
 def test_reasoning_is_kept_as_the_provider_gave_it() -> None:
     """Encrypted content is there byte for byte, and the summary is its text."""
     rollout = Rollout()

@@ -57,6 +57,7 @@ AGENT_MESSAGE: Final = "agent_message"
 ENCRYPTED: Final = "[encrypted by the provider]"
 _TASK: Final = re.compile(r"Message Type: NEW_TASK\b")
 
+_NOTES: Final = ("namespace", "phase")
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _ADDRESS: Final = frozenset({"type", "id", "call_id", "status"})
 _EXIT: Final = re.compile(r"(?:Exit code:|Process exited with code) (-?\d{1,9})\b")
@@ -113,13 +114,16 @@ class ItemReader:
         elif type_ in CALLS:
             self._add(_call(item, type_), origin)
         else:
-            if type_ not in SAID_BY_THE_MODEL and type_ != "message":
-                self._report.note("unknown_record", origin.line, f"an item of type {type_ or None}")
-            blocks = item_blocks(item, "", origin.line)
-            if not blocks:
-                self._report.note("invalid", origin.line, f"a {type_} item without content")
-            for block in blocks:
-                self._add(block, origin)
+            self._read_said(item, type_, origin)
+
+    def _read_said(self, item: dict[str, Any], type_: str, origin: Origin) -> None:
+        if type_ not in SAID_BY_THE_MODEL and type_ != "message":
+            self._report.note("unknown_record", origin.line, f"an item of type {type_ or None}")
+        blocks = item_blocks(item, "", origin.line)
+        if not blocks:
+            self._report.note("invalid", origin.line, f"a {type_} item without content")
+        for block in blocks:
+            self._add(_noted(block, item), origin)
 
     def _add(self, block: Block, origin: Origin) -> None:
         """Add a block to the open response, or begin one."""
@@ -172,6 +176,12 @@ def _is_search_of_the_server(item: dict[str, Any], type_: str) -> bool:
     """Return whether an item is a search for tools that the provider ran, or its result: both are in one response."""
     is_search = type_ in {"tool_search_call", "tool_search_output"}
     return is_search and (item.get("execution") == "server" or not text_of(item, "call_id"))
+
+
+def _noted(block: Block, item: dict[str, Any]) -> Block:
+    """Return a block with what else its item says: the namespace of a tool, the phase of a text."""
+    told: dict[str, JsonValue] = {key: item[key] for key in _NOTES if text_of(item, key)}
+    return block.model_copy(update={"meta": {**block.meta, **told}}) if told else block
 
 
 def _agent_message(item: dict[str, Any]) -> Block | None:
