@@ -7,6 +7,7 @@ from hypothesis import given
 
 from tests.importers.session import blocks, kinds, read_document
 from tests.wire.entries import contexts, legal_entries
+from timeline.blocks import ToolResult
 from timeline.events import ModelCalled
 from timeline.importers.responses import is_responses, read_responses
 from timeline.wire.groups import OPENING_LINE
@@ -124,3 +125,37 @@ def test_a_request_whose_input_is_a_text_is_a_conversation_of_one_prompt(tmp_pat
     recording = read_document(tmp_path, {"input": "Hello.", "output": REPLY})
     assert [block.text for block in blocks(recording)] == ["Hello.", "", "One file."]
     assert (recording.title, kinds(read_document(tmp_path, {"input": "Hello."}))) == ("Hello.", ["user.prompt"])
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "failed", "status"),
+    [
+        ("apply_patch_call", {"status": "failed", "output": "no such file"}, True, None),
+        ("apply_patch_call", {"status": "completed", "output": "done"}, False, None),
+        (
+            "shell_call",
+            {"output": [{"stdout": "", "stderr": "no", "outcome": {"type": "exit", "exit_code": 2}}]},
+            False,
+            2,
+        ),
+        (
+            "shell_call",
+            {"output": [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]},
+            False,
+            0,
+        ),
+    ],
+)
+def test_a_call_of_openais_own_tools_says_how_it_went(
+    tmp_path: Path,
+    call: str,
+    answer: dict[str, Any],
+    failed: bool,  # noqa: FBT001 - a case
+    status: int | None,
+) -> None:
+    """A patch has a status, a command the exit status of its outcome."""
+    items = [{"role": "user", "content": "Do it."}, {"type": call, "call_id": "c", "action": {"commands": ["ls"]}}]
+    recording = read_document(tmp_path, {"input": [*items, {"type": f"{call}_output", "call_id": "c", **answer}]})
+    result = blocks(recording)[-1]
+    assert isinstance(result, ToolResult)
+    assert (result.is_error, result.exit_status) == (failed, status)
