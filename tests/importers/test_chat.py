@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -152,6 +153,9 @@ def test_reading_a_document_again_gives_the_same_recording(tmp_path: Path) -> No
         (b'{"a": 1}\n{"b": 2}\n', "format is not known"),
         (b'{"messages": [{"role": "user", "content": ""}]}', "no message is in it"),
         (b'{"sessionId": "s", "uuid": "u", "type": "progress"}\n', "no message is in it"),
+        (gzip.compress(b"{}"), re.escape("the file is compressed (gzip). Unpack it")),
+        (b"\x28\xb5\x2f\xfd\x00", re.escape("the file is compressed (zstd). Unpack it")),
+        ("[]".encode("utf-16"), "the file is in UTF-16. Save it in UTF-8"),
     ],
 )
 def test_a_file_that_is_no_recording_is_refused_with_the_cure(tmp_path: Path, content: bytes, problem: str) -> None:

@@ -58,6 +58,18 @@ FORMATS: Final = (
 )
 """The names of the formats that can be read."""
 
+_PACKED: Final = "the file is compressed ({}). Unpack it, and import what is in it."
+_WIDE: Final = "the file is in UTF-16. Save it in UTF-8, and import that."
+_WRAPPED: Final = {
+    b"\x1f\x8b": _PACKED.format("gzip"),
+    b"\x28\xb5\x2f\xfd": _PACKED.format("zstd"),
+    b"\xfd7zXZ\x00": _PACKED.format("xz"),
+    b"BZh": _PACKED.format("bzip2"),
+    b"PK\x03\x04": _PACKED.format("zip"),
+    b"\xff\xfe": _WIDE,
+    b"\xfe\xff": _WIDE,
+}
+"""The first bytes of files that may hold a recording in another form, as rollouts that Codex has packed away."""
 _NOTHING: Final = b" \t\r\n\x00" + BYTE_ORDER_MARK
 _BLANK: Final = re.compile(r"\s*")
 
@@ -81,6 +93,10 @@ def read_recording(path: Path | str) -> list[Recording]:
         recordings = read_lines(data, name)
     if recordings is None and is_prompt_alone(document):
         recordings = read_responses(document, name, sha256(data).hexdigest())
+    if recordings is None and (
+        wrapped := next((told for start, told in _WRAPPED.items() if data.startswith(start)), "")
+    ):
+        raise ImportFailed(str(path), wrapped)
     if recordings is None:
         known = f"What can be read: {', '.join(FORMATS)}; and logs of `timeline export`, by `timeline import`."
         raise ImportFailed(str(path), f"the format is not known{_damage(data)}. {known}")
