@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -229,6 +229,8 @@ def test_pis_own_state_is_counted_and_unknown_entries_are_reported() -> None:
     session.entry("thinking_level_change", thinkingLevel="high")
     session.entry("custom", customType="todo", data={"text": "x"})
     session.entry("label", targetId="1", label="here")
+    session.entry("active_tools_change", activeToolNames=["bash"])
+    session.entry("leaf", targetId="1")
     session.entry("session_info", name="My session")
     session.message("assistant", content=[said("ye")], stopReason="pending")
     session.entries[-1]["checkpoint"] = True
@@ -238,7 +240,7 @@ def test_pis_own_state_is_counted_and_unknown_entries_are_reported() -> None:
     session.entry("compaction", summary=None)
     recording = read(session)
     assert kinds(recording) == ["system.message", "user.prompt"]
-    assert recording.report.counts == Counter(skipped=6, unknown_record=2, invalid=2)
+    assert recording.report.counts == Counter(skipped=8, unknown_record=2, invalid=2)
     assert recording.title == "My session"
 
 
@@ -338,6 +340,57 @@ def test_a_file_without_its_header_has_the_files_name() -> None:
     joined = [*lines, *(line.replace("pi-1", "pi-2") for line in lines[:1])]
     report = read_pi("".join(joined).encode(), "file")[0].report
     assert report.counts == {"second_conversation": 1}
+
+
+def in_version_4(session: PiSession) -> str:
+    """Return the file of a session of version 3 as pi writes it in version 4."""
+    header, *entries = session.entries
+    rows: list[dict[str, Any]] = [{"kind": "header", "version": 4, "id": header["id"], "createdAt": ms(header)}]
+    rows += [
+        {"kind": "entry", "lane": "main", **entry, "seq": seq, "timestamp": ms(entry)}
+        for seq, entry in enumerate(entries, start=1)
+    ]
+    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+
+
+def ms(entry: dict[str, Any]) -> int:
+    """Return an entry's time in milliseconds."""
+    return int(datetime.fromisoformat(entry["timestamp"]).timestamp() * 1000)
+
+
+def test_a_session_of_version_4_is_read_like_one_of_version_3(tmp_path: Path) -> None:
+    """Keys and times are the same, so that one that pi brought into the new form adds nothing twice."""
+    session = branched()
+    path = tmp_path / "session.jsonl"
+    path.write_text(in_version_4(session) + '{"kind":"entry","lane":"ma', encoding="utf-8")
+    found = read_recording(path)
+    assert [(r.id, r.events) for r in found] == [(r.id, r.events) for r in read_all(session)]
+    assert found[0].report.counts["torn"] == 1
+
+
+def test_facts_and_records_of_version_4_are_the_clients_own(tmp_path: Path) -> None:
+    """The name is the title; what was queued comes as an entry once the model gets it."""
+    session = PiSession()
+    session.user("go")
+    queued = {"type": "message", "id": "q", "message": {"role": "user", "content": "later"}}
+    rows = [
+        {"kind": "record", "type": "queue_enqueued", "id": "r", "queue": "nextRun", "target": queued, "seq": 2},
+        {"kind": "lane", "lane": "side", "leafId": None, "seq": 3},
+        {"kind": "fact", "fact": "name", "name": "My session", "seq": 4},
+    ]
+    path = tmp_path / "session.jsonl"
+    path.write_text(in_version_4(session) + "\n".join(map(json.dumps, rows)), encoding="utf-8")
+    [recording] = read_recording(path)
+    assert (kinds(recording), recording.title) == (["user.prompt"], "My session")
+    assert recording.report.counts == {"skipped": 3}
+
+
+def test_an_answer_that_is_still_to_come_is_not_read() -> None:
+    """A deferred response is left out of what pi sends."""
+    session = PiSession()
+    session.user("go")
+    session.answer(said("soon"), stop="deferred")
+    assert kinds(read(session)) == ["user.prompt"]
 
 
 def test_a_claude_code_session_is_none_of_pis() -> None:

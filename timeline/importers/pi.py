@@ -1,10 +1,10 @@
-"""Read pi sessions (JSON Lines, versions 1 to 3): each path through the tree of entries is a conversation.
+"""Read pi sessions (JSON Lines, versions 1 to 4): each path through the tree of entries is a conversation.
 
 Entries name their parents from version 2 on; in version 1 each follows the one before it. Going back in a conversation
 and continuing from there makes a branch. The path from the root to each leaf is a conversation; the newest leaf's is
 the main one, and comes first. The oldest path has the session's id, every other one the id of the entry where it
 branches off, so that importing a session that has grown, in any branch, adds to the conversations imported before.
-`pi_entries` decides what an entry becomes.
+`pi_entries` decides what an entry becomes, `pi_rows` reads those of version 4.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.events import ParentLink
-from timeline.importers.lines import read_records
+from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.pi_entries import ROLES, SUMMARIES, PathReader, is_conversation, is_unsent, message_of, time_of
+from timeline.importers.pi_rows import as_entry
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire.foreign import text_of
 
@@ -23,21 +24,24 @@ if TYPE_CHECKING:
     from timeline.importers.lines import Record
 
 FORMAT: Final = "pi"
-OPENING: Final = '{"type":"message",'
-"""The beginning of most entries, in every known version; no value inside an entry begins so."""
+OPENINGS: Final = ('{"type":"message",', '{"kind":"entry",')
+"""The beginning of most entries up to version 3, and in version 4; no value inside an entry begins so."""
 MOST_BRANCHES: Final = 50
 """How many paths are read, the newest first; the limit exists because each repeats the entries it shares."""
 
-BOOKKEEPING: Final = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
+BOOKKEEPING: Final = frozenset(
+    {"model_change", "thinking_level_change", "active_tools_change", "custom", "label", "session_info", "leaf"}
+)
 """Entries that are pi's own state; each call records its model itself."""
 _ROOT: Final = -1
 
 
 def is_pi(value: Any) -> bool:
     """Return whether a JSON value is the header of a pi session, or a message in one."""
-    if not isinstance(value, dict) or not isinstance(value.get("timestamp"), str):
+    entry = as_entry(value) if isinstance(value, dict) else {}
+    if not isinstance(entry.get("timestamp"), str):
         return False
-    return _is_header(value) or text_of(message_of(value), "role") in ROLES
+    return _is_header(entry) or text_of(message_of(entry), "role") in ROLES
 
 
 def read_pi(data: bytes, name: str) -> list[Recording]:
@@ -48,7 +52,10 @@ def read_pi(data: bytes, name: str) -> list[Recording]:
         name: the file's name without its extension: the id if no header has one.
     """
     report = Report(format=FORMAT)
-    return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
+    opening = OPENINGS[data.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b'{"kind":')]
+    records = read_records(data, report, opening=opening)
+    entries = [record._replace(value=as_entry(record.value)) for record in records]
+    return _Session(entries, report, name).recordings()
 
 
 def _is_header(value: dict[str, Any]) -> bool:

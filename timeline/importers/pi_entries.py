@@ -8,12 +8,12 @@ failed one keeps the part that arrived, marked as the engine marks a broken stre
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder, client_message, parse_time
+from timeline.importers.pi_rows import clock
 from timeline.importers.recording import ImportedCompaction
 from timeline.usage import Usage
 from timeline.wire.anthropic import joined_text, parts_of
@@ -23,6 +23,8 @@ from timeline.wire.responses import ModelResponse, interrupted
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pydantic import JsonValue
 
     from timeline.blocks import Block
@@ -54,8 +56,10 @@ def is_conversation(value: dict[str, Any]) -> bool:
 
 
 def is_unsent(value: dict[str, Any]) -> bool:
-    """Return whether a message is not for the model: a command kept from it, or the snapshot of a response."""
-    return value.get("checkpoint") is True or message_of(value).get("excludeFromContext") is True
+    """Return whether a message is not for the model: a command kept from it, a response's snapshot, one to come."""
+    message = message_of(value)
+    kept = value.get("checkpoint") is True or message.get("excludeFromContext") is True
+    return kept or text_of(message, "stopReason") == "deferred"
 
 
 def message_of(value: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +72,7 @@ def message_of(value: dict[str, Any]) -> dict[str, Any]:
 
 def time_of(value: dict[str, Any]) -> datetime | None:
     """Return when an entry was written, or if unknown when its message began."""
-    return parse_time(value.get("timestamp")) or _clock(message_of(value).get("timestamp"))
+    return parse_time(value.get("timestamp")) or clock(message_of(value).get("timestamp"))
 
 
 class PathReader:
@@ -189,7 +193,7 @@ def _response(message: dict[str, Any], response_id: str, origin: Origin) -> Mode
         response_id=response_id,
         usage=_usage(message.get("usage")),
         finish_reason=finish or None,
-        started_at=_clock(message.get("timestamp")),
+        started_at=clock(message.get("timestamp")),
     )
     response = ModelResponse(tuple(blocks), called)
     return interrupted(response, cut) if finish in CUT_OFF else response
@@ -303,13 +307,3 @@ def _usage(told: Any) -> Usage:
         cache_write_5m_tokens=max(0, written - long),
         cache_write_1h_tokens=long,
     )
-
-
-def _clock(milliseconds: Any) -> datetime | None:
-    """Return a message's time, from milliseconds since 1970; None if it is no time."""
-    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
-        return None
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
