@@ -397,6 +397,32 @@ def test_rollouts_without_an_envelope_are_read(tmp_path: Path) -> None:
     assert lines.report.counts["missing_time"] > 0
 
 
+async def test_a_session_that_is_imported_before_its_newest_count_has_each_call_once() -> None:
+    """The count comes behind the items of its response; until then there is no call."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    rollout.answer("Hello")
+    store = MemoryStore()
+    await import_recording(store, rollout.read())
+    assert rollout.read().report.counts["missing_usage"] == 1
+    rollout.count()
+    await import_recording(store, rollout.read())
+    found = [event.payload async for event in store.read("codex-1", types=["model.called"])]
+    assert [call.usage.output_tokens for call in found if isinstance(call, ModelCalled)] == [40]
+
+
+def test_the_last_response_of_a_turn_that_is_over_is_a_call_without_a_count() -> None:
+    """An aborted response gets no count; neither does any of a provider that tells none."""
+    aborted, untold = Rollout(), Rollout()
+    for rollout in (aborted, untold):
+        rollout.user("Hi")
+        rollout.answer("Hel")
+    aborted.event("turn_aborted", reason="interrupted")
+    untold.user("Again")
+    untold.answer("Hello")
+    assert (len(calls(aborted.read())), len(calls(untold.read()))) == (1, 2)
+
+
 async def test_a_session_that_was_resumed_adds_what_is_new() -> None:
     """Rows have no ids: their lines are their keys, and a file grows at its end."""
     rollout = Rollout()

@@ -82,6 +82,7 @@ ECHOES: Final = frozenset(
     }
 )
 """Events that repeat items, or are the client's own state."""
+_TURN_ENDS: Final = frozenset({"turn_aborted", "task_complete", "turn_complete"})
 _CLIENT: Final = re.compile(
     r"\s*(<(environment_context|user_instructions|INSTRUCTIONS|turn_aborted|user_shell_command|skill"
     r"|subagent_notification|permissions instructions|collaboration_mode)\b|# AGENTS\.md instructions)"
@@ -158,7 +159,9 @@ class _Rollout:
         """Read all rows into the single conversation of the file."""
         for record in self._records:
             self._read(record.value, record.line)
-        self._costs.settle()
+        self._costs.finish(
+            counts_may_come=any(text_of(record.value, "type") == "event_msg" for record in self._records)
+        )
         events = self._builder.finish()
         title = short_title(self._title or self._builder.first_prompt)
         return [Recording(self._id, events, self._report, title, _parent_of(self._header))] if events else []
@@ -237,6 +240,7 @@ class _Rollout:
         if type_ == "token_count":
             self._costs.read(payload.get("info"), origin)
             return
+        self._costs.turn_is_over = self._costs.turn_is_over or type_ in _TURN_ENDS
         if type_ == "turn_aborted":
             self._items.end_response()
             self._report.note("aborted_turn", origin.line, text_of(payload, "reason"))
@@ -277,6 +281,7 @@ class _Costs:
     def __init__(self, builder: RecordingBuilder, items: ItemReader, report: Report) -> None:
         self.model = ""
         self.context = 0
+        self.turn_is_over = False
         self._builder = builder
         self._items = items
         self._report = report
@@ -284,6 +289,8 @@ class _Costs:
         self._last: dict[str, Any] | None = None
         self._response = ""
         self._owing: Origin | None = None
+        self._uncounted = 0
+        """How many responses were over without a count."""
         self._early: tuple[Usage, Origin] | None = None
         self._before: datetime | None = None
         self._started: datetime | None = None
@@ -301,6 +308,7 @@ class _Costs:
             return
         self._settle_owing()
         self._response, self._started, self._owing = self._items.newest, self._before or self._at, origin
+        self.turn_is_over = False
         if self._early is not None:
             (usage, _), self._early = self._early, None
             self._items.results_end_it = False
@@ -341,8 +349,22 @@ class _Costs:
         self._pay_early()
         self._settle_owing()
 
+    def finish(self, *, counts_may_come: bool) -> None:
+        """End the file. A session may go on, and count its last response then: that one is not recorded yet.
+
+        Args:
+            counts_may_come: whether the file is of a version that counts.
+        """
+        self._pay_early()
+        is_uncounted = bool(self._uncounted) and self._last is None
+        if self._owing is not None and counts_may_come and not self.turn_is_over and not is_uncounted:
+            self._report.note("missing_usage", self._owing.line, self._response)
+        else:
+            self._settle_owing()
+
     def _settle_owing(self) -> None:
         if self._owing is not None:
+            self._uncounted += 1
             self._report.note("missing_usage", self._owing.line, self._response)
             self._pay(Usage(), self._owing)
 
