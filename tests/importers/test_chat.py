@@ -151,6 +151,14 @@ def test_reading_a_document_again_gives_the_same_recording(tmp_path: Path) -> No
         (b"hello", re.escape(", ".join(FORMATS))),
         (b'{"messages": []}', "format is not known"),
         (b'{"a": 1}\n{"b": 2}\n', "format is not known"),
+        (
+            b'{"messages": [{"info": {"role": "user"}, "parts": [{"type": "text", "text": "a"}]}]}',
+            "format is not known",
+        ),
+        (
+            b'{"type": "message", "role": "assistant", "content": [{"type": "text", "text": "a"}]}',
+            "format is not known",
+        ),
         (b'{"messages": [{"role": "user", "content": ""}]}', "no message is in it"),
         (b'{"sessionId": "s", "uuid": "u", "type": "progress"}\n', "no message is in it"),
         (gzip.compress(b"{}"), re.escape("the file is compressed (gzip). Unpack it")),

@@ -89,6 +89,8 @@ _CLIENT: Final = re.compile(
 )
 """The beginnings of texts that the client writes in the user's role."""
 UNREADABLE: Final = "The client's summary is encrypted by its provider and cannot be read here."
+_OF_ITEMS: Final = ("input_", "output_", "refusal")
+"""How the parts of an item's message are named; a reply of Anthropic's is a ``message``, too."""
 _OLD_ITEMS: Final = SAID_BY_THE_MODEL | CALLS | NOTHING | {"function_call_output", "custom_tool_call_output"}
 
 
@@ -100,7 +102,9 @@ def is_codex(value: Any) -> bool:
     if isinstance(value.get("payload"), dict):
         return type_ in ROWS and isinstance(value.get("timestamp"), str)
     if type_ == "message":
-        return isinstance(value.get("role"), str) and isinstance(value.get("content"), list)
+        parts = value.get("content")
+        told = [text_of(part, "type") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        return isinstance(value.get("role"), str) and any(kind.startswith(_OF_ITEMS) for kind in told)
     return value.get("record_type") == "state" or type_ in _OLD_ITEMS or _is_old_header(value)
 
 
