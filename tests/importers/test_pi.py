@@ -115,6 +115,16 @@ def test_a_model_call_tells_its_cost_and_when_it_began() -> None:
     assert second.response_id != first.response_id
 
 
+def test_a_failed_call_says_what_went_wrong() -> None:
+    """Nothing of an answer came; the call is there, with the words of the error."""
+    session = PiSession()
+    session.user("go")
+    session.answer(stop="error", errorMessage="429 rate limited")
+    recording = read(session)
+    assert kinds(recording) == ["user.prompt", "ModelCalled"]
+    assert [(called.finish_reason, called.error) for called in calls(recording)] == [("error", "429 rate limited")]
+
+
 def test_signed_thinking_is_the_providers_own_part_again() -> None:
     """Text and signature stand as they were signed, under the names that the provider knows them by."""
     item = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "b3BhcXVl"}

@@ -43,6 +43,7 @@ BRANCH_LINE: Final = "The conversation came back from another branch. Summary of
 
 _EXIT_CODE: Final = re.compile(r"Command exited with code (\d{1,9})\s*\Z")
 _SHELL: Final = "bash"
+_ERROR_LENGTH: Final = 200
 
 
 def is_conversation(value: dict[str, Any]) -> bool:
@@ -194,6 +195,7 @@ def _response(message: dict[str, Any], response_id: str, origin: Origin) -> Mode
         usage=_usage(message.get("usage")),
         finish_reason=finish or None,
         started_at=clock(message.get("timestamp")),
+        error=" ".join(text_of(message, "errorMessage").split())[:_ERROR_LENGTH] if finish == "error" else "",
     )
     response = ModelResponse(tuple(blocks), called)
     return interrupted(response, cut) if finish in CUT_OFF else response
