@@ -341,6 +341,34 @@ def test_what_the_client_says_in_the_users_place_opens_no_turn() -> None:
     assert found == ["system.message", *["client.message"] * 3, "user.prompt"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<codex_internal_context source="goal">\nGo on.\n</codex_internal_context>',
+        "<goal_context>Go on.</goal_context>",
+        "<recommended_plugins>\n- Drive\n</recommended_plugins>",
+        '<hook_prompt hook_run_id="h1">Run the tests.</hook_prompt>',
+    ],
+)
+def test_what_newer_clients_say_in_the_users_place_opens_no_turn(text: str) -> None:
+    """Goals, plugins and hooks speak in the user's role."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    rollout.answer("Hello")
+    rollout.user(text)
+    assert [(b.type, b.turn_id) for b in blocks(rollout.read())][-1] == ("client.message", "turn_1")
+
+
+def test_a_message_may_say_of_each_part_whose_it_is() -> None:
+    """Then no text is judged by how it begins."""
+    rollout = Rollout()
+    more = [{"type": "input_text", "text": "<skill> is what I ask about."}]
+    row = rollout.user("The model was changed.", *more)
+    kinds_of_parts = ["model.notice", "user.text"]
+    row["payload"]["internal_chat_message_metadata_passthrough"] = {"content_item_kinds": kinds_of_parts}
+    assert [b.type for b in blocks(rollout.read())] == ["client.message", "user.prompt"]
+
+
 def test_aborted_turns_rollbacks_and_unknown_records_are_reported() -> None:
     """Nothing that is not understood is lost silently; an item of an unknown type is kept whole, too."""
     rollout = Rollout()

@@ -85,9 +85,11 @@ ECHOES: Final = frozenset(
 _TURN_ENDS: Final = frozenset({"turn_aborted", "task_complete", "turn_complete"})
 _CLIENT: Final = re.compile(
     r"\s*(<(environment_context|user_instructions|INSTRUCTIONS|turn_aborted|user_shell_command|skill"
-    r"|subagent_notification|permissions instructions|collaboration_mode)\b|# AGENTS\.md instructions)"
+    r"|subagent_notification|permissions instructions|collaboration_mode|codex_internal_context|goal_context"
+    r"|extension_context|recommended_plugins|hook_prompt)\b|# AGENTS\.md instructions"
+    r"|Warning: (The maximum number of unified exec processes|apply_patch was requested via) )"
 )
-"""The beginnings of texts that the client writes in the user's role."""
+"""The beginnings of texts that the client writes in the user's role; newer versions say of each whose it is."""
 UNREADABLE: Final = "The client's summary is encrypted by its provider and cannot be read here."
 _OF_ITEMS: Final = ("input_", "output_", "refusal")
 """How the parts of an item's message are named; a reply of Anthropic's is a ``message``, too."""

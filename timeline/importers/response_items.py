@@ -57,6 +57,8 @@ AGENT_MESSAGE: Final = "agent_message"
 ENCRYPTED: Final = "[encrypted by the provider]"
 _TASK: Final = re.compile(r"Message Type: NEW_TASK\b")
 
+_USERS: Final = ("user.", "images.", "audio.")
+"""The beginnings of the kinds of parts that are the user's, or stand for a picture or a sound of theirs."""
 _NOTES: Final = ("namespace", "phase")
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _ADDRESS: Final = frozenset({"type", "id", "call_id", "status"})
@@ -154,14 +156,16 @@ class ItemReader:
 
     def _said(self, item: dict[str, Any]) -> Iterator[Block]:
         system = text_of(item, "role") in {"system", "developer"}
-        for part in parts_of(item.get("content")):
+        parts = parts_of(item.get("content"))
+        for part, kind in zip(parts, _kinds(item, len(parts)), strict=True):
             if not _is_text(part):
                 yield attachment_block(part)
             elif text := text_of(part):
                 if system:
                     yield SystemMessage(text=text)
                 else:
-                    yield client_message(text) if self._is_client(text) else UserPrompt(text=text)
+                    is_clients = not kind.startswith(_USERS) if kind else self._is_client(text)
+                    yield client_message(text) if is_clients else UserPrompt(text=text)
 
     def _read_result(self, item: dict[str, Any], type_: str, origin: Origin) -> None:
         self._open = self._open and not self.results_end_it
@@ -170,6 +174,15 @@ class ItemReader:
             self._report.note("invalid", origin.line, f"a {type_} item without the id of its call")
             call_id = f"call-{origin.key}"
         self._builder.add_result(result_of(item, call_id, self._names.get(call_id, "")), origin)
+
+
+def _kinds(item: dict[str, Any], parts: int) -> list[str]:
+    """Return what newer clients say of each part of a message: whose it is, and what; empty where they do not."""
+    noted = item.get("internal_chat_message_metadata_passthrough")
+    told = noted.get("content_item_kinds") if isinstance(noted, dict) else None
+    if not isinstance(told, list) or len(told) != parts:
+        return [""] * parts
+    return [kind if isinstance(kind, str) and kind != "unknown" else "" for kind in told]
 
 
 def _is_search_of_the_server(item: dict[str, Any], type_: str) -> bool:
