@@ -187,6 +187,17 @@ def test_other_databases_and_broken_ones_are_refused(file: Path, connection: sql
         read_recording(file)
 
 
+async def test_items_that_are_encrypted_are_no_answers_of_the_model(file: Path) -> None:
+    """They are reported where others can be read, and refused with the cure where none can."""
+    sealed = {"__enc__": 1, "v": 1, "kid": "hkdf-v1", "payload": "gAAA"}
+    await save(file, "sealed", [sealed])
+    with pytest.raises(ImportFailed, match=r"its items are encrypted\. Copy them into a session without encryption"):
+        read_recording(file)
+    await save(file, "open", [{"role": "user", "content": "Hi"}, sealed])
+    [recording] = read_recording(file)
+    assert (told(recording), recording.report.counts["invalid"]) == (["user.prompt"], 1)
+
+
 async def test_a_database_without_items_says_so(file: Path) -> None:
     """An empty session holds nothing to import."""
     await save(file, items=[])

@@ -29,6 +29,8 @@ FORMAT: Final = "openai-agents"
 _OURS: Final = {"conversations", "events", "snapshots"}
 _MESSAGES: Final = {"id", "session_id", "message_data", "created_at"}
 _STRUCTURE: Final = {"session_id", "message_id", "branch_id", "sequence_number"}
+_SEALED: Final = "__enc__"
+"""The key of an item that the session encrypted."""
 _MAIN: Final = "main"
 _PATIENCE: Final = 5.0
 """Seconds to wait for a program that is writing to the database."""
@@ -90,7 +92,14 @@ def _read(file: Path, query: str) -> list[Recording]:
                 "message_data. Give another file.",
             )
         structure = next((name for name, has in columns.items() if has >= _STRUCTURE), None)
-        return [found for name in messages for found in _sessions(database, name, structure)]
+        recordings = [found for name in messages for found in _sessions(database, name, structure)]
+        if not recordings and any(_is_sealed(database, name) for name in messages):
+            raise ImportFailed(
+                str(file),
+                "its items are encrypted. Copy them into a session without encryption, in a program that has the key, "
+                "and import that one.",
+            )
+        return recordings
 
 
 def _columns(database: sqlite3.Connection) -> dict[str, set[str]]:
@@ -99,6 +108,12 @@ def _columns(database: sqlite3.Connection) -> dict[str, set[str]]:
         name: {column for (column,) in database.execute("SELECT name FROM pragma_table_info(?)", (name,))}
         for (name,) in tables
     }
+
+
+def _is_sealed(database: sqlite3.Connection, messages: str) -> bool:
+    """Return whether a table has items of an `EncryptedSession`."""
+    statement = f"SELECT 1 FROM {_quoted(messages)} WHERE message_data LIKE ? LIMIT 1"  # noqa: S608 - as below
+    return database.execute(statement, (f'{{"{_SEALED}"%',)).fetchone() is not None
 
 
 def _sessions(database: sqlite3.Connection, messages: str, structure: str | None) -> Iterator[Recording]:
@@ -137,7 +152,9 @@ def _recording(session: str, branch: str, rows: Sequence[_Row]) -> Recording | N
     reader = ItemReader(builder, report)
     for id_, _, created_at, data in rows:
         item = _item(data, id_, report)
-        if item is not None:
+        if item is not None and _SEALED in item:
+            report.note("invalid", id_, "an item that is encrypted")
+        elif item is not None:
             report.records += 1
             reader.read(item, Origin(f"row-{id_}", id_, parse_time(created_at)))
     events = builder.finish()
