@@ -109,6 +109,14 @@ def test_a_chat_that_begins_with_its_system_message_keeps_calls_and_results(tmp_
     ]
 
 
+def test_a_message_without_any_part_shows_no_form(tmp_path: Path) -> None:
+    """An answer that failed at once has none; contents of Google's have parts, too."""
+    empty = {"id": "a0", "role": "assistant", "parts": []}
+    recording = read_document(tmp_path, [empty, *chat()])
+    assert recording.report.format == "ai-sdk-ui"
+    assert kinds(recording) == kinds(read_document(tmp_path, chat()))
+
+
 def test_a_chat_of_version_4_keeps_the_invocations_of_its_tools(tmp_path: Path) -> None:
     """There a part holds the invocation, and a file of the user stands beside the parts."""
     invocation = {"state": "result", "step": 0, "toolCallId": "c1", "toolName": "ls", "args": {"path": "."}}

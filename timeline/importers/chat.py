@@ -74,7 +74,7 @@ def form_of(message: Any) -> Dialect | None:
         return None
     if KEYS & message.keys():
         return "ai_sdk_ui"
-    if isinstance(parts := message.get("parts"), list):
+    if isinstance(parts := message.get("parts"), list) and parts:
         return "ai_sdk_ui" if any(isinstance(p, dict) and "type" in p for p in parts) else "gemini"
     told = [part for part in _list(message.get("content")) if isinstance(part, dict)]
     types = {str(part.get("type")) for part in told}
