@@ -274,6 +274,12 @@ def test_a_file_elsewhere_costs_as_much_as_a_picture(part: dict[str, JsonValue])
     assert media_tokens(Attachment(data=part)) == IMAGE_TOKENS
 
 
+def test_a_part_whose_type_is_no_text_is_no_picture() -> None:
+    """Data comes from anywhere; it is stored as it is."""
+    block = Attachment(data={"type": ["image"]})
+    assert (image_count(block), media_tokens(block)) == (0, 0)
+
+
 def test_a_file_that_an_earlier_release_did_not_count_is_no_part_of_its_tokens() -> None:
     """A log keeps the counts of its appends: a text of fewer tokens than none would be what is left of them."""
     block = Attachment(data={"type": "file", "file": {"file_data": _FILE}})

@@ -159,3 +159,10 @@ def test_a_call_of_openais_own_tools_says_how_it_went(
     result = blocks(recording)[-1]
     assert isinstance(result, ToolResult)
     assert (result.is_error, result.exit_status) == (failed, status)
+
+
+def test_a_part_whose_type_is_no_text_costs_no_other(tmp_path: Path) -> None:
+    """An item of the model's is read around it."""
+    parts = [{"type": ["output_text"], "text": "?"}, {"type": "output_text", "text": "Done."}]
+    recording = read_document(tmp_path, {"input": [{"type": "message", "role": "assistant", "content": parts}]})
+    assert [block.text for block in blocks(recording)] == ["Done."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.genai.types import GenerateContentResponse
@@ -11,11 +11,14 @@ from tests.scenes import after, answer, call, prompt, result
 from tests.sdks import GEMINI_EVENTS, gemini_response
 from tests.wire.validity import check_taken
 from timeline import Timeline, compact_messages, policies
-from timeline.blocks import Attachment, ToolResult
+from timeline.blocks import Attachment, CustomBlock, ToolResult
 from timeline.errors import InvalidArgument
 from timeline.store import MemoryStore
 from timeline.wire import MESSAGES, WIRES, decoder
 from timeline.wire.groups import OPENING_LINE
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 TALK = (
     prompt(text="build it"),
@@ -214,3 +217,21 @@ async def test_a_file_at_an_address_stays_a_part_of_the_responses_api() -> None:
     timeline = await talk(prompt(text="See"))
     await timeline.append_messages([{"role": "user", "content": [part]}], now=after(2))
     assert part in (await timeline.render(now=after(3))).to_openai_responses()["input"][-1]["content"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_part_whose_type_is_no_text_breaks_no_wire(wire: str) -> None:
+    """Recordings have such parts, where another program wrote them or a disk was damaged."""
+    odd: dict[str, JsonValue] = {"type": ["text"], "text": "?"}
+    said = CustomBlock(type="assistant.part", author="assistant", data=odd, response_id="r1")
+    timeline = await talk(prompt(text="go"), said, answer(text="Done.", response_id="r1"), Attachment(data=odd))
+    assert "Done." in str((await timeline.render(now=after(2))).to_wire(wire))
+
+
+@pytest.mark.parametrize("wire", MESSAGES)
+async def test_a_part_of_a_message_whose_type_is_no_text_costs_no_other(wire: str) -> None:
+    """Whichever form the message has."""
+    key = "parts" if wire in {"gemini", "ai_sdk_ui"} else "content"
+    part: dict[str, Any] = {"text": "Done."} if wire == "gemini" else {"type": "text", "text": "Done."}
+    blocks = decoder(wire)([{"role": "user", key: [{"type": ["text"], "text": "?"}, part]}])
+    assert "Done." in [block.text for block in blocks]

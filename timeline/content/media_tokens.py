@@ -31,7 +31,7 @@ _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
 
 def image_count(block: Block) -> int:
     """Count the pictures that a block carries in its content parts."""
-    return sum(part.get("type") in _IMAGE_PARTS for part in _parts(block))
+    return sum(_kind_of(part) in _IMAGE_PARTS for part in _parts(block))
 
 
 def with_media(block: Block, counted: int) -> int:
@@ -56,7 +56,7 @@ def media_tokens(block: Block) -> int:
         return 0
     tokens = 0
     for part in _parts(block):
-        if part.get("type") in _IMAGE_PARTS or _inline_type(part).startswith("image/"):
+        if _kind_of(part) in _IMAGE_PARTS or _inline_type(part).startswith("image/"):
             tokens += IMAGE_TOKENS
         elif (characters := _text_characters(part)) is not None:
             tokens += characters // 4
@@ -80,6 +80,12 @@ def media_within(block: Block, tokens: int) -> int:
     return media if media <= tokens else 0
 
 
+def _kind_of(part: dict[str, Any]) -> str:
+    """Return a part's type; an empty text where it has none, as a part of foreign data may."""
+    kind = part.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
 def _inline_type(part: dict[str, Any]) -> str:
     """Return the content type of a part of Google's."""
     inline = part.get("inlineData", part.get("inline_data"))
@@ -91,7 +97,7 @@ def _text_characters(part: dict[str, Any]) -> int | None:
     """Return the characters of a search result or a document of text, in Anthropic's form; None for any other part."""
     source = part.get("source")
     told = part.get("content") if part.get("type") == "search_result" else None
-    if isinstance(source, dict) and source.get("type") in {"text", "content"}:
+    if isinstance(source, dict) and _kind_of(source) in {"text", "content"}:
         told = source.get("data", source.get("content"))
     return None if told is None else len(canonical_json(told))
 

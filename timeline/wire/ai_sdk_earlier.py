@@ -31,7 +31,7 @@ def later_message(message: Part) -> Part:
 
 def later_part(part: Part) -> Part:
     """Return a file or a thought of a message in the later form; any other part as it is."""
-    if part.get("type") in {"file", "image"} and "mediaType" not in part and text_of(part, "mimeType"):
+    if text_of(part, "type") in {"file", "image"} and "mediaType" not in part and text_of(part, "mimeType"):
         return {**_without(part, "mimeType"), "mediaType": part["mimeType"]}
     if part.get("type") == "redacted-reasoning" and text_of(part, "data"):
         return {"type": "reasoning", "text": "", **_options({"redactedData": part["data"]})}

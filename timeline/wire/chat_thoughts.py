@@ -139,7 +139,7 @@ def asked_as(block: Block, model: str) -> Block:
     A deployment and a gateway's alias have names of their own, and the next request is for the same name again.
     """
     data = block.data
-    if not isinstance(block, Reasoning) or not isinstance(data, dict) or data.get("type") not in _KINDS:
+    if not isinstance(block, Reasoning) or not isinstance(data, dict) or text_of(data, "type") not in _KINDS:
         return block
     if _is_of(text_of(data, "model"), model):
         return block
@@ -155,7 +155,7 @@ def said_alike(thought: Reasoning) -> Any:
     data = thought.data
     if isinstance(data, dict) and data.get("type") == "reasoning":
         return data.get("encrypted_content") or data.get("id")
-    if not isinstance(data, dict) or data.get("type") not in _KINDS:
+    if not isinstance(data, dict) or text_of(data, "type") not in _KINDS:
         return data
     return None if thought.text else data.get("fields")
 

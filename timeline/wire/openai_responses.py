@@ -240,7 +240,7 @@ class MessageDecoder:
         return blocks
 
     def _said_to_model(self, item: Part) -> list[Block]:
-        if item.get("role") in {"system", "developer"}:
+        if text_of(item, "role") in {"system", "developer"}:
             return [SystemMessage(text=text) for text in map(_text_of, parts_of(item.get("content"))) if text]
         read = (_user_block(part) for part in parts_of(item.get("content")))
         return [block for block in read if block is not None]
@@ -301,11 +301,11 @@ def _message_part(part: Part, response_id: str, phase: Part | None) -> Block | N
 
 
 def _text_of(part: Part) -> str:
-    return text_of(part) if part.get("type") in _TEXTS else ""
+    return text_of(part) if text_of(part, "type") in _TEXTS else ""
 
 
 def _user_block(part: Part) -> Block | None:
-    if part.get("type") in _TEXTS:
+    if text_of(part, "type") in _TEXTS:
         text = _text_of(part)
         return UserPrompt(text=text) if text and text != OPENING_LINE else None
     return attachment_block(part)

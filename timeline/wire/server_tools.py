@@ -38,7 +38,11 @@ def id_of(part: Part) -> str:
 
 def is_call(part: Part) -> bool:
     """Return whether a part is a call of a tool that the server runs."""
-    return part.get("type") in SERVER_CALLS and bool(text_of(part, "id") and text_of(part, "name")) and "input" in part
+    return (
+        text_of(part, "type") in SERVER_CALLS
+        and bool(text_of(part, "id") and text_of(part, "name"))
+        and "input" in part
+    )
 
 
 def is_result(part: Part) -> bool:
