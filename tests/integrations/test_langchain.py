@@ -19,7 +19,7 @@ from langchain.agents.middleware import (
     wrap_model_call,
 )
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -268,6 +268,27 @@ async def test_what_other_middleware_says_for_once_is_sent_and_kept_nowhere() ->
     assert [asked.said[-1][1] for asked in provider.asked] == ["By the way: 1", "By the way: 3", "By the way: 6"]
     assert [asked.text.count("By the way") for asked in provider.asked] == [1, 1, 1]
     assert not any("By the way" in block.text for block in await blocks_in(store, "t1"))
+    assert all_fine(await (await timeline_of(store)).verify(), provider)
+
+
+async def test_examples_that_other_middleware_puts_in_front_stay_there_and_are_kept_nowhere() -> None:
+    """Others with each request, as where they are looked up."""
+    store = MemoryStore()
+
+    @wrap_model_call
+    async def exemplifying(request: Any, handler: Any) -> Any:
+        number = len(request.messages)
+        examples = [HumanMessage(f"example {number}"), AIMessage(f"its answer {number}")]
+        return await handler(request.override(messages=[*examples, *request.messages]))
+
+    with FakeProvider(working(2)) as provider:
+        await agent_of(provider, exemplifying, TimelineMiddleware(store)).ainvoke(FIX, THREAD)
+    first = [[text for _, text in asked.said[:3]] for asked in provider.asked]
+    assert first == [[f"example {n}", f"its answer {n}", "Fix it."] for n in (1, 3, 6)]
+    assert not any("example" in text for asked in provider.asked for _, text in asked.said[2:])
+    blocks = await blocks_in(store, "t1")
+    assert [block.text for block in blocks if block.type == "user.prompt"] == ["Fix it."]
+    assert len(blocks) == len((await timeline_of(store)).window.items) == 9
     assert all_fine(await (await timeline_of(store)).verify(), provider)
 
 

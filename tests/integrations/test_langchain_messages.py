@@ -191,6 +191,16 @@ def test_what_stands_in_no_state_is_said_for_this_once() -> None:
     assert told_in([HumanMessage("Look.")], []).said == [HumanMessage("Look.")]
 
 
+def test_an_exchange_in_front_of_the_state_is_part_of_the_prefix_with_the_system_messages_around_it() -> None:
+    """A line alone is none, and neither is what stands where the state begins."""
+    system, asked = SystemMessage("Be brief.", id="m0"), HumanMessage("Look.", id="m1")
+    examples = [HumanMessage("1 + 1?"), AIMessage("2")]
+    assert told_in([*examples, system, asked], [system, asked])[:2] == ([*examples, system], [asked])
+    assert told_in([system, *examples, asked], [system, asked])[:2] == ([system, *examples], [asked])
+    assert told_in([system, examples[0], asked], [system, asked]) == ([system], [asked], ["1 + 1?"])
+    assert told_in([asked, examples[1]], [asked])[:2] == ([], [asked, examples[1]])
+
+
 def test_a_summary_of_theirs_is_kept_only_where_it_is_all_that_there_is() -> None:
     """The log holds what it stands for, unless the log has only begun."""
     summary = HumanMessage("Here is a summary: …", additional_kwargs={"lc_source": "summarization"})

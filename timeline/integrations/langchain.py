@@ -267,7 +267,7 @@ class _Attempt:
 
 
 def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> JsonValue:
-    """Return the system prompt for the render: the content of a single message, or the texts of several."""
+    """Return what the render counts as the system prompt: the content of a single message, or the texts of several."""
     own = [] if request.system_message is None else [request.system_message]
     contents = [plain(message.content) for message in (*own, *leading)]
     return contents[0] if len(contents) == 1 else ("\n\n".join(str(m.text) for m in (*own, *leading)) or None)

@@ -58,7 +58,8 @@ class Told(NamedTuple):
     """The messages of a request, divided by what the timeline does with them.
 
     Attributes:
-        leading: the leading system messages; the prefix of every request.
+        leading: the prefix of the request: the leading system messages, and an exchange (examples, say) that other
+            middleware puts in front of the conversation.
         said: the conversation.
         passing: messages that other middleware adds to this request only.
     """
@@ -72,7 +73,8 @@ def told_in(messages: Sequence[Any], state: Sequence[AnyMessage]) -> Told:
     """Divide the messages of a request.
 
     If another middleware cleared a message for this request, the agent's own message is used: the log's policy decides
-    what to clear. A message that is not in the state, and is neither a response nor a result, is for this request only.
+    what to clear. A message that is not in the state, and is neither a response nor a result, is for this request only;
+    so is an exchange in front of all that the state has, which may be another one with each request.
 
     Args:
         messages: the messages of the request, as other middleware left them.
@@ -80,7 +82,7 @@ def told_in(messages: Sequence[Any], state: Sequence[AnyMessage]) -> Told:
     """
     own = {message.id: message for message in state if message.id}
     told = [_uncleared(message, own) for message in convert_to_messages(messages)]
-    leading = next((n for n, message in enumerate(told) if message.type not in _SYSTEM), len(told))
+    leading = _beginning(told, own)
     found = Told(told[:leading], [], [])
     for message in told[leading:]:
         if own and message.id not in own and message.type in _PASSING:
@@ -88,6 +90,18 @@ def told_in(messages: Sequence[Any], state: Sequence[AnyMessage]) -> Told:
         else:
             found.said.append(message)
     return found
+
+
+def _beginning(told: Sequence[AnyMessage], own: dict[str, AnyMessage]) -> int:
+    """Return the number of the message that the conversation begins with."""
+    start = _behind_system(told, 0)
+    first = next((n for n in range(start, len(told)) if told[n].id in own), start)
+    is_exchange = any(message.type not in _PASSING for message in told[start:first])
+    return _behind_system(told, first) if is_exchange else start
+
+
+def _behind_system(told: Sequence[AnyMessage], start: int) -> int:
+    return next((n for n in range(start, len(told)) if told[n].type not in _SYSTEM), len(told))
 
 
 def _uncleared(message: Any, own: dict[str, AnyMessage]) -> AnyMessage:
