@@ -327,6 +327,11 @@ def test_a_system_message_of_the_callers_stays_one_and_no_other_becomes_one() ->
             {"cache_creation": 0, "ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 50},
             Usage(input_tokens=30, output_tokens=7, cache_write_5m_tokens=20, cache_write_1h_tokens=50),
         ),
+        (
+            {"priority_cache_read": 60, "priority_cache_creation": 30, "priority": 40},
+            Usage(input_tokens=10, output_tokens=7, cache_read_tokens=60, cache_write_5m_tokens=30),
+        ),
+        ({"flex_cache_read": 60, "flex": 40}, Usage(input_tokens=40, output_tokens=7, cache_read_tokens=60)),
     ],
 )
 def test_usage_counts_what_no_cache_answered(details: Any, usage: Usage) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
 
 import anyio
 
@@ -291,13 +291,21 @@ def _schema_of(tool: Any) -> dict[str, Any]:
     return told
 
 
+_TIERS: Final = ("", "priority_", "flex_")
+"""OpenAI's service tiers, as LangChain writes them in front of what a cache answered or took in."""
+
+
+def _of_any_tier(details: Any, name: str) -> int:
+    return sum(count_of(details, f"{tier}{name}") for tier in _TIERS)
+
+
 def usage_of(message: Any) -> Usage:
     """Return a message's usage; LangChain's ``input_tokens`` include tokens read from and written to the cache."""
     told = getattr(message, "usage_metadata", None)
     details = told.get("input_token_details") if isinstance(told, dict) else None
-    read, hour = count_of(details, "cache_read"), count_of(details, "ephemeral_1h_input_tokens")
+    read, hour = _of_any_tier(details, "cache_read"), count_of(details, "ephemeral_1h_input_tokens")
     minutes = count_of(details, "ephemeral_5m_input_tokens")
-    written = minutes if minutes or hour else count_of(details, "cache_creation")
+    written = minutes if minutes or hour else _of_any_tier(details, "cache_creation")
     return Usage(
         input_tokens=max(0, count_of(told, "input_tokens") - read - written - hour),
         output_tokens=count_of(told, "output_tokens"),
