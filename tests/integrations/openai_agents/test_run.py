@@ -10,6 +10,7 @@ from agents import (
     Agent,
     ModelSettings,
     OpenAIChatCompletionsModel,
+    OpenAIProvider,
     OpenAIResponsesModel,
     RunConfig,
     Runner,
@@ -357,6 +358,41 @@ async def test_what_a_local_shell_printed_is_in_front_of_the_model(tmp_path: Pat
             assert (await session.get_items())[:3] == history
     assert provider.refused == []
     assert "login.py" in provider.asked[0].text
+
+
+async def test_a_call_is_recorded_with_the_model_and_the_settings_that_the_run_chose(tmp_path: Path) -> None:
+    """They go before those of the agent."""
+    with FakeProvider("Done.") as provider:
+        chosen = ModelSettings(temperature=0.25)
+        config = RunConfig(model=model_of("chat", provider), model_settings=chosen, tracing_disabled=True)
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store)
+            agent = Agent(name="a", model="gpt-9", model_settings=ModelSettings(max_tokens=77))
+            await run(session, agent, "Begin.", config=config)
+            [call] = [call async for call in session.timeline.calls()]
+    told = (call.wire, call.model, call.answered_by, call.parameters)
+    assert told == ("openai_chat", "gpt-5", "gpt-5", {"max_tokens": 77, "temperature": 0.25})
+
+
+async def test_a_model_of_chat_completions_that_the_runs_provider_makes_is_sent_what_it_takes(tmp_path: Path) -> None:
+    """The agent has a name alone; no item of a hosted tool, which the SDK has no form for there."""
+    searched = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search"}}
+    with FakeProvider("Done.") as provider:
+        client = AsyncOpenAI(api_key="none", base_url=provider.openai_url, max_retries=0)
+        made = OpenAIProvider(openai_client=client, use_responses=False)
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store)
+            said: list[Any] = [
+                {"role": "user", "content": "Look."},
+                searched,
+                {"role": "assistant", "content": "Seen."},
+            ]
+            await session.add_items(said)
+            config = RunConfig(model_provider=made, tracing_disabled=True)
+            await run(session, Agent(name="a", model="gpt-9"), "And?", config=config)
+            [call] = [call async for call in session.timeline.calls()]
+        assert [text for _, text in provider.asked[0].said] == ["Look.", "Seen.", "And?"]
+    assert (call.wire, call.model) == ("openai_chat", "gpt-9")
 
 
 async def test_a_configuration_with_a_filter_of_its_own_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 A block has the part of an item that a model needs. The rest (ids, statuses, annotations) is kept in its ``meta``, as
 the item with a mark in the place of everything that the block itself has, so that nothing large is stored twice. The
-usage, tool schemas and model name of a call are read here, too.
+usage and tool schemas of a call are read here, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import needs
 from timeline.frozen import compact_json
-from timeline.integrations.framework_requests import tools_for, wire_of
+from timeline.integrations.framework_requests import tools_for
 from timeline.wire.foreign import plain
 from timeline.wire.media import responses_media
 from timeline.wire.openai_responses import MessageDecoder
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from timeline.usage import Usage
 
     Item = dict[str, Any]
-
-
-_TRANSLATED: Final = frozenset({"OpenAIChatCompletionsModel", "LitellmModel", "AnyLLMModel"})
-"""The SDK's models of chat completions, by their names: two of them need further packages."""
 
 
 def usage_of(response: ModelResponse) -> Usage:
@@ -59,22 +55,6 @@ def schemas_of(agent: Agent[Any], wire: str) -> list[JsonValue]:
     named += [(h.tool_name, h.tool_description, h.input_json_schema) for h in agent.handoffs if isinstance(h, Handoff)]
     functions = ({"name": name, "description": text, "parameters": schema} for name, text, schema in named)
     return tools_for(wire, [{"type": "function", "function": function} for function in functions])
-
-
-def wire_of_agent(agent: Agent[Any]) -> str:
-    """Return the wire that an agent's model speaks: OpenAI's responses, where only its name is given."""
-    return "openai_responses" if agent.model is None or isinstance(agent.model, str) else wire_of(agent.model)
-
-
-def is_translated(agent: Agent[Any]) -> bool:
-    """Return whether the SDK translates the items that an agent's model is sent, to chat completions."""
-    return any(cls.__name__ in _TRANSLATED for cls in type(agent.model).__mro__)
-
-
-def model_of(agent: Agent[Any]) -> str:
-    """Return the name of an agent's model; empty where it is not known."""
-    name = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", "")
-    return name if isinstance(name, str) else ""
 
 
 KEY: Final = "responses_item"

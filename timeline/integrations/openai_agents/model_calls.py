@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.integrations.openai_agents.beside import Beside
+    from timeline.integrations.openai_agents.called_model import CalledModel
     from timeline.integrations.openai_agents.history import Stored
     from timeline.projection.context import RenderedContext
     from timeline.wire.request import Request
@@ -47,7 +48,7 @@ class Call:
         data: what the SDK sends: the SDK reads its input anew at each attempt.
         beside: what is sent beside the context.
         listed: the items of the SDK's list, each with its blocks.
-        is_plain: whether the model speaks another wire than items.
+        model: the model.
         watch: measures it.
         earlier: the context that was refused for its size, if one was.
         is_open: whether it has neither a response nor an error yet.
@@ -63,7 +64,7 @@ class Call:
     data: ModelInputData
     beside: Beside
     listed: Sequence[tuple[Any, list[Block]]]
-    is_plain: bool
+    model: CalledModel
     watch: Stopwatch = field(default_factory=lambda: Stopwatch(SystemClock()))
     earlier: RenderedContext | None = None
     is_open: bool = True

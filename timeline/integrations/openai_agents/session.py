@@ -24,6 +24,7 @@ from timeline.events import REJECTED, ModelCalled, ParentLink, event_id
 from timeline.integrations.framework_requests import framework_request
 from timeline.integrations.openai_agents.beside import beside
 from timeline.integrations.openai_agents.branches import left_behind
+from timeline.integrations.openai_agents.called_model import RUN, called_model
 from timeline.integrations.openai_agents.going_back import (
     Popping,
     go_back_to,
@@ -33,13 +34,10 @@ from timeline.integrations.openai_agents.going_back import (
 )
 from timeline.integrations.openai_agents.history import key_of, stored_items, window
 from timeline.integrations.openai_agents.items import (
-    is_translated,
-    model_of,
     read_items,
     read_output,
     schemas_of,
     usage_of,
-    wire_of_agent,
 )
 from timeline.integrations.openai_agents.known import Known
 from timeline.integrations.openai_agents.model_calls import BEGUN, CALL, Begun, Call, with_retry
@@ -63,6 +61,7 @@ if TYPE_CHECKING:
     from agents.run import CallModelData
 
     from timeline.blocks import Block
+    from timeline.integrations.openai_agents.called_model import CalledModel
     from timeline.integrations.openai_agents.history import Stored
     from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
@@ -252,9 +251,17 @@ class TimelineSession:
             )
         settings = with_retry(base.model_settings, self._shrink)
         callback = None if base.session_input_callback is None else self._going_back(base.session_input_callback)
+
+        async def filtered(data: CallModelData[Any]) -> ModelInputData:
+            token = RUN.set(base)
+            try:
+                return await self.call_model_input_filter(data)
+            finally:
+                RUN.reset(token)
+
         return replace(
             base,
-            call_model_input_filter=self.call_model_input_filter,
+            call_model_input_filter=filtered,
             model_settings=settings,
             session_input_callback=callback,
         )
@@ -306,21 +313,21 @@ class TimelineSession:
                 return data.model_data
             extra = beside(listed, unknown)
             instructions, agent = data.model_data.instructions, data.agent
-            wire = wire_of_agent(agent)
+            model = called_model(agent, RUN.get())
             context = await self.timeline.render(
-                system=instructions, tools=schemas_of(agent, wire), ephemeral=extra.texts
+                system=instructions, tools=schemas_of(agent, model.wire), ephemeral=extra.texts
             )
             self.context = context
-            shown = extra.behind(as_items(context, listed, plain=is_translated(agent))) or data.model_data.input
+            shown = extra.behind(as_items(context, listed, plain=model.is_translated)) or data.model_data.input
             call = Call(
                 owner=self,
                 agent=agent,
                 context=context,
-                request=_request(context, agent),
+                request=_request(context, model),
                 data=ModelInputData(input=shown, instructions=instructions),
                 beside=extra,
                 listed=tuple(listed),
-                is_plain=is_translated(agent),
+                model=model,
             )
         self._call = call
         CALL.set(call)
@@ -358,8 +365,8 @@ class TimelineSession:
             if smaller is None:
                 return False
             call.context, call.earlier = smaller, call.context
-            call.request = _request(smaller, call.agent)
-            call.data.input = call.beside.behind(as_items(smaller, call.listed, plain=call.is_plain))
+            call.request = _request(smaller, call.model)
+            call.data.input = call.beside.behind(as_items(smaller, call.listed, plain=call.model.is_translated))
             call.restart()
             self.context = smaller
         return True
@@ -382,7 +389,7 @@ class TimelineSession:
 
         Args:
             response: the response that the SDK passes to the hook ``on_llm_end``.
-            model: its name, if known.
+            model: its name; that of the call's model unless given.
             wrapper: the context that the SDK passes to the hook: the run that the response is of.
 
         Raises:
@@ -401,7 +408,7 @@ class TimelineSession:
             rendered = self.timeline.window.rendered
             answers = None if rendered is None else rendered.version
             called = ModelCalled(
-                model=model,
+                model=model or ("" if call is None else call.model.name),
                 response_id=response_id,
                 usage=usage_of(response),
                 answers=answers if call is None else call.request.answers,
@@ -544,7 +551,8 @@ class _Recording(RunHooks[Any]):
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Record a response."""
-        await self._session.record_response(response, model=model_of(agent), wrapper=context)
+        known = "" if self._session._call_here() else called_model(agent, None).name  # noqa: SLF001 - its own hooks
+        await self._session.record_response(response, model=known, wrapper=context)
 
 
 def _settings(given: SessionSettings | dict[str, Any]) -> SessionSettings:
@@ -573,9 +581,9 @@ def _readable(items: Sequence[Any], batch: str) -> list[list[Block]]:
         raise InvalidArgument("items", f"hold what JSON cannot, at {where}: {problem['msg']}") from error
 
 
-def _request(context: RenderedContext, agent: Agent[Any]) -> Request:
+def _request(context: RenderedContext, model: CalledModel) -> Request:
     """Return what the log keeps of a request that the SDK writes."""
-    return framework_request(context, wire_of_agent(agent), model_of(agent), vars(agent.model_settings))
+    return framework_request(context, model.wire, model.name, model.settings)
 
 
 def _next(session_id: str, conversation: str) -> str:
