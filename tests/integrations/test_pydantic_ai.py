@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic import BaseModel
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelMessagesTypeAdapter, ModelRetry, Tool
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ModelMessagesTypeAdapter,
+    ModelRetry,
+    RunContext,
+    Tool,
+)
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import CachePoint, CompactionPart, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    CachePoint,
+    CompactionPart,
+    ImageUrl,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -42,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pydantic_ai.models import Model
+    from pydantic_ai.models import Model, ModelRequestContext
 
     from timeline.ports import EventStore
 
@@ -319,6 +339,40 @@ async def test_cache_points_stay_with_their_prompts() -> None:
     marks = [str(asked.body["messages"][0]).count("cache_control") for asked in provider.asked]
     assert marks == [1, 1, 1]
     assert all_fine(await (await timeline_of(store)).verify(), provider)
+
+
+class Adding(AbstractCapability[None]):
+    """Puts an example in front of each request, and a line and a picture at its end: others each time."""
+
+    async def prepare_model_request(
+        self, ctx: RunContext[None], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Add them."""
+        del ctx
+        number = len(request_context.messages)
+        *before, last = request_context.messages
+        assert isinstance(last, ModelRequest)
+        asked, answered = ModelRequest([UserPromptPart("example?")]), ModelResponse([TextPart(f"example {number}")])
+        by_the_way = UserPromptPart([f"by the way {number}", ImageUrl("https://example.org/screen.png")])
+        request_context.messages = [asked, answered, *before, replace(last, parts=[*last.parts, by_the_way])]
+        return request_context
+
+
+async def test_what_another_capability_adds_to_one_request_is_sent_with_it_and_kept_nowhere() -> None:
+    """The log has one turn, and nothing in it is abandoned."""
+    store = MemoryStore()
+    with FakeProvider(working(2)) as provider:
+        capabilities: Any = [TimelineCapability[None](store), Adding()]
+        agent = Agent(model_of(provider), tools=[bash], capabilities=capabilities)
+        await agent.run("Fix it.", conversation_id="c1")
+    ends = [[asked.said[place][1].strip() for place in (0, 1, 2, -1)] for asked in provider.asked]
+    assert ends == [["example?", f"example {n}", "Fix it.", f"by the way {n}"] for n in (1, 3, 5)]
+    assert [json.dumps(asked.body).count("screen.png") for asked in provider.asked] == [1, 1, 1]
+    assert [asked.text.count("by the way") for asked in provider.asked] == [1, 1, 1]
+    timeline_ = await timeline_of(store)
+    assert {(item.state, item.block.turn_id) for item in timeline_.window.items} == {("visible", "turn_1")}
+    assert len(await blocks_in(store, "c1")) == 9
+    assert all_fine(await timeline_.verify(), provider)
 
 
 async def test_the_history_of_a_run_is_never_touched() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,7 +51,7 @@ from tests.wire.entries import (
 )
 from timeline.blocks import AssistantCompletion, Attachment, Block, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.integrations.pydantic_ai import usage_of
-from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
+from timeline.integrations.pydantic_ai_messages import parted, parted_request, read_units, to_messages
 from timeline.usage import Usage
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
@@ -189,6 +190,20 @@ def test_a_file_that_the_model_made_is_attached_to_its_response() -> None:
     drawn = ModelResponse([FilePart(BinaryContent(b"hi", media_type="image/png"))])
     [block] = blocks_of(drawn)
     assert (block.author, block.data) == ("assistant", PICTURE)
+
+
+def test_what_may_be_something_of_the_history_rewritten_is_no_addition() -> None:
+    """Where another capability masks a prompt, or answers a call, its words are the conversation's."""
+    asked, answered = UserPromptPart("I am Ada."), ModelResponse([TextPart("Hello.")])
+    history: list[Any] = [ModelRequest([asked]), answered, ModelRequest([UserPromptPart("Look.")])]
+    masked = UserPromptPart("I am X.")
+    found = parted_request([ModelRequest([masked]), *history[1:]], history)
+    assert (found.said[0], found.leading, found.passing) == (masked, [], [])
+    result = ToolReturnPart("bash", "cut off", "c1")
+    found = parted_request([*history[:-1], ModelRequest([*history[-1].parts, result])], history)
+    assert (found.said[-1], found.leading, found.passing) == (result, [], [])
+    copies = deepcopy(history)
+    assert parted_request(copies, history).said == parted(copies).said
 
 
 def test_a_summary_of_the_applications_is_kept_only_where_it_is_all_that_there_is() -> None:

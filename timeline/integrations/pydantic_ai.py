@@ -22,7 +22,15 @@ from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
-from timeline.integrations.pydantic_ai_messages import id_of, parted, read_units, to_messages
+from timeline.integrations.pydantic_ai_messages import (
+    id_of,
+    parted,
+    parted_request,
+    read_units,
+    said_for_once,
+    said_in_front,
+    to_messages,
+)
 from timeline.log.stopwatch import Stopwatch
 from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
@@ -144,7 +152,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         last = request_context.messages[-1]
         if not isinstance(last, ModelRequest):
             return request_context  # it asks the provider to go on with a response that it holds
-        history = parted(request_context.messages)
+        history = parted_request(request_context.messages, ctx.messages)
         attempt = self._attempts.get(_run(ctx))
         if attempt is None or attempt.earlier is None:  # else the smaller context is there already
             context = await self._conversations.carry_out_async(
@@ -206,7 +214,8 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         self, conversation: str, history: Parted, system: JsonValue, tools: Sequence[JsonValue]
     ) -> Steps[RenderedContext]:
         followed = yield from self._caught_up(conversation, history)
-        context: RenderedContext = yield Ours(partial(followed.timeline.render, system=system, tools=tools))
+        render = partial(followed.timeline.render, system=system, tools=tools, ephemeral=said_for_once(history))
+        context: RenderedContext = yield Ours(render)
         return context
 
     def _caught_up(self, conversation: str, history: Parted) -> Steps[Followed]:
@@ -269,12 +278,12 @@ def _run(ctx: RunContext[Any]) -> str:
 
 
 def _system_of(history: Parted, request: ModelRequestContext) -> JsonValue:
-    """Return the system prompt for the render: that of the history, then the instructions."""
+    """Return what the render counts as the system prompt: the history's, the instructions, what is put in front."""
     parameters, last = request.model_request_parameters, request.messages[-1]
     told = parameters.instruction_parts
     instructions = InstructionPart.join(told) if told else getattr(last, "instructions", None)
     texts = [part.content for part in history.system if isinstance(part, SystemPromptPart)]
-    return "\n\n".join(filter(None, [*texts, instructions])) or None
+    return "\n\n".join(filter(None, [*texts, instructions, *said_in_front(history)])) or None
 
 
 def _tools_of(request: ModelRequestContext) -> list[JsonValue]:

@@ -31,7 +31,7 @@ from timeline.integrations.said import Prompted, block_says, entry_says, origina
 from timeline.wire.foreign import arguments_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
 from timeline.wire.media import picture_source, told_parts, unseen_line, unseen_lines
-from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.neutral import INTERRUPTED, Entry
 from timeline.wire.providers import OPENAI_CHAT
 
 with needs("pydantic-ai-slim", "pydantic-ai"):
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.integrations.said import Sayings
     from timeline.wire.media import Part
-    from timeline.wire.neutral import Entry, NeutralContext
+    from timeline.wire.neutral import NeutralContext
 
 Unit: TypeAlias = "ModelRequestPart | ModelResponse"
 """What is taken or left as one: a part of a request, or a response."""
@@ -89,11 +89,71 @@ class Parted(NamedTuple):
         system: the leading system prompts; the prefix of every request.
         bookkeeping: the framework's own parts, which are sent as they are.
         said: the conversation, part by part.
+        leading: what another capability puts in front of the conversation, for one request.
+        passing: prompts that another capability adds elsewhere, for one request.
     """
 
     system: list[ModelRequestPart]
     bookkeeping: list[ModelRequestPart]
     said: list[Unit]
+    leading: Sequence[Unit] = ()
+    passing: Sequence[UserPromptPart] = ()
+
+
+def parted_request(messages: Sequence[ModelMessage], history: Sequence[ModelMessage]) -> Parted:
+    """Divide the messages of a request as `parted`, and what other capabilities add to this request alone.
+
+    Args:
+        messages: as the other capabilities left them.
+        history: the run's, by whose very objects the others are known.
+    """
+    found = parted(messages)
+    leading, said, passing = _without_additions(found.said, parted(history).said)
+    return found._replace(leading=leading, said=said, passing=passing)
+
+
+def _without_additions(
+    said: Sequence[Unit], own: Sequence[Unit]
+) -> tuple[list[Unit], list[Unit], list[UserPromptPart]]:
+    """Take out what stands between two neighbours of a history: where one is missing there, it may be that, rewritten.
+
+    Of what stands behind its first unit prompts alone are taken out: a result may answer a call of the history.
+    """
+    places = {id(unit): place for place, unit in enumerate(own)}
+    leading, kept, passing = list[Unit](), list[Unit](), list[UserPromptPart]()
+    added, before = list[Unit](), -1
+    for unit in [*said, None]:
+        place = len(own) if unit is None else places.get(id(unit))
+        if unit is not None and place is None:
+            added.append(unit)
+            continue
+        prompts = [each for each in added if isinstance(each, UserPromptPart) and _words(each)]
+        if place != before + 1:
+            kept += added
+        elif before < 0:
+            leading += added
+        elif len(prompts) == len(added):
+            passing += prompts
+        else:
+            kept += added
+        if unit is not None and place is not None:
+            kept.append(unit)
+            added, before = [], place
+    return leading, kept, passing
+
+
+def _words(part: UserPromptPart) -> str:
+    return "\n".join(block.text for block in _asked(part, is_begun=True) if isinstance(block, UserPrompt))
+
+
+def said_for_once(history: Parted) -> list[str]:
+    """Return the words of the prompts that are for one request."""
+    return [_words(part) for part in history.passing]
+
+
+def said_in_front(history: Parted) -> list[str]:
+    """Return the words of what stands in front of a conversation for one request."""
+    return [block.text for own in read_units(history.leading, is_begun=True) for block in own if block.text]
 
 
 def parted(messages: Sequence[ModelMessage]) -> Parted:
@@ -258,7 +318,7 @@ def _media(file: Any) -> Part:
 
 
 def to_messages(context: NeutralContext, history: Parted, last: ModelRequest) -> list[ModelMessage]:
-    """Write a context as messages, the system prompts of the history first.
+    """Write a context as messages, the system prompts of the history first, then what is in front for this request.
 
     Args:
         context: the context for the model.
@@ -270,12 +330,15 @@ def to_messages(context: NeutralContext, history: Parted, last: ModelRequest) ->
         writer.add(item)
     if not writer.units or isinstance(writer.units[-1], ModelResponse):
         writer.write(UserPromptPart(OPENING_LINE), ())
-    given = [block_says(blocks) for blocks in read_units(history.said, is_begun=True)]
-    places = originals(writer.sayings, given)
-    units = [made if place is None else history.said[place] for made, place in zip(writer.units, places, strict=True)]
+    given = [*history.said, *history.passing]
+    says = [block_says(blocks) for blocks in read_units(history.said, is_begun=True)]
+    for_once = [Entry(path="", type="ephemeral", role="user", text=text) for text in said_for_once(history)]
+    says += [(entry_says(entry),) for entry in for_once]
+    places = originals(writer.sayings, says)
+    units = [made if place is None else given[place] for made, place in zip(writer.units, places, strict=True)]
     messages: list[ModelMessage] = []
     parts = [*history.system, *history.bookkeeping]
-    for unit in units:
+    for unit in [*history.leading, *units]:
         if isinstance(unit, ModelResponse):
             messages += [ModelRequest(parts), unit] if parts else [unit]
             parts = []
