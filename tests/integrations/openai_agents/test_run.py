@@ -199,6 +199,22 @@ async def test_agents_that_hand_over_share_one_conversation(tmp_path: Path) -> N
     ]
 
 
+async def test_the_call_of_a_streamed_handoff_is_stored_once_and_nothing_is_rejected(tmp_path: Path) -> None:
+    """The SDK reads its session before it adds such a call; the run goes on all the same."""
+    steps: list[Step] = [Answer("Over to you.", calls=(Call("transfer_to_tester", {}),)), "Tested."]
+    with FakeProvider(steps) as provider:
+        model = model_of("responses", provider)
+        coder = Agent(name="coder", model=model, handoffs=[handoff(Agent(name="tester", model=model))])
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store)
+            await run(session, coder, "Mend a.py", stream=True)
+            said = [(item.block.type, item.state) for item in session.timeline.window.items]
+    calls = ["react.tool.call", "react.tool.result"]
+    assert said == [
+        (kind, "visible") for kind in ("user.prompt", "assistant.completion", *calls, "assistant.completion")
+    ]
+
+
 async def test_a_run_that_waits_for_an_approval_goes_on(tmp_path: Path) -> None:
     """The call is in the log while it waits, and has its result once it was approved."""
 

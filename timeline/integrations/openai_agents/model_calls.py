@@ -92,6 +92,7 @@ class Begun:
     Attributes:
         owner: the session.
         items: what it gave.
+        run: the SDK's context of the run; None where nobody named it.
         has_called: whether the run has called a model.
         listed: the SDK's list at its newest call.
         agent: name of the agent that made it.
@@ -99,6 +100,7 @@ class Begun:
 
     owner: object
     items: Sequence[Stored]
+    run: object = None
     has_called: bool = False
     listed: Sequence[Any] = ()
     agent: str = ""

@@ -65,13 +65,19 @@ class Replies:
         """Return what a run goes on without: it calls the model again, and neither added nor lists it."""
         return self._rejected(lambda reply: reply.run is run, listed)
 
-    def left_behind(self, *, also_calls: bool) -> list[list[Block]]:
+    def left_behind(self, *, also_calls: bool, going_on: object = None) -> list[list[Block]]:
         """Return what runs left that are over.
 
         Args:
+            going_on: the SDK's context of a run that is not, if one asks: it reads the session between its steps, too.
             also_calls: also replies with calls: those of a run that waits for an approval may still be accepted.
         """
-        return self._rejected(lambda reply: ended(reply.task) and (also_calls or reply.is_final()), ())
+
+        def is_over(reply: Reply) -> bool:
+            is_asking = going_on is not None and reply.run is going_on
+            return ended(reply.task) and not is_asking and (also_calls or reply.is_final())
+
+        return self._rejected(is_over, ())
 
     def _rejected(self, is_over: Callable[[Reply], bool], listed: Collection[str]) -> list[list[Block]]:
         rejected: list[list[Block]] = []

@@ -155,12 +155,13 @@ class TimelineSession:
         """
         async with self._lock:
             await self._go_on()
-            await self._reject(self._replies.left_behind(also_calls=wrapper is not None))
+            await self._reject(self._replies.left_behind(also_calls=wrapper is not None, going_on=wrapper))
             most = resolve_session_limit(limit, self.session_settings)
             after = 0 if wrapper is None or most is not None else await self._begins_at()
             found = await self._stored(most, after)
-            if wrapper is not None:
-                BEGUN.set(Begun(self, found))
+            begun = BEGUN.get()
+            if wrapper is not None and (begun is None or begun.owner is not self or begun.run is not wrapper):
+                BEGUN.set(Begun(self, found, wrapper))
             return [stored.item for stored in found]  # type: ignore[misc]  # TypedDicts
 
     async def add_items(
