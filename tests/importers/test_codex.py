@@ -264,7 +264,8 @@ def test_namespaces_of_tools_and_phases_of_texts_are_kept_beside_them() -> None:
     rollout.user("Do it")
     rollout.answer("I look.")["payload"]["phase"] = "commentary"
     rollout.call("a", "search")["payload"]["namespace"] = "mcp__wiki__"
-    assert [b.meta for b in blocks(rollout.read())[1:]] == [{"phase": "commentary"}, {"namespace": "mcp__wiki__"}]
+    said, called = blocks(rollout.read())[1:]
+    assert (said.data, called.meta) == ({"phase": "commentary"}, {"namespace": "mcp__wiki__"})
 
 
 def test_reasoning_is_kept_as_the_provider_gave_it() -> None:

@@ -59,7 +59,6 @@ _TASK: Final = re.compile(r"Message Type: NEW_TASK\b")
 
 _USERS: Final = ("user.", "images.", "audio.")
 """The beginnings of the kinds of parts that are the user's, or stand for a picture or a sound of theirs."""
-_NOTES: Final = ("namespace", "phase")
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _ADDRESS: Final = frozenset({"type", "id", "call_id", "status"})
 _EXIT: Final = re.compile(r"(?:Exit code:|Process exited with code) (-?\d{1,9})\b")
@@ -192,9 +191,9 @@ def _is_search_of_the_server(item: dict[str, Any], type_: str) -> bool:
 
 
 def _noted(block: Block, item: dict[str, Any]) -> Block:
-    """Return a block with what else its item says: the namespace of a tool, the phase of a text."""
-    told: dict[str, JsonValue] = {key: item[key] for key in _NOTES if text_of(item, key)}
-    return block.model_copy(update={"meta": {**block.meta, **told}}) if told else block
+    """Return a block with what else its item says: the namespace of a tool."""
+    namespace = text_of(item, "namespace")
+    return block.model_copy(update={"meta": {**block.meta, "namespace": namespace}}) if namespace else block
 
 
 def _agent_message(item: dict[str, Any]) -> Block | None:
