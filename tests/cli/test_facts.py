@@ -58,6 +58,14 @@ def test_people_get_a_line_a_fact_and_how_many_there_are(run: Callable[..., Done
     assert f"{simulated['id']}@" in run("facts", "--limit", 2).out
 
 
+def test_a_limit_takes_the_newest_facts_in_json_too(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Whoever asks for the newest value of a file gets it in either form."""
+    every = run("facts", simulated["id"], "--json").json
+    assert run("facts", simulated["id"], "--json", "--limit", 2).json == every[-2:]
+    shown = run("facts", simulated["id"], "--limit", 2).out
+    assert [f"@{row['version']}" in shown for row in every[-2:]] == [True, True]
+
+
 def test_the_record_is_one_for_each_conversation(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Each subject once, with how often; conditions would make it untrue."""
     (row,) = run("facts", "--record", "--json").json
@@ -75,7 +83,8 @@ def test_the_reach_of_the_index_is_printed(run: Callable[..., Done], simulated: 
     run("facts", simulated["id"])
     reach = run("facts", "--reach", "--json").json
     assert reach["position"] == reach["head"] > 0
-    assert "a query indexes the rest" in run("facts", "--reach").out
+    told = run("facts", "--reach").out
+    assert told == f"Facts are indexed up to event {reach['head']:,} of {reach['head']:,}; a query indexes the rest.\n"
 
 
 @pytest.mark.parametrize(

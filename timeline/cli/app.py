@@ -477,7 +477,8 @@ def facts(
         str | None, typer.Option("--query", metavar="WORDS", help="All words occur in the subject, tool or detail.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="At most N facts (default: 50; all with --json).")
+        int | None,
+        typer.Option("--limit", min=1, metavar="N", help="The newest N facts (default: 50; all with --json)."),
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="One merged record of each conversation instead; takes no conditions.")

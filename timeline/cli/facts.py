@@ -18,11 +18,10 @@ from timeline.facts.full_record import MOST, full_record
 from timeline.queries import FACT_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Sequence
+    from collections.abc import Collection, Sequence
 
     from timeline.answers.facts import FactRow
     from timeline.cli.shapes import FactRecordRow, ReachRow
-    from timeline.ports import EventStore
     from timeline.queries import FactEntry, FactRecord
 
 _MOST_SHOWN: Final = 50
@@ -69,7 +68,7 @@ class Wanted:
 
 
 async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) -> None:
-    """Print the facts that meet every condition: as JSON all, oldest first; as text the newest, oldest first.
+    """Print the facts that meet every condition, oldest first: all as JSON, the newest as text or where there is a limit.
 
     Raises:
         UsageProblem: a condition cannot be read.
@@ -78,29 +77,25 @@ async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) ->
     """
     filters = wanted.filters()
     async with changing(db) as store:
-        if as_json:
-            await write_rows(_rows(store, filters, limit))
+        if as_json and limit is None:
+            await write_rows(fact_rows(store, filters))
             return
         most = _MOST_SHOWN if limit is None else limit
         total = 0
         newest: deque[FactRow] = deque(maxlen=min(most, sys.maxsize))
-        async for row in _rows(store, filters, None):
+        async for row in fact_rows(store, filters):
             total += 1
             newest.append(row)
+    if as_json:
+        with output.JsonList() as written:
+            for row in newest:
+                written.add(row)
+        return
     _print_facts(newest, one=len(wanted.conversations) == 1)
     if total > len(newest):
         say(f"These are the newest of {total:,}: raise --limit, add conditions, or take --json for all.")
     elif not total:
         write(_nothing(wanted))
-
-
-async def _rows(store: EventStore, filters: dict[str, Any], most: int | None) -> AsyncIterator[FactRow]:
-    number = 0
-    async for row in fact_rows(store, filters):
-        if number == most:
-            return
-        number += 1
-        yield row
 
 
 def _print_facts(rows: Collection[FactRow], *, one: bool) -> None:
@@ -188,6 +183,4 @@ async def reach(db: str, *, as_json: bool) -> None:
     if as_json:
         output.write_json(row)
         return
-    write("Files, commands, searches and errors are indexed with every result.")
-    reached = f"up to event {found.position:,} of {found.head:,}"
-    write(f"URLs, identifiers and requests are, {reached}; a query indexes the rest.")
+    write(f"Facts are indexed up to event {found.position:,} of {found.head:,}; a query indexes the rest.")
