@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tests.inspector.asking import ask, segment
-from tests.scenes import call, prompt, result
+from tests.scenes import call, prompt, result, small_policy
 from timeline import Timeline
 from timeline.audit.differences import Side, diff_sides
 from timeline.blocks import UserPrompt
@@ -278,6 +278,20 @@ async def test_a_fact_is_found_with_the_compaction_that_covers_it(app: Any, stor
     assert all(numbers[row["covered_by"]] == row["compaction"] for row in found if row["covered"])
     newest = (await ask(app, "/v1/facts", {**asked, "limit": 2})).json
     assert (newest["facts"], newest["more"]) == (found[:2], True)
+
+
+async def test_what_a_fork_shares_is_where_the_fork_has_it(app: Any, store: EventStore) -> None:
+    """A compaction of its parent behind the fork covers nothing of what the model sees in the fork."""
+    timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=4_000))
+    for name in "abcdefgh":
+        await timeline.append(prompt(), call(name, "bash", arguments={"command": "make"}), result(name, 300))
+    await timeline.fork(conversation="branch")
+    await timeline.compact()
+    for asked, covered in (("branch", {False}), ("c", {True, False})):
+        facts = (await ask(app, "/v1/facts", {"conversation": asked, "kind": "command"})).json["facts"]
+        assert {fact["covered"] for fact in facts} == covered
+        assert [fact["state"] == "covered" for fact in facts] == [fact["covered"] for fact in facts]
+        assert [fact["covered_by"] is not None for fact in facts] == [fact["covered"] for fact in facts]
 
 
 async def test_a_call_and_its_result_name_each_other_and_one_that_is_alone_says_so(app: Any, store: EventStore) -> None:

@@ -73,7 +73,8 @@ async def list_facts(reader: Reader, asked: AskedFacts) -> FoundFacts:
         newest.append(row)
     rows = list(newest)[::-1]
     places = _Places(reader)
-    found = [await places.of(row) for row in rows[: asked.limit]]
+    # What a fork shares is told of its parent, but what the model still sees of it is the fork's own.
+    found = [await places.of(row, asked.conversation or row.conversation) for row in rows[: asked.limit]]
     return FoundFacts(facts=tuple(found), more=len(rows) > asked.limit)
 
 
@@ -85,9 +86,8 @@ class _Places:
         self._states: dict[str, DecidedStates | FoldedStates] = {}
         self._numbers: dict[str, dict[int, int]] = {}
 
-    async def of(self, row: FactRow) -> FoundFact:
-        """Return a fact with the state of its block."""
-        id_ = row.conversation
+    async def of(self, row: FactRow, id_: str) -> FoundFact:
+        """Return a fact with the state of its block in a conversation."""
         if id_ not in self._states:
             info = await self._reader.store.info(id_)
             self._states[id_] = await states_at(self._reader, info, info.version)
