@@ -104,6 +104,32 @@ async def test_a_digest_that_would_fill_the_window_is_shortened(tmp_path: Path) 
         assert await pages(client, "digests", "digests")
 
 
+async def test_pages_of_digests_miss_nothing_where_a_compaction_is_undone_between_them(db: Path) -> None:
+    """A cursor is a place in the log: no row behind it moves up."""
+    await record(db, "later")
+    async with open_store(db) as store, asking(db) as client:
+        ids = [digest.conversation async for digest in store.digests()]
+        first = await ask(client, "digests", limit=ids.count("work"))
+        assert {row["conversation"] for row in first["digests"]} == {"work"}
+        await (await Timeline.open(store, "work")).undo_compaction()
+        told = await ask(client, "digests", limit=100, cursor=first["next_cursor"])
+    assert [row["conversation"] for row in told["digests"]] == ["later"] * ids.count("later")
+
+
+async def test_pages_of_facts_miss_nothing_where_a_compaction_covers_some_between_them(db: Path) -> None:
+    """Those of the first page are no longer among the live ones; all others that are come with the next pages."""
+    asked: dict[str, Any] = {"kinds": ["command", "file_written"], "covered": False}
+    async with open_store(db) as store, asking(db) as client:
+        timeline = await Timeline.open(store, "work", policy=small_policy(max_tokens=1_500))
+        first = await ask(client, "facts", limit=2, **asked)
+        await timeline.compact()
+        live = [row for page in await pages(client, "facts", "facts", **asked) for row in page]
+        told = await ask(client, "facts", limit=100, cursor=first["next_cursor"], **asked)
+    given = [row["address"] for row in first["facts"]]
+    assert live
+    assert told["facts"] == [row for row in live if row["address"] not in given]
+
+
 async def test_pages_of_a_search_hold_every_hit_once(db: Path) -> None:
     """However many fit a page."""
     async with asking(db) as client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import partial
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio.to_thread
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     )
     from timeline.ports import ConversationInfo, EventStore
     from timeline.queries import StoredDigest, StoredFact
+
+    FoundT = TypeVar("FoundT", StoredDigest, StoredFact)
 
 _FRAME: Final = 120
 """Tokens that the lines around the rows, and the keys around them in JSON, may take."""
@@ -166,17 +168,15 @@ class Questions:
             ConversationNotFound: there is no such conversation.
             StoreError: the store cannot be read.
         """
-        begin = _number(asked.cursor)
+        found, places = _behind(self._store.digests(**_filters(asked)), asked.cursor), list[str]()
 
         async def rows() -> AsyncIterator[DigestRow]:
-            number = 0
-            async for stored in self._store.digests(**_filters(asked)):
-                number += 1
-                if number > begin:
-                    yield self._digest_row(stored, whole=not asked.asks_for_entries)
+            async for place, stored in found:
+                places.append(place)
+                yield self._digest_row(stored, whole=not asked.asks_for_entries)
 
         taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
-        return DigestsAnswer(digests=tuple(taken), next_cursor=str(begin + len(taken)) if more else None)
+        return DigestsAnswer(digests=tuple(taken), next_cursor=places[len(taken) - 1] if more else None)
 
     async def facts(self, asked: FactsArguments) -> FactsAnswer:
         """Find facts, the oldest first.
@@ -187,18 +187,16 @@ class Questions:
             ConversationNotFound: there is no such conversation.
             StoreError: the store cannot be read.
         """
-        begin = _number(asked.cursor)
         given = asked.model_dump(exclude={"kinds", "limit", "cursor"})
+        found, places = _behind(self._store.facts(**given, kind=asked.kinds or None), asked.cursor), list[str]()
 
         async def rows() -> AsyncIterator[FactRow]:
-            number = 0
-            async for fact in self._store.facts(**given, kind=asked.kinds or None):
-                number += 1
-                if number > begin:
-                    yield _fact_row(fact)
+            async for place, fact in found:
+                places.append(place)
+                yield _fact_row(fact)
 
         taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
-        return FactsAnswer(facts=tuple(taken), next_cursor=str(begin + len(taken)) if more else None)
+        return FactsAnswer(facts=tuple(taken), next_cursor=places[len(taken) - 1] if more else None)
 
     async def record(self, asked: RecordArguments) -> RecordAnswer:
         """Give the merged record of a conversation, as many lines as fit.
@@ -343,6 +341,37 @@ def _address_in(conversation: str, address: str) -> str:
     """Return an address with the conversation in front; empty where there is none."""
     known = parse_address(address)
     return "" if known is None else str(Address(known.version, known.conversation or conversation))
+
+
+def _behind(found: AsyncIterator[FoundT], cursor: str | None) -> AsyncIterator[tuple[str, FoundT]]:
+    """Iterate over what stands behind a cursor in the log, each with the cursor that leads behind it.
+
+    A cursor is a place in the log: what is undone, covered or redacted between two pages moves no row to another place.
+
+    Raises:
+        InvalidArgument: the cursor is none.
+    """
+    begin = _place_in_log(cursor)
+
+    async def behind() -> AsyncIterator[tuple[str, FoundT]]:
+        position = number = 0
+        async for one in found:
+            number = number + 1 if one.position == position else 1
+            position = one.position
+            if (position, number) > begin:
+                yield f"{position}.{number}", one
+
+    return behind()
+
+
+def _place_in_log(cursor: str | None) -> tuple[int, int]:
+    """Return a position, and the number of a row among those at that position."""
+    if cursor is None:
+        return 0, 0
+    position, _, number = cursor.partition(".")
+    if not all(digits.isdecimal() and len(digits) <= _DIGITS for digits in (position, number)):
+        raise _no_cursor(cursor)
+    return int(position), int(number)
 
 
 def _number(cursor: str | None) -> int:
