@@ -20,7 +20,7 @@ from timeline.queries import FactKind, StoredFact
 
 from .digests import EARLIEST, LATEST, moment
 from .globs import parse_glob
-from .search.words import Query, Words
+from .search.words import Query, Words, composed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -293,7 +293,7 @@ def _kinds(kind: FactKind | Collection[FactKind] | None) -> frozenset[int]:
 
 def _holds(query: Query, row: FactRow) -> bool:
     """Return whether each term of a query is met by one of a fact's texts; no phrase crosses from one to another."""
-    counts = [query.counts(Words.of(text)) for text in (row.subject, row.tool, row.detail)]
+    counts = [query.counts(Words.of(composed(text))) for text in (row.subject, row.tool, row.detail)]
     return query.met([sum(each) for each in zip(*counts, strict=True)])
 
 

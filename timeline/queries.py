@@ -316,9 +316,10 @@ class Queries(Protocol):
         The search reads the texts of blocks and summaries, and the tool names and argument values of calls, in the
         whole log: covered blocks too, but not redacted ones.
 
-        A word is a run of letters and digits; upper and lower case are the same. Compound words (``src/app/main.py``,
-        ``test_login``) are found whole and by each part, ``getUserName`` also by its humps. ``"quoted words"`` match in
-        that order, ``login*`` matches every word that begins so. All other text is plain: no character is an operator.
+        A word is a run of letters, with their marks, and digits; upper and lower case are the same. Compound words
+        (``src/app/main.py``, ``test_login``) are found whole and by each part, ``getUserName`` also by its humps.
+        ``"quoted words"`` match in that order, ``login*`` matches every word that begins so. All other text is plain:
+        no character is an operator.
 
         Args:
             text: the words to find.

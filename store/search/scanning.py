@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.errors import InvalidFilter
 
 from ..digests import EARLIEST, LATEST, moment
+from .words import composed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
@@ -51,7 +52,7 @@ def text_of(payload: str) -> Text | None:
     parts = [text] if isinstance(text, str) else []
     if type_ == "react.tool.call":
         parts = [*_values(block.get("name")), *_values(block.get("arguments")), *parts]
-    return Text(str(type_), "\n".join(parts)[:MOST_CHARACTERS])
+    return Text(str(type_), composed("\n".join(parts)[:MOST_CHARACTERS]))
 
 
 def redacted_version(payload: str) -> int | None:

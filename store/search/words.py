@@ -2,8 +2,9 @@
 
 Every store cuts by these rules, and a database's index too: it indexes the words as they are made here.
 
-A word is a run of letters and digits, upper and lower case alike; each Chinese character and each Japanese kana is a
-word of its own, so that any part of a text without spaces finds it. ``_``, ``.``, ``/`` and similar signs separate
+A word is a run of letters with their marks and digits, upper and lower case alike, a letter and its mark the same as
+the sign of both. Scripts that put no space between words (Chinese, Japanese, Thai, Lao, Burmese, Khmer) have a word at
+each sign, so that any part of a text finds it. ``_``, ``.``, ``/`` and similar signs separate
 words: the query ``src/app/main.py`` asks for four words in this order. A word with humps (``getUserName``) is
 one word, and each of its humps is found too.
 """
@@ -15,24 +16,42 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
+from unicodedata import normalize
 
 from timeline.errors import InvalidFilter
+
+from .marks import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 LONGEST: Final = 64
 """Most letters of a word: a longer run is cut, so that a page of base64 does not become one word."""
-_SINGLE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]{{1,{LONGEST}}}")
-"""Matches one word, in its own case."""
+_SINGLE: Final = (
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese, Japanese
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf"  # Thai, Lao
+    "\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17dd"  # Burmese, Khmer
+)
+_LETTER: Final = rf"[^\W_{_SINGLE}]"
+_MARKED: Final = rf"(?![\u0300-\U0010ffff])|(?:[{MARKS}]{{1,4}}{_LETTER}{{0,20}}){{0,10}}"
+"""Matches the rest of a word from its first mark on; in most texts one look says that there is none."""
+WORD: Final = re.compile(rf"[{_SINGLE}]|{_LETTER}{{1,{LONGEST}}}+(?:{_MARKED})")
+"""Matches one word, in its own case. Marks make it no longer than a lexeme of PostgreSQL may be, 2,046 bytes."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ASKED: Final = re.compile(r'"(?P<quoted>[^"]*)"?|(?P<plain>[^\s"]+)')
 PIECE: Final = 256 * 1024
 """Characters of a long text that are cut into words at a time: as words they take many times their room."""
-_BETWEEN: Final = re.compile(rf"[\W_{_SINGLE}]")
+_BETWEEN: Final = re.compile(rf"(?![{MARKS}])[\W_{_SINGLE}]")
 """Matches where a text may be parted without parting a word."""
-_STARRED: Final = re.compile(r"[^\W_]\*\Z")
+_STARRED: Final = re.compile(rf"(?:[^\W_]|[{_SINGLE}{MARKS}])\*\Z")
+
+
+def composed(text: str) -> str:
+    """Return a text in the form that is cut: a letter and its mark as the one sign that Unicode has for both, if any.
+
+    Names of files come in either form, from macOS with the mark apart.
+    """
+    return normalize("NFC", text)
 
 
 def humps_of(word: str) -> tuple[str, ...]:
@@ -140,7 +159,7 @@ class Query:
             InvalidFilter: the text has no word.
         """
         terms: dict[Term, None] = {}
-        for asked in _ASKED.finditer(text):
+        for asked in _ASKED.finditer(composed(text)):
             quoted = asked["quoted"]
             term = _plain(asked["plain"]) if quoted is None else _quoted(quoted)
             if term is not None:

@@ -131,12 +131,26 @@ class SearchContract(ContractBase):
             ("step 3 of 7", "3"),
             ("done 😀 well", "done 😀 well"),
             ("İstanbul", "İSTANBUL"),
+            ("मेरी किताब", "किताब"),
+            ("தமிழ் மொழி", "மொழி*"),
+            ("שָׁלוֹם עולם", "שָׁלוֹם"),
+            ("ประเทศไทยสวยมาก", "ไทย"),
+            ("ភាសាខ្មែរ", "ខ្មែរ"),
+            ("A\u0308rger in U\u0308ber.md", "Über.md"),
+            ("Über.md", "U\u0308ber*"),
+            ("\u1112\u1161\u11ab\u1100\u1173\u11af.txt", "한글"),
         ],
     )
     async def test_every_script_is_searched(self, store: EventStore, text: str, asked: str) -> None:
-        """Case is ignored in all scripts; Chinese and Japanese are found by any part, without spaces."""
+        """Case is ignored, a mark may stand apart, and what is written without spaces is found by any part."""
         await _texts(store, p=text, q="something else")
         assert await _paths(store, asked) == {"p"}
+
+    async def test_a_word_with_another_mark_is_another_word(self, store: EventStore) -> None:
+        """The vowels of Hindi are marks: without them all short words would be the same."""
+        await _texts(store, p="राम का घर", q="राम की किताब", r="किरण")
+        assert await _paths(store, "की") == {"q"}
+        assert await _paths(store, "कि*") == {"q", "r"}
 
     @pytest.mark.parametrize(
         "asked",

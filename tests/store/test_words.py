@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from timeline.errors import InvalidFilter
 from timeline.store.search.columns import columns_of
 from timeline.store.search.snippets import WIDTH, snippet
-from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, humps_of
+from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, composed, humps_of
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,10 @@ from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, humps
         ("don't", ["don", "t"]),
         ("Straße ΟΔΟΣ", ["strasse", "οδοσ"]),
         ("新会话 start", ["新", "会", "话", "start"]),
+        ("की किताब", ["की", "किताब"]),
+        ("தமிழ் שָׁלוֹם x\u0323y", ["தமிழ்", "שָׁלוֹם", "x\u0323y"]),
+        ("ไทย ที่", ["ไ", "ท", "ย", "ท", "ี", "่"]),
+        ("= \u0338 _\u0301", []),
         ("", []),
         ("_ . / \n \x00 😀", []),
         ("a" * 150, ["a" * LONGEST, "a" * LONGEST, "a" * (150 - 2 * LONGEST)]),
@@ -98,16 +102,23 @@ def test_folding_makes_no_word_into_two(text: str) -> None:
         assert not [sign for sign in word if sign.isascii() and not sign.isalnum()]
 
 
+@given(st.text(st.sampled_from("aÜ\u0301\u0e34ि\u0390") | st.characters(categories=["L", "M", "N"]), max_size=2_000))
+@example("\u0390" + "\u0327\u0301\u0327\u0301\u0390" * 200)
+def test_no_word_is_longer_than_postgresql_takes(text: str) -> None:
+    """Whatever its letters and marks are, as a lexeme with a letter in front."""
+    assert all(len(f"w{word}".encode()) < 2_047 for word in Words.of(composed(text)).words)
+
+
 @given(st.text())
 def test_whatever_is_typed_is_a_query_or_is_refused(text: str) -> None:
     """There is no syntax error, and every word that is typed is asked for."""
     try:
         query = Query.parse(text)
     except InvalidFilter:
-        assert not WORD.search(text)
+        assert not WORD.search(composed(text))
         return
     asked = {part for phrase in query.phrases if phrase.in_words for part in phrase.parts}
-    assert asked == set(Words.of(text).words)
+    assert asked == set(Words.of(composed(text)).words)
 
 
 @given(st.text(min_size=1).filter(WORD.search))
@@ -116,6 +127,7 @@ def test_whatever_is_typed_is_a_query_or_is_refused(text: str) -> None:
 def test_every_text_is_found_by_itself(text: str) -> None:
     """What was copied out of a block finds that block."""
     query = Query.parse(text)
+    text = composed(text)
     assert query.met(query.counts(Words.of(text)))
     assert snippet(text, query) is not None
 

@@ -68,7 +68,7 @@ class Wanted:
 
 
 async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) -> None:
-    """Print the facts that meet every condition, oldest first: all as JSON, the newest as text or where there is a limit.
+    """Print the facts that meet every condition, oldest first: all as JSON, as text or under a limit the newest.
 
     Raises:
         UsageProblem: a condition cannot be read.
