@@ -65,10 +65,8 @@ def parse(url: str) -> Address:
         raise StoreError(f"This names no PostgreSQL server. Write {EXAMPLE}.")
     place, _, query = rest.partition("?")
     where = without_password(f"postgresql://{rest}").partition("?")[0]
-    if place.partition("/")[0].count("@") > 1:
-        # The driver would look for a server whose name begins within the password.
-        raise StoreError(f"{where}: this is no URL that can be used. {WRITE_IT}")
     given = dict(parse_qsl(query, keep_blank_values=True))
+    _check_place(where, place)
     schema = given.pop("schema", SCHEMA)
     if not _NAME.fullmatch(schema):
         raise StoreError(f"{where}: {schema!r} is no name of a schema here: letters, digits and _, at most 63.")
@@ -96,6 +94,13 @@ def parse(url: str) -> Address:
         _number(where, "partitions", partitions, MOST_PARTITIONS),
         listen_url,
     )
+
+
+def _check_place(where: str, place: str) -> None:
+    """Check what stands before the settings, as far as the driver would take it for something else."""
+    # An @ in the password: a server whose name begins within it. A # : what follows would be left out, settings too.
+    if place.partition("/")[0].count("@") > 1 or "#" in place:
+        raise StoreError(f"{where}: this is no URL that can be used. {WRITE_IT}")
 
 
 def _check_servers(where: str, wanted: str) -> None:

@@ -98,8 +98,15 @@ def servers_of(dsn: str) -> list[str]:
     """Return a URL for each server that a URL names.
 
     Raises:
-        ValueError: it is no URL.
+        ValueError: it is no URL, or a port is none, also that of a server which nobody needs yet.
     """
+    servers = _each(dsn)
+    for server in servers:
+        _ = urlsplit(server).port
+    return servers
+
+
+def _each(dsn: str) -> list[str]:
     parts = urlsplit(dsn)
     user, at, place = parts.netloc.rpartition("@")
     if "," in place:

@@ -177,7 +177,7 @@ class Database(OpenDatabase):
             raise StoreError(f"{self.where}: {error}") from error
         except SSLCertVerificationError:  # a ValueError, too
             raise
-        except ValueError:
+        except (ValueError, OverflowError):  # the latter is of a port that there cannot be
             # Without the driver's words: they repeat what is wrong in the URL, which may be a part of the password.
             raise StoreError(f"{self.where}: this is no URL that can be used. {WRITE_IT}") from None
         return connection

@@ -200,7 +200,7 @@ class Waking:
                     log.info("%s: wake-ups rest until the server is back, followers poll (%s)", self._where, error)
                 else:
                     self._say_that_none_go(f"PostgreSQL: {error}")
-            except ValueError:  # without its words: they repeat what may be a part of the password
+            except (ValueError, OverflowError):  # without its words: they repeat what may be a part of the password
                 self._say_that_none_go("listen_url is no URL that can be used")
                 return
             finally:

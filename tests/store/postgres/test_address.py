@@ -1,0 +1,45 @@
+"""The URL of a store: what the driver would take for something else is refused, and what is its own reaches it."""
+
+from __future__ import annotations
+
+import pytest
+
+from timeline.errors import StoreError
+from timeline.store.postgres.address import parse
+from timeline.store.postgres.store import PostgresStore
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann@db/agents#2",
+        "postgresql://ann@db/agents#2?sslmode=require",
+        "postgresql://ann:se#cret@db/agents",
+    ],
+)
+def test_a_number_sign_that_is_not_encoded_is_refused(url: str) -> None:
+    """The driver leaves out what follows: it would open another database, and drop settings such as `sslmode`."""
+    with pytest.raises(StoreError, match="as %2F %3F %23") as refused:
+        parse(url)
+    assert "cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann@db:99999/agents",
+        "postgresql://ann@one:5432,two:port/agents",
+        "postgresql://ann@/agents?host=127.0.0.1&port=65536",
+    ],
+)
+async def test_a_port_that_there_cannot_be_is_refused(url: str) -> None:
+    """Also that of a server which nobody needs yet."""
+    with pytest.raises(StoreError, match="no URL that can be used"):
+        await PostgresStore.open(url)
+
+
+async def test_a_port_of_the_environment_that_there_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver reads it, and fails with an error of Python's."""
+    monkeypatch.setenv("PGPORT", "99999")
+    with pytest.raises(StoreError, match="no URL that can be used"):
+        await PostgresStore.open("postgresql://ann@127.0.0.1/agents")
