@@ -21,6 +21,8 @@ _YES: Final = {"true": True, "yes": True, "on": True, "1": True, "false": False,
 _SERVERS: Final = ("any", "primary", "standby", "read-write", "read-only", "prefer-standby")
 """Which of several servers the driver may choose."""
 _FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
+_OURS: Final = {"search_path": "schema=NAME", "timeline.tenant": "tenant=N"}
+"""Settings of the session that the store makes, each with the one of the URL that says what it is to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def parse(url: str) -> Address:
     where = without_password(f"postgresql://{rest}").partition("?")[0]
     given = dict(parse_qsl(query, keep_blank_values=True))
     _check_place(where, place)
+    _check_settings(where, given)
     schema = given.pop("schema", SCHEMA)
     if not _NAME.fullmatch(schema):
         raise StoreError(f"{where}: {schema!r} is no name of a schema here: letters, digits and _, at most 63.")
@@ -101,6 +104,13 @@ def _check_place(where: str, place: str) -> None:
     # An @ in the password: a server whose name begins within it. A # : what follows would be left out, settings too.
     if place.partition("/")[0].count("@") > 1 or "#" in place:
         raise StoreError(f"{where}: this is no URL that can be used. {WRITE_IT}")
+
+
+def _check_settings(where: str, given: dict[str, str]) -> None:
+    """Refuse what the store sets for each session: it would be another schema, or tenant, than the URL seems to say."""
+    for name, ours in _OURS.items():
+        if name in given:
+            raise StoreError(f"{where}: {name} is the store's own. Write {ours} in the URL instead.")
 
 
 def _check_servers(where: str, wanted: str) -> None:

@@ -43,3 +43,12 @@ async def test_a_port_of_the_environment_that_there_cannot_be_is_refused(monkeyp
     monkeypatch.setenv("PGPORT", "99999")
     with pytest.raises(StoreError, match="no URL that can be used"):
         await PostgresStore.open("postgresql://ann@127.0.0.1/agents")
+
+
+@pytest.mark.parametrize(
+    ("setting", "cure"), [("search_path=agents", "schema=NAME"), ("timeline.tenant=7", "tenant=N")]
+)
+def test_a_setting_that_the_store_makes_is_refused(setting: str, cure: str) -> None:
+    """It would be without effect: the store would be in another schema, or another tenant's, than the URL says."""
+    with pytest.raises(StoreError, match=cure):
+        parse(f"postgresql://ann@db/agents?{setting}")
