@@ -84,6 +84,8 @@ def parse(url: str) -> Address:
     _check_servers(where, given.get("target_session_attrs", "any"))
     _check_files(where, given)
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")
+    if place.endswith("/") and place.count("/") == 1:
+        place = place[:-1]  # no database is named: the driver takes one without a name for that, and not PGDATABASE
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
     told = {name: given[name] for name in ("host", "port") if given.get(name)}
     told |= {} if schema == SCHEMA else {"schema": schema}

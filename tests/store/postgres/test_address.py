@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from timeline.errors import StoreError
@@ -52,3 +54,16 @@ def test_a_setting_that_the_store_makes_is_refused(setting: str, cure: str) -> N
     """It would be without effect: the store would be in another schema, or another tenant's, than the URL says."""
     with pytest.raises(StoreError, match=cure):
         parse(f"postgresql://ann@db/agents?{setting}")
+
+
+async def test_the_database_of_the_environment_is_used_where_the_url_names_none(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slash without a name behind it names none."""
+    parts = urlsplit(postgres_url)
+    monkeypatch.setenv("PGDATABASE", parts.path[1:])
+    for path in ("", "/"):
+        url = f"postgresql://{parts.netloc}{path}?{parts.query}"
+        assert parse(url).dsn.startswith(f"postgresql://{parts.netloc}?")
+        async with await PostgresStore.open(url):
+            pass
