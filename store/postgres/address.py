@@ -83,6 +83,7 @@ def parse(url: str) -> Address:
         listen_url = parse(listen_url).dsn  # the store's own settings may be copied with it; the server knows none
     _check_servers(where, given.get("target_session_attrs", "any"))
     _check_files(where, given)
+    given.setdefault("application_name", "timeline")
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")
     if place.endswith("/") and place.count("/") == 1:
         place = place[:-1]  # no database is named: the driver takes one without a name for that, and not PGDATABASE

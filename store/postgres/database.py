@@ -199,7 +199,6 @@ class Database(OpenDatabase):
             # Each transaction may have another server connection, which knows no statement that we prepared.
             return {"statement_cache_size": 0}
         settings = {
-            "application_name": "timeline",
             "search_path": self.address.quoted_schema,
             "timeline.tenant": str(self.address.tenant or 0),
             "jit": "off",

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.postgres import with_query
 from timeline.errors import StoreError
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.store import PostgresStore
@@ -67,3 +68,10 @@ async def test_the_database_of_the_environment_is_used_where_the_url_names_none(
         assert parse(url).dsn.startswith(f"postgresql://{parts.netloc}?")
         async with await PostgresStore.open(url):
             pass
+
+
+async def test_programs_name_themselves_by_the_url(postgres_url: str) -> None:
+    """So a team tells them apart in the server's lists; without a name all of them are called timeline."""
+    for url, name in ((postgres_url, "timeline"), (with_query(postgres_url, application_name="agents"), "agents")):
+        async with await PostgresStore.open(url) as store:
+            assert await store.database.rows("SELECT current_setting('application_name')") == [(name,)]

@@ -249,7 +249,7 @@ def test_a_listen_url_may_have_the_settings_of_the_store() -> None:
     """It is mostly a copy of the store's own URL; the server would refuse settings that it does not know."""
     given = quote("postgresql://ann@db/agents?schema=a&tenant=3&pgbouncer=true&sslmode=disable", safe="")
     address = parse(f"postgresql://ann@pool/agents?schema=a&tenant=3&pgbouncer=true&listen_url={given}")
-    assert address.listen_url == "postgresql://ann@db/agents?sslmode=disable"
+    assert address.listen_url == "postgresql://ann@db/agents?sslmode=disable&application_name=timeline"
 
 
 @pytest.mark.parametrize(
