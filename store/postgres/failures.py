@@ -51,6 +51,13 @@ _ENDED: Final = (
         " written; try again, or have the role's statement_timeout raised"
     ),
 )
+_IDLE: Final = (
+    StoreUnavailable,
+    (
+        "the server ended a transaction that waited for this program longer than idle_in_transaction_session_timeout."
+        " Nothing was written; try again, or have that raised"
+    ),
+)
 _ROW_SECURITY: Final = (
     StoreError,
     "the role has row_security turned off. Have an administrator run ALTER ROLE ... SET row_security = on",
@@ -89,6 +96,8 @@ _POOLER: Final = (
 )
 _OF_POOLERS: Final = "unsupported startup parameter"
 """What pgbouncer says of the settings that a connection begins with; its state is that of a server that is away."""
+_OF_POOL_MODE: Final = "statement pooling mode"
+"""What pgbouncer says of a transaction where each statement may have another connection."""
 _OF_SETTINGS: Final = "unrecognized configuration parameter"
 """What the server says of a setting in the URL that the driver passes on to it."""
 _OF_RULES: Final = "pg_hba.conf"
@@ -100,7 +109,13 @@ _OF_TLS: Final = "rejected SSL upgrade"
 _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "53100": (StoreFull, "the server's disk is full. What was stored is intact; free some space and try again"),
     "53200": (StoreUnavailable, "the server is out of memory. Nothing was written; try again"),
-    "53300": (StoreUnavailable, "the server has no connection left. Raise its max_connections, or use pgbouncer"),
+    "53300": (
+        StoreUnavailable,
+        (
+            "the server has no connection left for this role. Raise its max_connections, or the CONNECTION LIMIT of the"
+            " role or the database, or use pgbouncer"
+        ),
+    ),
     "25006": (StoreReadOnly, _READS),
     "42501": _RIGHTS,
     "28P01": _PASSWORD,
@@ -112,7 +127,7 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "40P01": _LOCKED,
     "55P03": _LOCKED,
     "57014": _ENDED,
-    "25P03": _LOCKED,
+    "25P03": _IDLE,
     "26000": _POOLER,
     "42P05": _POOLER,
     "XX001": _DAMAGED,
@@ -133,6 +148,26 @@ _OF_LOGINS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
     ("does not exist", _NO_DATABASE),
 )
 """What pgbouncer says of a login that it refuses; its state is that of a server that is away."""
+_OF_POOLS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
+    (
+        "query_wait_timeout",
+        (
+            StoreUnavailable,
+            (
+                "the pooler had no connection to the server for too long. See whether the server is there and what"
+                " keeps its connections, or raise the pooler's default_pool_size; then try again"
+            ),
+        ),
+    ),
+    (
+        "no more connections allowed",
+        (StoreUnavailable, "the pooler takes no more clients. Raise its max_client_conn, or try again"),
+    ),
+    (_OF_POOL_MODE, (StoreError, "a store needs transactions. Set pool_mode = transaction for the pooler")),
+)
+"""What pgbouncer says of itself; its state is that of a server that is away."""
+_OF_ENDING: Final = "the underlying connection is closed"
+"""What the driver says of a transaction whose connection broke; why is the error before."""
 _OUT_OF_STEP: Final = "cannot switch to state"
 """What the driver says where the server ended the connection in the middle of its answer."""
 _AWAY_STATES: Final = ("08", "57P")
@@ -145,7 +180,8 @@ def is_away(error: BaseException) -> bool:
     """Return whether an error means that the connection broke or could not be made, and may come back."""
     if isinstance(error, asyncpg.PostgresError):
         away = (error.sqlstate or "").startswith(_AWAY_STATES) or error.sqlstate == "53300"
-        return away and _OF_POOLERS not in str(error) and _of_login(error) is None
+        stays = _OF_POOLERS in str(error) or _OF_POOL_MODE in str(error) or _of_login(error) is not None
+        return away and not stays
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):  # an InternalClientError, too
         return True  # of several servers, none leads yet
     if isinstance(error, asyncpg.InternalClientError):
@@ -157,9 +193,18 @@ def is_away(error: BaseException) -> bool:
 
 def store_error(error: BaseException, where: str) -> StoreError:
     """Return the store error for an error of the driver."""
+    error = _first(error)
     said = f"{type(error).__name__}: {error}" if not isinstance(error, asyncpg.PostgresError) else str(error)
     kind, meaning = _meaning(error, said)
     return kind(f"{where}: {meaning} (PostgreSQL: {said.splitlines()[0] if said else 'no message'}).")
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return why a transaction could not be ended any more, where the driver says no more than that."""
+    before = error.__context__
+    if isinstance(error, asyncpg.InterfaceError) and _OF_ENDING in str(error) and isinstance(before, DRIVER_ERRORS):
+        return before
+    return error
 
 
 def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
@@ -178,6 +223,8 @@ def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
         return login
     if _OF_POOLERS in said:
         return _POOLER
+    if isinstance(error, asyncpg.PostgresError) and (pool := _of_pool(error)) is not None:
+        return pool
     if isinstance(error, OSError) and (refused := _without_tls(error)) is not None:
         return refused
     return _AWAY if is_away(error) else (StoreError, "the database refused. Nothing was written")
@@ -188,6 +235,11 @@ def _of_login(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | No
     if not (error.sqlstate or "").startswith("08"):
         return None
     return next((meaning for said, meaning in _OF_LOGINS if said in str(error)), None)
+
+
+def _of_pool(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | None:
+    """Return what it means where a pooler has no connection to give, or gives none for a transaction."""
+    return next((meaning for said, meaning in _OF_POOLS if said in str(error)), None)
 
 
 def _without_tls(error: OSError) -> tuple[type[StoreError], str] | None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import asyncpg
 import pytest
 
 from timeline.errors import StoreError, StoreLocked, StoreUnavailable
 from timeline.store.postgres.failures import is_away, store_error
+from timeline.store.postgres.store import PostgresStore
+
+if TYPE_CHECKING:
+    from timeline.store.postgres.connections import Connection
 
 POOLER = asyncpg.ProtocolViolationError
 """What a pooler's own errors are, whatever they say."""
@@ -18,6 +24,7 @@ POOLER = asyncpg.ProtocolViolationError
         (POOLER("SASL authentication failed"), StoreError, "Check user and password"),
         (POOLER("password authentication failed"), StoreError, "Check user and password"),
         (POOLER("no such user: nobody"), StoreError, "Check user and password"),
+        (POOLER("transaction blocks not allowed in statement pooling mode"), StoreError, "pool_mode = transaction"),
         (POOLER('no such database: "none"'), StoreError, "Create it first"),
         (POOLER('database "none" does not exist'), StoreError, "Create it first"),
         (
@@ -32,6 +39,7 @@ POOLER = asyncpg.ProtocolViolationError
             "Take it out of the URL",
         ),
         (asyncpg.QueryCanceledError("canceling statement due to statement timeout"), StoreUnavailable, "raised"),
+        (asyncpg.IdleInTransactionSessionTimeoutError("terminating connection"), StoreUnavailable, "have that raised"),
         (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), StoreLocked, "try again"),
     ],
 )
@@ -61,3 +69,30 @@ def test_what_a_restart_makes_of_a_connection_is_waited_for(error: BaseException
     """Also where the driver lost track of what the server says."""
     assert is_away(error)
     assert type(store_error(error, "the store")) is StoreUnavailable
+
+
+@pytest.mark.parametrize(
+    ("error", "cure"),
+    [
+        (POOLER("query_wait_timeout"), "default_pool_size"),
+        (POOLER("no more connections allowed (max_client_conn)"), "max_client_conn"),
+        (asyncpg.TooManyConnectionsError('too many connections for role "app"'), "CONNECTION LIMIT"),
+    ],
+)
+def test_what_has_no_connection_left_is_waited_for_and_named(error: asyncpg.PostgresError, cure: str) -> None:
+    """It is no server that cannot be reached: something is to be raised."""
+    assert is_away(error)
+    told = store_error(error, "the store")
+    assert type(told) is StoreUnavailable
+    assert cure in str(told)
+
+
+async def test_why_a_connection_broke_in_a_transaction_is_said(postgres_url: str) -> None:
+    """The driver's own error says only that the transaction cannot be ended any more."""
+
+    async def work(connection: Connection) -> None:
+        await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    async with await PostgresStore.open(postgres_url) as store:
+        with pytest.raises(StoreUnavailable, match="terminating connection due to administrator command"):
+            await store.database.do(work)
