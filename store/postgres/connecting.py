@@ -74,7 +74,8 @@ class Servers:
 
         Raises:
             ValueError: it is no URL.
-            asyncpg.PostgresError, asyncpg.InterfaceError, OSError: the driver's error, of the last server tried.
+            asyncpg.PostgresError, asyncpg.InterfaceError, OSError: the driver's error, of the last server tried, or of
+                the last one that answered, which may be about to lead.
         """
         servers = servers_of(dsn or self._dsn)
         share = max(timeout / len(servers), _LEAST_SHARE) if len(servers) > 1 else timeout
@@ -86,7 +87,8 @@ class Servers:
                 try:
                     found = await asyncpg.connect(servers[number], timeout=share, **wanted, **options)
                 except _NEXT as error:
-                    failed = error
+                    if failed is None or isinstance(failed, OSError) or not isinstance(error, OSError):
+                        failed = error
                 else:
                     self._answered = number
                     return found  # type: ignore[no-any-return] # its class is among the options

@@ -27,7 +27,7 @@ from ..failures import closed
 from ..open_database import OpenDatabase
 from . import statements
 from .connecting import CONNECT, Servers
-from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, pooled, reading_only, store_error
+from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, is_coming, pooled, reading_only, store_error
 from .migrations import check_version, migrate
 
 if TYPE_CHECKING:
@@ -110,22 +110,31 @@ class Database(OpenDatabase):
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Connection]:
-        """Open a connection of its own to a server that a store may be on.
+        """Open a connection of its own to a server that a store may be on; one that is about to lead is waited for.
 
         Raises:
             StoreUnavailable: the server cannot be reached.
             StoreError: the URL cannot be used, the server is too old or refused the role, or work on it failed.
         """
         try:
-            connection = await self.connected()
+            connection = await self.patiently(self._reached, is_coming)
             try:
-                self._check_server(connection)
-                await self._check_session(connection)
                 yield connection
             finally:
                 await connection.close()
         except DRIVER_ERRORS as error:
             raise store_error(error, self.where) from error
+
+    async def _reached(self) -> Connection:
+        """Open a connection to a server that a store may be on; the driver's errors pass."""
+        connection = await self.connected()
+        try:
+            self._check_server(connection)
+            await self._check_session(connection)
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     def _check_server(self, connection: Connection) -> None:
         server = connection.get_server_version()
@@ -138,6 +147,7 @@ class Database(OpenDatabase):
     async def _check_session(self, connection: Connection) -> None:
         """Check that the session has our settings: a pooler that leaves them out would show another tenant's rows."""
         if self.address.pgbouncer:
+            await connection.execute(statements.ALIVE)  # pgbouncer has answered so far, whatever is behind it
             return
         wanted = (self.address.quoted_schema, str(self.address.tenant or 0))
         if tuple(await connection.fetchrow(statements.SESSION) or ()) != wanted:
@@ -302,10 +312,11 @@ class Database(OpenDatabase):
                 seconds,
             )
 
-    async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def patiently(self, work: Callable[[], Awaitable[T]], waits: Callable[[BaseException], bool] = is_away) -> T:
         """Do work again while the server is away, for some seconds; the work may have been done each time.
 
-        The seconds begin where it is first found away: the work may have waited for long before.
+        ``waits`` says of an error whether it is waited for. The seconds begin where it is first found so: the work may
+        have waited for long before.
         """
         until: float | None = None
         pause = _FIRST_PAUSE
@@ -313,10 +324,10 @@ class Database(OpenDatabase):
             try:
                 return await work()
             except DRIVER_ERRORS as error:
-                if until is None and is_away(error):
+                if until is None and waits(error):
                     log.warning("%s: the server is away, waiting for it (%s)", self.where, error)
                 until = until or monotonic() + PATIENCE
-                if not is_away(error) or monotonic() + pause > until or self._readers is None:
+                if not waits(error) or monotonic() + pause > until or self._closing is not None:
                     raise
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - so that not all come back at once
             pause = min(pause * 2, _LONGEST_PAUSE)

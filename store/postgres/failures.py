@@ -96,6 +96,8 @@ _POOLER: Final = (
 )
 _OF_POOLERS: Final = "unsupported startup parameter"
 """What pgbouncer says of the settings that a connection begins with; its state is that of a server that is away."""
+_OF_RETRIES: Final = "server_login_retry"
+"""What pgbouncer says while the server behind it was away when it last looked."""
 _OF_POOL_MODE: Final = "statement pooling mode"
 """What pgbouncer says of a transaction where each statement may have another connection."""
 _OF_SETTINGS: Final = "unrecognized configuration parameter"
@@ -189,6 +191,12 @@ def is_away(error: BaseException) -> bool:
     if isinstance(error, asyncpg.InterfaceError):
         return "clos" in str(error)  # the connection is closed, or was closed in the middle of operation
     return isinstance(error, OSError) and _without_tls(error) is None
+
+
+def is_coming(error: BaseException) -> bool:
+    """Return whether a server or a pooler answered, and said that one who can be used is not there yet."""
+    starts = isinstance(error, asyncpg.TargetServerAttributeNotMatched | asyncpg.CannotConnectNowError)
+    return starts or (is_away(error) and _OF_RETRIES in str(error))
 
 
 def store_error(error: BaseException, where: str) -> StoreError:

@@ -88,6 +88,7 @@ _INFO = (
 
 # --- opening ------------------------------------------------------------------------------------------------------
 
+ALIVE: Final = "SELECT 1"
 SESSION: Final = "SELECT current_setting('search_path'), current_setting('timeline.tenant', true)"
 ROLE: Final = (
     "SELECT current_user::text, r.rolsuper OR r.rolbypassrls, (SELECT m.tenants FROM store_meta AS m)"

@@ -23,6 +23,7 @@ from timeline.errors import StoreError
 
 from .connecting import Servers
 from .failures import DRIVER_ERRORS, is_away
+from .statements import ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
 log: Final = logging.getLogger("timeline.store")
-ALIVE: Final = "SELECT 1"
 TOGETHER: Final = 0.008
 """Seconds between two notifications: what is committed in between goes into one."""
 HEARTBEAT: Final = 30.0

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from timeline.errors import StoreError, StoreLocked, StoreUnavailable
-from timeline.store.postgres.failures import is_away, store_error
+from timeline.store.postgres.failures import is_away, is_coming, store_error
 from timeline.store.postgres.store import PostgresStore
 
 if TYPE_CHECKING:
@@ -85,6 +85,21 @@ def test_what_has_no_connection_left_is_waited_for_and_named(error: asyncpg.Post
     told = store_error(error, "the store")
     assert type(told) is StoreUnavailable
     assert cure in str(told)
+
+
+@pytest.mark.parametrize(
+    ("error", "coming"),
+    [
+        (asyncpg.CannotConnectNowError("the database system is starting up"), True),
+        (asyncpg.TargetServerAttributeNotMatched("None of the hosts match"), True),
+        (POOLER("server login has been failing, try again later (server_login_retry)"), True),
+        (POOLER("server conn crashed?"), False),
+        (ConnectionRefusedError(), False),
+    ],
+)
+def test_opening_waits_for_a_server_that_said_that_it_is_not_ready(error: BaseException, *, coming: bool) -> None:
+    """One that does not answer may be mistyped: that is said at once."""
+    assert is_coming(error) is coming
 
 
 async def test_why_a_connection_broke_in_a_transaction_is_said(postgres_url: str) -> None:

@@ -14,6 +14,7 @@ from tests.postgres import Postgres, with_query
 from tests.postgres_server import Server, new_folder
 from timeline import open_store
 from timeline.errors import StoreReadOnly, StoreTooOld
+from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
 
@@ -148,6 +149,26 @@ async def test_appends_and_reads_wait_for_a_standby_that_has_not_taken_over_yet(
         await asyncio.to_thread(standby.promote)
         assert [(await append).version for append in waiting] == [2, 1]
         assert (await reading)[0] == 1
+
+
+async def test_opening_waits_for_a_standby_that_has_not_taken_over_yet(own_postgres: Server, standby: Server) -> None:
+    """A program that starts during a failover is as patient as one that runs, whichever server it asks last."""
+    async with open_store(own_postgres.url()) as store:
+        await store.append("a", events(1))
+        await until_caught_up(standby, own_postgres)
+    await asyncio.to_thread(own_postgres.kill)
+    folders = (own_postgres.folder, standby.folder)
+    urls = [
+        with_query(own_postgres.url(), host=f"{one},{other}", target_session_attrs="primary")
+        for one, other in (folders, reversed(folders))
+    ]
+    opening = [asyncio.create_task(PostgresStore.open(url)) for url in urls]
+    await asyncio.sleep(0.5)
+    assert not any(task.done() for task in opening)
+    await asyncio.to_thread(standby.promote)
+    for task in opening:
+        async with await task as store:
+            assert await versions(store, "a") == [1]
 
 
 @pytest.mark.timeout(16 * SECONDS + 120)
