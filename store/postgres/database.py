@@ -163,6 +163,7 @@ class Database(OpenDatabase):
             await self._check_tenant(connection)
             if not self.read_only:
                 await self._check_counter(connection)
+                await self._check_keys(connection)
 
     async def _check_tenant(self, connection: Connection) -> None:
         """Check that the role sees its own tenant's rows alone, if there are several."""
@@ -178,6 +179,16 @@ class Database(OpenDatabase):
             await connection.execute(statements.LOCK_META)
             await connection.execute(statements.RAISE_OFFSET)
             log.warning("%s: restored into another server; its positions go on behind the stored ones", self.where)
+
+    async def _check_keys(self, connection: Connection) -> None:
+        """Let new conversations have keys above those that are there: a fork's has to be above its parent's.
+
+        Logical replication, and a dump of the rows alone, bring the rows without the sequence that gives keys.
+        """
+        behind = await connection.fetchval(statements.KEYS_BEHIND)
+        if behind is not None and behind > 0:
+            await connection.execute(statements.PASS_KEYS, behind)
+            log.warning("%s: brought here without its sequence; keys go on behind the stored ones", self.where)
 
     async def connected(self) -> Connection:
         """Open a connection outside the pools, which the caller closes; the driver's errors pass."""

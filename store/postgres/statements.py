@@ -106,6 +106,14 @@ RAISE_OFFSET: Final = (
     f" WHERE (SELECT max(e.position) >> 20 FROM events AS e WHERE e.{OWN})"
     " >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + xid_offset"
 )
+_KEYS: Final = "pg_get_serial_sequence('conversations', 'key')::regclass"
+KEYS_BEHIND: Final = (
+    f"SELECT CASE WHEN has_sequence_privilege({_KEYS}, 'USAGE') THEN max(c.key)"
+    f" - coalesce(pg_sequence_last_value({_KEYS}), 0) END FROM conversations AS c WHERE c.{OWN}"
+)
+"""By how much the keys that are given next are below those that are there."""
+PASS_KEYS: Final = f"SELECT count(nextval({_KEYS})) FROM generate_series(1, $1::bigint)"
+"""Setting the sequence wants a right that roles do not have which may use it."""
 
 # --- the writer ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import asyncpg
 from tests.postgres import Postgres, direct_url, restored, schema_of, without
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
+from timeline.store.testing.samples import fork, versions
 
 if TYPE_CHECKING:
     from tests.postgres_server import Server
@@ -74,3 +75,17 @@ async def test_a_store_that_is_restored_into_another_server_goes_on_behind_its_e
         assert [event.version async for event in store.read_all(after=before)] == [4, 5]
     async with await PostgresStore.open(postgres_url) as store:
         assert (await store.append("b", events(1))).position > appended.position
+
+
+async def test_a_fork_in_a_copy_without_its_sequence_reads_what_it_shares(postgres_url: str) -> None:
+    """Logical replication brings the rows alone: a fork would have a key below its parent's, and not find that."""
+    async with await PostgresStore.open(postgres_url) as store:
+        for id_ in ("gone", "a", "b"):
+            await store.append(id_, events(2))
+        await store.erase("gone")
+    await asked(postgres_url, "SELECT setval('conversations_key_seq', 1, false)")
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("c", [fork("a", 2), *events(1)])
+        assert await versions(store, "c") == [1, 2, 3, 4]
+        assert [info.id async for info in store.conversations()] == ["a", "b", "c"]
+        assert await store.examine() == []
