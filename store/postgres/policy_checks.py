@@ -26,7 +26,7 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
 ORDER BY c.relname
 """
 """A policy that binds some commands or roles alone is another one, whatever its name."""
-_ADDED: Final = re.compile(r"::text|[()\s]")
+_ADDED: Final = re.compile(r"::\"?text\"?|[()\s\"]")
 """What the server adds to a condition when it writes it itself."""
 
 

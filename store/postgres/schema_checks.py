@@ -141,10 +141,10 @@ async def _indexes(connection: Connection, statements: list[str]) -> list[Wrong]
 
 
 def _read(statement: str) -> _Index | None:
-    found = _STATEMENT.match(statement)
+    found = _STATEMENT.match(statement.replace('"', ""))  # the server's quote_all_identifiers may be on
     if found is None:
         return None
-    table = found["table"].rpartition(".")[2].strip('"')
+    table = found["table"].rpartition(".")[2]
     return _Index(table, _plain(found["columns"]), bool(found["unique"]), _plain(found["where"] or ""))
 
 

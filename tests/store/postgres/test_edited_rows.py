@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.postgres import without
+from tests.postgres import with_query, without
 from tests.scenes import Scribe, after, call, result, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
@@ -17,6 +17,7 @@ from timeline.errors import StoreCorrupt, TimelineError
 from timeline.ports import Finding
 from timeline.retention import scavenge
 from timeline.store.postgres import create
+from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 
 if TYPE_CHECKING:
@@ -190,6 +191,12 @@ async def test_a_sound_store_is_sound_in_depth(postgres_url: str) -> None:
         report = await verify_deep(store)
     assert report.ok, (report.differences, [each.problems for each in report.conversations])
     assert [each.proved for each in report.conversations] == [each.events for each in report.conversations]
+
+
+async def test_a_store_is_sound_where_the_server_quotes_all_names(postgres_url: str) -> None:
+    """It writes the definitions of indexes and policies otherwise then; they are the same ones."""
+    async with await PostgresStore.open(with_query(postgres_url, quote_all_identifiers="on", partitions="2")) as store:
+        assert await store.examine() == []
 
 
 async def test_an_edit_of_what_nothing_makes_anew_is_found(postgres_url: str) -> None:
