@@ -158,7 +158,7 @@ class Database(OpenDatabase):
             await check_version(connection, self.address)
         else:
             await migrate(connection, self.address)
-        async with connection.transaction():
+        async with connection.transaction(isolation="read_committed"):
             await connection.execute(self.begin)
             await self._check_tenant(connection)
             if not self.read_only:
@@ -223,6 +223,7 @@ class Database(OpenDatabase):
             "search_path": self.address.quoted_schema,
             "timeline.tenant": str(self.address.tenant or 0),
             "jit": "off",
+            "default_transaction_isolation": "read committed",  # what waits for others has to see what they did
         }
         if self.read_only:
             settings["default_transaction_read_only"] = "on"
@@ -294,7 +295,7 @@ class Database(OpenDatabase):
     async def _asked(self, connection: Connection, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         if not self.address.pgbouncer:
             return await connection.fetch(statement, *parameters)
-        async with connection.transaction(readonly=True):
+        async with connection.transaction(isolation="read_committed", readonly=True):
             await connection.execute(self.begin)
             return await connection.fetch(statement, *parameters)
 

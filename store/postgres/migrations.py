@@ -146,7 +146,7 @@ async def migrate(connection: Connection, address: Address) -> list[str]:
         await check_encoding(connection, address)
     try:
         for number in range(there + 1, len(MIGRATIONS) + 1):
-            async with connection.transaction():
+            async with connection.transaction(isolation="read_committed"):  # it sees what it waited for
                 await connection.execute("SET LOCAL synchronous_commit TO on")  # whatever the store's durability
                 await connection.execute(_locking(address))
                 # Asked first: IF NOT EXISTS wants the right to create one even where it is there.

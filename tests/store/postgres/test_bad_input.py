@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from tests.postgres_server import Server
 
 
+IGNORED = "search_path, timeline.tenant, jit, default_transaction_isolation"
+"""The settings of a session that the store makes, and a forgiving pgbouncer leaves out."""
+
+
 @asynccontextmanager
 async def administrator(url: str) -> AsyncIterator[Any]:
     """Open a connection of the server's owner, in the schema of a store."""
@@ -187,7 +191,7 @@ def forgiving_pool() -> Iterator[Pool]:
     folder = server.folder / f"pool-{uuid4().hex[:8]}"
     folder.mkdir()
     given_to_server(folder)
-    pool = Pool(folder, server.folder, connections=3, ignored="search_path, timeline.tenant, jit")
+    pool = Pool(folder, server.folder, connections=3, ignored=IGNORED)
     try:
         pool.start()
         yield pool
@@ -224,7 +228,7 @@ async def test_a_pool_that_mixes_up_statements_is_one_clear_error(own_postgres: 
     folder = own_postgres.folder / "pool"
     folder.mkdir()
     given_to_server(folder)
-    pool = Pool(folder, own_postgres.folder, connections=3, ignored="search_path, timeline.tenant, jit")
+    pool = Pool(folder, own_postgres.folder, connections=3, ignored=IGNORED)
     pool.start()
     outcomes: list[object] = []
     try:
@@ -304,3 +308,13 @@ async def test_an_encoding_in_the_url_changes_no_answer(postgres_url: str) -> No
         assert (await store.info("数据")).version == 1
         await store.append("数据", [block_event("q", "数据库")])
         assert await versions(store, "数据") == [1, 2]
+
+
+async def test_a_role_whose_transactions_are_serializable_opens_a_store_at_once_with_others(postgres_url: str) -> None:
+    """Who waited for another process that made the store sees that it is there."""
+    url = with_query(postgres_url, default_transaction_isolation="serializable")
+    stores = await asyncio.gather(*(PostgresStore.open(url) for _ in range(6)))
+    await asyncio.gather(*(store.append("a", events(1)) for store in stores for _ in range(5)))
+    assert await versions(stores[0], "a") == list(range(1, 31))
+    for store in stores:
+        await store.aclose()
