@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ssl import SSLCertVerificationError
+from ssl import SSLCertVerificationError, SSLEOFError, SSLError, SSLZeroReturnError
 from typing import Final
 
 import asyncpg
@@ -78,6 +78,13 @@ _UNTRUSTED: Final = (
     (
         "the server's certificate is not trusted. Give its authority's by sslrootcert=FILE in the URL, and name the"
         " server as the certificate does"
+    ),
+)
+_BAD_TLS: Final = (
+    StoreError,
+    (
+        "no encrypted connection could be made. Check that sslrootcert, sslcert and sslkey in the URL name files of"
+        " certificates and a key, and which versions of TLS each side takes"
     ),
 )
 _READS: Final = (
@@ -254,6 +261,8 @@ def _without_tls(error: OSError) -> tuple[type[StoreError], str] | None:
     """Return what it means where both sides did not agree on encryption; trying again changes nothing."""
     if isinstance(error, SSLCertVerificationError):
         return _UNTRUSTED
+    if isinstance(error, SSLError) and not isinstance(error, SSLEOFError | SSLZeroReturnError):  # these broke off
+        return _BAD_TLS
     return _NO_TLS if _OF_TLS in str(error) else None
 
 

@@ -112,3 +112,13 @@ async def test_a_server_without_encryption(own_postgres: Server) -> None:
         await store.append("a", events(1))
     stranger = await refused(url.replace("postgres@", "stranger@"))
     assert "no rule of the server's pg_hba.conf" in stranger
+
+
+@pytest.mark.parametrize("settings", ["sslrootcert={0}", "sslcert={0}&sslkey={0}"])
+async def test_a_file_that_holds_no_certificate_is_no_server_that_is_away(tmp_path: Path, settings: str) -> None:
+    """It is read before the server is asked, and trying again would change nothing."""
+    wrong = tmp_path / "wrong.crt"
+    wrong.write_text("no certificate", encoding="utf-8")
+    assert "Check that sslrootcert" in await refused(
+        f"postgresql://ann@{ADDRESS}:1/agents?sslmode=require&{settings.format(wrong)}"
+    )
