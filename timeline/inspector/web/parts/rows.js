@@ -39,8 +39,9 @@ export class Rows {
   /** @param {number} version @returns {any} the row; null where there is none, undefined while it is not known */
   row(version) {
     const number = Math.floor((version - 1) / PAGE);
-    const page = this.pages.get(this._key(number)) ?? this.before.get(number);
-    return page === undefined ? undefined : (page.get(version) ?? null);
+    const page = this.pages.get(this._key(number));
+    // A page that was read before knows nothing of rows that came since.
+    return page ? (page.get(version) ?? null) : this.before.get(number)?.get(version);
   }
 
   /** What a page is kept under: the states of rows behind the version looked at do not depend on it. @param {number} number */
@@ -70,18 +71,19 @@ export class Rows {
     this.asked.set(key, stop);
     const first = number * PAGE;
     const until = first + PAGE;
-    const { at } = this;
+    const { at, version } = this;
     const ask = (/** @type {number} */ after, /** @type {number} */ last, /** @type {number | null} */ then) =>
-      source.now.get(pathOf(this.conversation, "blocks"), { after, until: last, at: then, limit: PAGE, _seen: this.version }, stop.signal);
+      source.now.get(pathOf(this.conversation, "blocks"), { after, until: last, at: then, limit: PAGE, _seen: version }, stop.signal);
     try {
       // An answer about a version has no row behind it, so those are asked for as they are now.
       const asked = [];
-      if (first < at) asked.push(ask(first, Math.min(until, at), at === this.version ? null : at));
-      if (until > at && at < this.version) asked.push(ask(Math.max(first, at), until, null));
+      if (first < at) asked.push(ask(first, Math.min(until, at), at === version ? null : at));
+      if (until > at && at < version) asked.push(ask(Math.max(first, at), until, null));
       const rows = (await Promise.all(asked)).flatMap((found) => found.rows);
       if (stop.signal.aborted) return;
       const page = new Map(rows.map((/** @type {any} */ row) => [row.version, row]));
-      this.pages.set(key, page);
+      // The log grew meanwhile: it is shown until it was read again.
+      if (version === this.version) this.pages.set(key, page);
       this.before.set(number, page);
       for (const row of rows) this._learn(row);
       this.error = null;

@@ -28,7 +28,7 @@ export function Log({ id, row, at, picked, given }) {
   const list = useList(row.version, focused);
   const { heights, box } = list;
   const drawn = list.rows();
-  const active = useActive(list, at, given.block);
+  const active = useActive(list, at, picked, given.block);
   // The row with the focus stays, wherever one scrolls; one that is filtered out gives its place to the first that is not.
   if (!drawn.includes(active.version - 1) && active.version <= row.version && heights.own[active.version - 1] > 0) drawn.push(active.version - 1);
   drawn.sort((one, other) => one - other);
@@ -154,24 +154,31 @@ function useList(count, focused) {
   };
 }
 
-/** The row that has the focus, and the keys that move it. @param {ReturnType<typeof useList>} list @param {number} at @param {string | undefined} block */
-function useActive(list, at, block) {
+/**
+ * The row that has the focus, and the keys that move it. Until there is one it is the newest, or the slider's.
+ * @param {ReturnType<typeof useList>} list @param {number} at @param {number | null} picked @param {string | undefined} block
+ */
+function useActive(list, at, picked, block) {
   const [version, setVersion] = useState(/** @type {number | null} */ (null));
   const wanted = useRef(/** @type {number | null} */ (null));
   useEffect(() => {
-    // The slider moved, or the log was opened: its row is seen.
+    // The slider moved, or the log was opened: its row is seen. A log that grows leaves its reader where they are.
     if (at > 0) list.show(at - 1, false);
-    setVersion(at);
-  }, [at]);
+    setVersion(picked);
+  }, [picked]);
   useEffect(() => {
     const found = /^@(\d+)$/.exec(block ?? "");
     if (!found) return;
     setVersion(Number(found[1]));
     list.show(Number(found[1]) - 1, false);
   }, [block]);
+  const within = () => list.box.current?.contains(document.activeElement) ?? false;
+  const had = within();
   useLayoutEffect(() => {
-    if (wanted.current === null) return;
-    const row = list.box.current?.querySelector(`[data-version="${wanted.current}"]`);
+    // A row that is moved among others loses the focus.
+    const lost = had && !within();
+    if (wanted.current === null && !lost) return;
+    const row = list.box.current?.querySelector(wanted.current === null ? "[tabindex='0']" : `[data-version="${wanted.current}"]`);
     if (row) {
       wanted.current = null;
       /** @type {HTMLElement} */ (row).focus({ preventScroll: true });
@@ -241,7 +248,7 @@ function Row({ version, found, at, top, current, active, open: opened, onActive 
     onActive(version);
     if (block) open({ block: `@${version}` });
   };
-  return html`<div class=${names.filter(Boolean).join(" ")} role="row" aria-rowindex=${version} aria-selected=${opened} aria-current=${current ? "step" : null} data-version=${version} tabindex=${active ? 0 : -1} style=${{ transform: `translateY(${top}px)` }} onClick=${pick}>
+  return html`<div class=${names.filter(Boolean).join(" ")} role="row" aria-rowindex=${version} aria-selected=${opened} aria-current=${current ? "step" : null} data-version=${version} tabindex=${active ? 0 : -1} style=${{ transform: `translateY(${top}px)` }} onClick=${pick} onFocus=${() => onActive(version)}>
     <div role="gridcell" class="log-cell">
       ${found === undefined ? html`<span class="row-version">${whole(version)}</span><i class="ghost"></i>` : found === null ? "" : block ? html`<${BlockRow} found=${found} state=${state} />` : html`<${EventRow} found=${found} />`}
     </div>
