@@ -8,14 +8,14 @@ export const PAGE = 100;
 /** The rows of one conversation. @typedef {Map<number, any>} Page rows by version */
 
 export class Rows {
-  /** @param {string} conversation @param {() => void} changed called when pages came */
-  constructor(conversation, changed) {
+  /** @param {string} conversation @param {() => void} changed called when pages came @param {number} most pages that are kept */
+  constructor(conversation, changed, most = 60) {
     this.conversation = conversation;
     this.changed = changed;
     /** Pages by number and the version of their states. @type {Recent<string, Page>} */
-    this.pages = new Recent(60);
+    this.pages = new Recent(most);
     /** Pages as they were last seen, with states of another version. @type {Recent<number, Page>} */
-    this.before = new Recent(60);
+    this.before = new Recent(most);
     /** @type {Map<string, AbortController>} */
     this.asked = new Map();
     /** @type {any} */

@@ -79,11 +79,11 @@ function Sent({ id, number, wire, form, query, open: opened }) {
 function Blocks({ id, explanation, query, opened }) {
   const [all, setAll] = useState(false);
   const [, again] = useState(0);
-  const rows = useMemo(() => new Rows(id, () => again((times) => times + 1)), [id]);
+  const rows = useMemo(() => new Rows(id, () => again((times) => times + 1), Infinity), [id]);
   useEffect(() => () => rows.stop(), [rows]);
   const blocks = all ? explanation.blocks : explanation.blocks.slice(0, FIRST);
   rows.move(explanation.version, explanation.version);
-  useEffect(() => rows.want(blocks.slice(0, FIRST * 5).map((/** @type {any} */ block) => block.version - 1)), [explanation, all]);
+  useEffect(() => rows.want(blocks.map((/** @type {any} */ block) => block.version - 1)), [explanation, all]);
   const points = new Map(explanation.cache_points.map((/** @type {any} */ point) => [point.path, point]));
   return html`<${Outside} id=${id} version=${explanation.version} /><ol class="blocks" aria-label="Blocks of the context, in their order">
     ${blocks.map((/** @type {any} */ block) => html`<li key=${block.version} class=${`sent-block in-${block.state}${opened === `@${block.version}` ? " opened" : ""}`}>
