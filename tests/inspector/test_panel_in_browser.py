@@ -52,6 +52,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
+def test_the_decisions_before_a_call_lead_to_their_rows_in_the_log(browser: Browser, server: Served) -> None:
+    """A hide is no block, so that there is nothing to open."""
+    with looking(browser, server.base) as seen:
+        seen.go("/c/cards/context")
+        seen.page.locator(".before").get_by_role("link").first.click()
+        expect(seen.page.locator(".log-row.current .row-event")).to_contain_text("Hidden")
+        expect(seen.page.locator(".failed")).to_have_count(0)
+
+
 def test_every_block_of_a_large_context_has_its_text(browser: Browser, server: Served) -> None:
     """Also those far behind the first ones, once they are asked for."""
     with looking(browser, server.base) as seen:

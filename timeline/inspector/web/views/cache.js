@@ -6,7 +6,7 @@ import { byCause, sentBy } from "../pure/losses.js";
 import { Empty, Shown, useLoaded } from "../parts/loading.js";
 import { html, useState } from "../parts/page.js";
 import { pathOf } from "../parts/source.js";
-import { address, linkTo, open } from "../parts/state.js";
+import { address, linkTo } from "../parts/state.js";
 
 const STEP = 40;
 
@@ -62,6 +62,6 @@ function Lane({ call, largest }) {
     <td class="number">${sent ? percent(used.cache_read_tokens / sent) : "–"}</td>
     <td class="number">${money(call.cost)}</td>
     <td class="number">${cache?.lost ? html`<b>${short(cache.lost)}</b>${cache.extra ? html` <span class="faint">${money(cache.extra)}</span>` : ""}` : html`<span class="faint">–</span>`}</td>
-    <td class="lane-why">${call.error ? html`<strong class="bad">failed</strong> ` : ""}${cache?.cause ? html`${cache.cause.likely ? "likely " : ""}<b>${CAUSES[cache.cause.kind] ?? spaced(cache.cause.kind)}</b>: ${cache.cause.version ? html`<button class="link" onClick=${() => open({ block: `@${cache.cause.version}` })}>@${cache.cause.version}</button> ` : ""}${cache.cause.text}. ` : ""}${call.decisions ? html`<a href=${writeAddress({ ...address.value, view: "context", given: { at: String(call.version) } })}>${counted(call.decisions, "decision")}</a>` : cache?.cause ? "" : html`<span class="faint">only appended</span>`}</td>
+    <td class="lane-why">${call.error ? html`<strong class="bad">failed</strong> ` : ""}${cache?.cause ? html`${cache.cause.likely ? "likely " : ""}<b>${CAUSES[cache.cause.kind] ?? spaced(cache.cause.kind)}</b>: ${cache.cause.version ? html`<a href=${linkTo("log", { at: cache.cause.version, block: null })}>@${cache.cause.version}</a> ` : ""}${cache.cause.text}. ` : ""}${call.decisions ? html`<a href=${writeAddress({ ...address.value, view: "context", given: { at: String(call.version) } })}>${counted(call.decisions, "decision")}</a>` : cache?.cause ? "" : html`<span class="faint">only appended</span>`}</td>
   </tr>`;
 }

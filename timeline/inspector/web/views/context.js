@@ -7,7 +7,7 @@ import { html, useEffect, useMemo, useState } from "../parts/page.js";
 import { Command, Copy, Kind, Marked, State } from "../parts/pieces.js";
 import { Rows, preview } from "../parts/rows.js";
 import { pathOf, source } from "../parts/source.js";
-import { open, slide } from "../parts/state.js";
+import { linkTo, open, slide } from "../parts/state.js";
 
 const WIRES = ["anthropic", "openai_chat", "openai_responses", "gemini"];
 /** Blocks that are elements before one asks for the rest. */
@@ -63,7 +63,7 @@ function CallFacts({ found }) {
     </p>
     <p class=${same ? "proof same" : "proof"}><b><i aria-hidden="true">${same ? "✓" : "?"}</i> ${same ? "Byte for byte what was sent." : "Not proved."}</b> ${found.verdict_in_words}${call.sha256 ? html` <span class="mono hash" title=${call.sha256}>sha256 ${call.sha256.slice(0, 12)}…</span>` : ""}</p>
     ${(call.decisions?.length > 0 || call.cause) && html`<ul class="before">
-      ${(call.decisions ?? []).map((/** @type {any} */ decision) => html`<li key=${decision.version}>Before it, at <button class="link" onClick=${() => open({ block: `@${decision.version}` })}>@${decision.version}</button>: ${decision.text}</li>`)}
+      ${(call.decisions ?? []).map((/** @type {any} */ decision) => html`<li key=${decision.version}>Before it, at <a href=${linkTo("log", { at: decision.version, block: null })}>@${decision.version}</a>: ${decision.text}</li>`)}
       ${call.cause && html`<li>Cache: ${call.cause.text}</li>`}
     </ul>`}`;
 }
