@@ -61,6 +61,23 @@ def test_the_decisions_before_a_call_lead_to_their_rows_in_the_log(browser: Brow
         expect(seen.page.locator(".failed")).to_have_count(0)
 
 
+def test_a_block_that_is_closed_by_a_key_gives_the_focus_back(browser: Browser, server: Served) -> None:
+    """To what opened it: a row of the log, or a block of a context."""
+    with looking(browser, server.base) as seen:
+        seen.go("/c/cards")
+        row = seen.page.locator('[data-version="3"]')
+        row.locator(".row-text").click()
+        expect(seen.page.locator("#panel-title")).to_be_focused()
+        seen.page.keyboard.press("Escape")
+        expect(row).to_be_focused()
+        seen.go("/c/cards/context")
+        opener = seen.page.locator(".sent-block").get_by_role("button", name="@3")
+        opener.press("Enter")
+        expect(seen.page.locator("#panel-title")).to_be_focused()
+        seen.page.keyboard.press("Escape")
+        expect(opener).to_be_focused()
+
+
 def test_every_block_of_a_large_context_has_its_text(browser: Browser, server: Served) -> None:
     """Also those far behind the first ones, once they are asked for."""
     with looking(browser, server.base) as seen:

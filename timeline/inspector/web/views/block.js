@@ -16,17 +16,15 @@ export function BlockPanel({ id, block, at, version, points, query }) {
   const found = useLoaded(pathOf(id, `blocks/${encodeURIComponent(block)}`), {}, `${id} ${block}`);
   const listed = /\.(paths|names)$/.test(block) && (found.data === null || Boolean(found.data.list_of)); // a list has no state
   const why = useLoaded(listed ? null : pathOf(id, "why"), { block, at }, `${id} ${block}`, 60);
+  const panel = useFocusGivenBack();
   const title = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => title.current?.focus({ preventScroll: true }), [block]);
   const near = points[lastUpTo(points, at, (point) => point.version)];
-  const close = () => {
-    open({ block: null });
-    requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(".log-row[tabindex='0']"))?.focus());
-  };
-  return html`<aside class="panel" aria-labelledby="panel-title">
+  const close = () => open({ block: null });
+  return html`<aside class="panel" aria-labelledby="panel-title" ref=${panel}>
     <div class="panel-head">
       <h2 id="panel-title" tabindex="-1" ref=${title}>${found.data ? html`<${Kind} type=${found.data.type} /> <span class="mono">${found.data.address}</span>` : html`<span class="mono">${block}</span>`}</h2>
-      ${query && html`<button class="quiet" onClick=${() => open({ block: null })}>Back to what was found</button>`}
+      ${query && html`<button class="quiet" onClick=${close}>Back to what was found</button>`}
       <button class="quiet close" aria-label="Close the block" onClick=${close}>✕</button>
     </div>
     <div class="panel-body">
@@ -36,6 +34,22 @@ export function BlockPanel({ id, block, at, version, points, query }) {
       ${!listed && html`<${ForkFrom} id=${id} at=${at} />`}
     </div>
   </aside>`;
+}
+
+/** A panel that goes, however it is closed, gives the focus back to what opened it, else to the log's row. */
+function useFocusGivenBack() {
+  const panel = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    const opener = document.activeElement;
+    return () => {
+      if (!panel.current?.contains(document.activeElement)) return;
+      requestAnimationFrame(() => {
+        const back = opener?.isConnected && opener !== document.body ? opener : document.querySelector(".log-row[tabindex='0']");
+        /** @type {HTMLElement | null} */ (back)?.focus({ preventScroll: true });
+      });
+    };
+  }, []);
+  return panel;
 }
 
 /** @param {{ id: string, why: any, near: any, version: number }} props */
