@@ -120,6 +120,43 @@ def test_a_fork_begins_at_the_version_that_is_looked_at(browser: Browser, file: 
     assert version_of(file, "other") >= 10
 
 
+def test_what_was_done_is_said_of_the_block_it_was_done_to(browser: Browser, server: Served) -> None:
+    """It has the focus, since the button that did it is gone; another block has nothing to do with it."""
+    with looking(browser, server.base) as seen:
+        page = seen.page
+        seen.go(f"/c/cards?block=%40{RESULT}")
+        page.get_by_role("button", name="Hide it…").click()
+        expect(page.locator(".asked")).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name="Hide it…")).to_be_focused()
+        press(page, "Pin it")
+        said = page.get_by_label("Decide about it").locator(".decision-said")
+        expect(said).to_contain_text("Done, as version")
+        expect(said).to_be_focused()
+        seen.go(f"/c/cards?block=%40{RESULT + 1}")
+        expect(page.locator(".panel h2")).to_contain_text(f"@{RESULT + 1}")
+        expect(said).to_be_empty()
+
+
+def test_what_is_done_is_what_was_tried_while_the_log_grows(browser: Browser, file: Path, server: Served) -> None:
+    """The question stays, and a field that is changed behind it changes nothing of it."""
+    with looking(browser, server.base) as seen:
+        page = seen.page
+        seen.go("/c/cards/family")
+        page.get_by_label("Its id").fill("tried")
+        page.get_by_role("button", name="Fork…").click()
+        expect(page.locator(".asked")).to_contain_text("tried would share the log up to version 17")
+
+        async def more(store: EventStore) -> None:
+            await (await Timeline.open(store, "cards")).append(prompt(text="One more thing."))
+
+        change(file, more)
+        expect(page.locator(".where")).to_contain_text("of 18")
+        page.get_by_label("Its id").fill("other")
+        page.locator(".asked").get_by_role("button", name="Fork", exact=True).click()
+        expect(page.locator(".fork-from")).to_contain_text("tried begins behind version 17")
+
+
 def test_an_inspector_that_only_reads_offers_commands_alone(browser: Browser, file: Path) -> None:
     """And says nothing of what it may not do."""
     with served(file) as running, looking(browser, running.base) as seen:

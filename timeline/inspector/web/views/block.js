@@ -30,7 +30,7 @@ export function BlockPanel({ id, block, at, version, points, query }) {
     <div class="panel-body">
       ${!listed && html`<${Shown} answer=${why} of="The reason for its state" lines=${3}>${(/** @type {any} */ data) => html`<${Because} id=${id} why=${data.why} near=${near} version=${version} />`}<//>`}
       <${Shown} answer=${found} of="The block" lines=${6}>${(/** @type {any} */ data) => html`<${Content} id=${id} found=${data} query=${query} />`}<//>
-      ${!listed && html`<${DecideBlock} id=${id} address=${block} possible=${why.data?.decisions ?? []} at=${at} version=${version} />`}
+      ${!listed && html`<${DecideBlock} key=${`decide ${block}`} id=${id} address=${block} possible=${why.data?.decisions ?? []} at=${at} version=${version} />`}
       ${!listed && html`<${ForkFrom} id=${id} at=${at} />`}
     </div>
   </aside>`;
