@@ -40,7 +40,13 @@ test("pieces of a search are the whole text, in order, in whatever case", () => 
   assert.deepEqual(found.filter((piece) => piece.hit).map((piece) => piece.text), ["Never", "NEVER"]);
   assert.equal(found.map((piece) => piece.text).join(""), "Never touch; NEVER.");
   assert.deepEqual(pieces("İstanbul is", "is").at(-1), { text: "is", hit: true });
-  assert.deepEqual(marked("a «b» c"), [{ text: "a ", hit: false }, { text: "b", hit: true }, { text: " c", hit: false }]);
+  assert.deepEqual(marked("a «b» c", "b"), [{ text: "a ", hit: false }, { text: "b", hit: true }, { text: " c", hit: false }]);
+});
+
+test("the quotes of a text are no marks of the search", () => {
+  const shown = (/** @type {string} */ snippet, /** @type {string} */ query) => marked(snippet, query).map((piece) => (piece.hit ? `[${piece.text}]` : piece.text)).join("");
+  assert.equal(shown("«Да» и ««мир»», «Мир» дому: « мир »", "мир"), "«Да» и «[мир]», [Мир] дому: « мир »");
+  assert.equal(shown("…»: «run_the tests» and «Straße", "run-the strasse"), "…»: [run_the tests] and «Straße");
 });
 
 test("Markdown is read into blocks, and tags in it are text", () => {

@@ -24,9 +24,9 @@ export function Marked({ text, query }) {
   return pieces(text, query).map((piece, place) => (piece.hit ? html`<mark key=${place}>${piece.text}</mark>` : piece.text));
 }
 
-/** A snippet of the search. @param {{ text: string }} props */
-export function Snippet({ text }) {
-  return marked(text).map((piece, place) => (piece.hit ? html`<mark key=${place}>${piece.text}</mark>` : piece.text));
+/** A snippet of the search. @param {{ text: string, query: string }} props */
+export function Snippet({ text, query }) {
+  return marked(text, query).map((piece, place) => (piece.hit ? html`<mark key=${place}>${piece.text}</mark>` : piece.text));
 }
 
 /** A button that copies a text and says so in its own place. @param {{ text: string, label?: string }} props */

@@ -24,10 +24,28 @@ export function pieces(text, query) {
   return found;
 }
 
-/** Cut a snippet at the marks that the search sets, « and ». @param {string} snippet @returns {Piece[]} */
-export function marked(snippet) {
-  return snippet
-    .split(/[«»]/)
-    .map((text, place) => ({ text, hit: place % 2 === 1 }))
-    .filter((piece) => piece.text);
+/**
+ * Cut a snippet at the marks that the search sets, « and ». Texts have such signs of their own, as quotes: between marks
+ * is a word that was searched for.
+ * @param {string} snippet @param {string} query @returns {Piece[]}
+ */
+export function marked(snippet, query) {
+  const words = folded(query).match(/[\p{L}\p{N}]+/gu) ?? [];
+  const isHit = (/** @type {string} */ text) => text === text.trim() && words.some((word) => folded(text).includes(word));
+  /** @type {Piece[]} */
+  const found = [];
+  for (const text of snippet.split(/(«[^«»]*»)/)) {
+    const inner = text.slice(1, -1);
+    const hit = text.startsWith("«") && text.endsWith("»") && isHit(inner);
+    const last = found[found.length - 1];
+    if (hit) found.push({ text: inner, hit });
+    else if (last && !last.hit) last.text += text;
+    else if (text) found.push({ text, hit });
+  }
+  return found;
+}
+
+/** @param {string} text */
+function folded(text) {
+  return text.toLowerCase().replaceAll("ß", "ss");
 }
