@@ -24,7 +24,7 @@ export function Diff({ id, at, points, given }) {
       <label>From call <select value=${String(before.n)} onChange=${(/** @type {any} */ event) => slide({ from: event.target.value })}>${nearby(points, here, before.n).map((point) => html`<option key=${point.n} value=${String(point.n)}>${point.n}, ${clock(point.at)}, ${short(point.total)} tokens</option>`)}</select></label>
       <span>to call <b>${after.n}</b>, ${clock(after.at)}, ${short(after.total)} tokens</span>
     </div>
-    <${Found} id=${id} asked=${{ a: `call:${before.n}`, b: `call:${after.n}` }} other="" />
+    <${Found} id=${id} n=${after.n} asked=${{ a: `call:${before.n}`, b: `call:${after.n}` }} other="" />
   </div>`;
 }
 
@@ -34,7 +34,7 @@ function Across({ id, after, other }) {
   return html`<div class="diff">
     <div class="choice"><span>From call <b>${after.n}</b> here, ${clock(after.at)}, ${short(after.total)} tokens, to the newest context of <a href=${writeAddress({ conversation: other, view: "context", given: {} })}>${other}</a></span>
       <button class="link" onClick=${() => slide({ other: "" })}>Compare calls of this conversation</button></div>
-    <${Found} id=${id} asked=${{ a: `call:${after.n}`, b: "last", other }} other=${other} />
+    <${Found} id=${id} n=${after.n} asked=${{ a: `call:${after.n}`, b: "last", other }} other=${other} />
   </div>`;
 }
 
@@ -45,14 +45,16 @@ function nearby(points, here, chosen) {
   return [...close, ...far.reverse()];
 }
 
-/** @param {{ id: string, asked: Record<string, string>, other: string }} props */
-function Found({ id, asked, other }) {
-  const found = useLoaded(pathOf(id, "diff"), asked, id, 80);
+/** Bytes are those of the form that call `n` was sent in. @param {{ id: string, n: number, asked: Record<string, string>, other: string }} props */
+function Found({ id, n, asked, other }) {
+  const called = useLoaded(pathOf(id, "calls"), { after: n - 1, limit: 1 }, id, 80);
+  const sent = called.data?.calls[0]?.wire || null;
+  const found = useLoaded(called.data || called.error ? pathOf(id, "diff") : null, { ...asked, wire: sent }, id, 80);
   return html`<${Shown} answer=${found} of="The difference" lines=${8}>${(/** @type {any} */ data) => {
     const diff = data.difference;
     const wire = diff.prefixes?.[1] ?? diff.prefixes?.[0];
     return html`<div>
-      <p class="lead">${wire?.intact ? "Only appended: the prefix is the same, byte for byte." : wire ? html`The prefix broke after <b>${whole(wire.common_bytes)}</b> of ${whole(wire.before_bytes)} bytes${wire.cause ? html`: ${wire.cause.text}` : ""}.` : "The contexts have no wire form in common."}
+      <p class="lead">${wire?.intact ? "Only appended: the prefix is the same, byte for byte." : wire ? html`The prefix broke after <b>${whole(wire.common_bytes)}</b> of ${whole(wire.before_bytes)} bytes of ${spaced(wire.form)}${wire.cause ? html`: ${wire.cause.text}` : ""}.` : "The contexts have no wire form in common."}
         ${diff.reuse && html` With a warm cache ${short(diff.reuse.cached)} tokens are read from it and ${short(diff.reuse.processed)} processed${diff.reuse.cached + diff.reuse.processed ? `, ${percent(diff.reuse.cached / (diff.reuse.cached + diff.reuse.processed))} of it cheap` : ""}.`}
         ${diff.differs?.length > 0 && html` Different besides: ${diff.differs.map(spaced).join(", ")}.`}</p>
       ${wire?.first_difference && html`<${First} first=${wire.first_difference} />`}
