@@ -15,6 +15,7 @@ from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
 from timeline.policy.files import by_name
 from timeline.portable import export_log
+from timeline.retention import scavenge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -499,6 +500,19 @@ def test_a_conversation_that_is_erased_while_it_is_looked_at_is_said_to_be(brows
 
         change(own, erase)
         expect(seen.page.locator(".failed")).to_contain_text("This conversation was erased", timeout=20_000)
+
+
+def test_a_version_that_was_removed_has_no_figures(browser: Browser, own: Path) -> None:
+    """It is said to be out of sight; nothing of it is counted as nothing."""
+
+    async def remove(store: EventStore) -> None:
+        await (await Timeline.open(store, FORGETFUL)).set_retention("window")
+        await scavenge(store)
+
+    change(own, remove)
+    with served(own) as running, looking(browser, running.base) as seen:
+        seen.go(f"/c/{FORGETFUL}?at=3")
+        expect(seen.page.locator(".strip .card").first).to_contain_text("this version cannot be seen any more")
 
 
 def test_a_page_whose_token_is_not_known_says_how_to_get_in(browser: Browser, server: Served) -> None:

@@ -203,11 +203,12 @@ function Strip({ id, found, at, points, picked, behind, compacted }) {
   const fill = exact ? { fixed, ...exact.by_role } : (near?.fill ?? {});
   const total = exact ? fixed + exact.tokens : (near?.total ?? (picked === null ? (row.tokens ?? 0) : 0));
   const now = exact?.limit ? exact : near;
+  const gone = !near && state.error?.kind === "history-unavailable"; // what lies before the window was removed
   return html`<div class="strip">
     <div class="card">
       <h2>Context${picked === null ? "" : ` at ${whole(at)}`}</h2>
-      ${behind && total === 0 ? html`<p class="figure"><b>…</b> <span>the log is being read</span></p>` : html`<p class="figure"><b>${limit ? percent(total / limit) : short(total)}</b> <span>${limit ? `${short(total)} of ${short(limit)} tokens` : "tokens; no limit is known"}</span></p>`}
-      <${Gauge} fill=${fill} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />
+      ${gone ? html`<p class="figure"><b>–</b> <span>this version cannot be seen any more</span></p>` : behind && total === 0 ? html`<p class="figure"><b>…</b> <span>the log is being read</span></p>` : html`<p class="figure"><b>${limit ? percent(total / limit) : short(total)}</b> <span>${limit ? `${short(total)} of ${short(limit)} tokens` : "tokens; no limit is known"}</span></p>`}
+      ${!gone && html`<${Gauge} fill=${fill} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />`}
     </div>
     <${Compacted} found=${compacted} picked=${picked} />
     ${!source.now.moment && html`<${Called} id=${id} found=${found} picked=${picked} point=${picked === null ? null : near} behind=${behind} /><${Health} warnings=${found.warnings} picked=${picked} />`}
