@@ -313,6 +313,9 @@ def test_no_view_breaks_a_rule_of_accessibility(
         seen.page.keyboard.press("?")
         seen.page.locator("dialog").wait_for()
         found["keys"] = violations(seen.page)
+        seen.go(f"/c/{FORGETFUL}/compactions?compaction=385&beside=304")
+        expect(seen.page.locator(".summary")).to_have_count(2)
+        found["two compactions"] = violations(seen.page)
         assert {view: broken for view, broken in found.items() if broken} == {}
 
 

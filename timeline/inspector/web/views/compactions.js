@@ -76,7 +76,7 @@ function Card({ id, card, cards, at, second, beside = null }) {
       ${!beside && !second && !earlier && next && html`<button class="link" onClick=${() => open({ compaction: next.version, beside: card.version })}>Beside the next one</button>`}
     </div>
     ${!card.reverted_by && !second && html`<${Decisions} id=${id} title="Take it back" choices=${[{ key: "undo", label: card.superseded_by ? "Undo it and those built on it" : "Undo it", given: { decision: "undo", version: card.version, cascade: Boolean(card.superseded_by) } }]} />`}
-    <${Shown} answer=${found} of="The summary" lines=${8}>${(/** @type {any} */ data) => html`<${Summary} data=${data} />`}<//>
+    <${Shown} answer=${found} of="The summary" lines=${8}>${(/** @type {any} */ data) => html`<${Summary} data=${data} number=${card.number} />`}<//>
     ${!card.reverted_by && html`<details class="ways"><summary>How to take it back in a terminal</summary><${Command} text=${`timeline undo ${shellWord(id)} --version ${card.version}${card.superseded_by ? " --cascade" : ""}`} /></details>`}
   </article>`;
 }
@@ -106,13 +106,13 @@ function Facts({ card }) {
   return html`<dl class="pairs">${rows.filter(([, value]) => value).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-/** @param {{ data: any }} props */
-function Summary({ data }) {
+/** @param {{ data: any, number: number }} props */
+function Summary({ data, number }) {
   const [plain, setPlain] = useState(false);
   const { text, digest } = data;
-  return html`<section class="summary" aria-label="Summary">
+  return html`<section class="summary" aria-label=${`Summary of compaction ${number}`}>
     <div class="content-bar"><h3>Summary, in full</h3><button class="quiet" aria-pressed=${plain} onClick=${() => setPlain(!plain)}>Plain text</button></div>
-    ${plain ? html`<pre tabindex="0" role="region" aria-label="Summary">${text}</pre>` : html`<${Markdown} text=${text} />`}
+    ${plain ? html`<pre tabindex="0" role="region" aria-label=${`Text of compaction ${number}`}>${text}</pre>` : html`<${Markdown} text=${text} />`}
     ${data.left_out > 0 && html`<p class="faint">${whole(data.left_out)} characters more; timeline read prints it whole.</p>`}
     <${Digest} digest=${digest} />
   </section>`;
