@@ -36,8 +36,8 @@ def apart(coroutine: Coroutine[Any, Any, None]) -> None:
         pool.submit(asyncio.run, coroutine).result()
 
 
-def change(file: Path, does: Callable[[EventStore], Awaitable[object]]) -> None:
-    """Open the store of a file, let a function change it, and close it."""
+def change(file: Path | str, does: Callable[[EventStore], Awaitable[object]]) -> None:
+    """Open the store of a file or URL, let a function change it, and close it."""
 
     async def opened() -> None:
         async with open_store(str(file)) as store:
@@ -60,8 +60,8 @@ class Served:
 
 
 @contextmanager
-def served(file: Path, port: int = 0, *options: str) -> Iterator[Served]:
-    """Serve the inspector of a database, as `timeline inspect` does with these options."""
+def served(file: Path | str, port: int = 0, *options: str) -> Iterator[Served]:
+    """Serve the inspector of a database, a file or a URL, as `timeline inspect` does with these options."""
     given = ("inspect", "--db", str(file), "--no-open", "--token", TOKEN, *options)
     command = (sys.executable, "-m", "timeline.cli", *given)
     with subprocess.Popen(

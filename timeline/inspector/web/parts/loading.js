@@ -65,9 +65,18 @@ export function Empty({ title, children }) {
   return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
 }
 
+/** Statuses of a store that is locked, or whose server is away: it is asked again by itself, after so many milliseconds. */
+const PASSING = [423, 503];
+const AGAIN = 5000;
+
 /** What went wrong, and what to do. @param {{ error: any, of: string }} props */
 export function Failed({ error, of }) {
   const [title, advice] = inWords(error, of);
+  useEffect(() => {
+    if (!PASSING.includes(error?.status)) return undefined;
+    const timer = setTimeout(() => (returns.value += 1), AGAIN);
+    return () => clearTimeout(timer);
+  }, [error]);
   return html`<div class="empty failed" role="alert">
     <p class="empty-title">${title}</p>
     <p>${advice}</p>
@@ -88,6 +97,7 @@ function inWords(error, of) {
   if (error?.kind === "conversation-erased") return ["This conversation was erased", said];
   if (error?.status === 404) return [`${of} is not there`, said];
   if (error?.status === 410) return [`${of} is gone`, said];
+  if (PASSING.includes(error?.status)) return [`${of} cannot be read now`, `${said} It is asked for again every few seconds.`];
   if (error?.status >= 500) return [`${of} could not be read`, said];
   return [`${of} could not be shown`, said];
 }

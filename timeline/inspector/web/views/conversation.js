@@ -71,14 +71,18 @@ function useGrowth(id, known, grown) {
   useEffect(() => {
     if (!source.now.live || !known) return undefined;
     const stop = new AbortController();
+    let asking = false; // a slow server is asked one question at a time
     const timer = setInterval(async () => {
-      if (document.hidden) return;
+      if (document.hidden || asking) return;
+      asking = true;
       try {
         const now = await source.now.get(pathOf(id, "blocks"), { after: known, limit: 1 }, stop.signal);
         if (now.version !== known) grown(now.version);
       } catch (problem) {
         // Nobody answered: the line above the page says so. Anything else is an answer that the views show themselves.
         if (![0, 401, 403, undefined].includes(/** @type {any} */ (problem).status)) returns.value += 1;
+      } finally {
+        asking = false;
       }
     }, FRESH);
     return () => {
