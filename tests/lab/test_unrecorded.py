@@ -11,7 +11,7 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.sizes import block_of, measure
-from timeline.lab.unrecorded import MOST_FIXED, USUAL_FIXED, with_history
+from timeline.lab.unrecorded import MOST_FIXED, MOST_ROUNDS, USUAL_FIXED, with_history
 
 if TYPE_CHECKING:
     from timeline.lab.results import RunResult
@@ -57,6 +57,13 @@ def test_history_is_rounds_of_a_call_and_its_result() -> None:
     kinds = [type(block) for block in added if isinstance(block, ToolCall | ToolResult)]
     assert kinds[:4] == [ToolCall, ToolResult, ToolCall, ToolResult]
     assert len(kinds) > 20
+
+
+def test_a_first_call_that_reports_more_than_any_window_has_an_end() -> None:
+    """A wrong figure is replayed in few large rounds; at their usual size they would fill the memory."""
+    whole = with_history(talk_of(10**15))
+    assert whole.fixed + whole.unrecorded == talk_of(10**15).fixed
+    assert whole.calls[0].position <= 2 * MOST_ROUNDS + 2
 
 
 def test_a_policy_compacts_history_that_the_file_does_not_hold() -> None:

@@ -30,6 +30,8 @@ CALL_SHARE: Final = 0.2
 """The share of a round's tokens that its call has; the result has the rest."""
 LEAST_ROUND: Final = 500
 """Tokens of a round, at the least: a recording may begin with many small ones."""
+MOST_ROUNDS: Final = 2_000
+"""Rounds of a history, at the most: a first call that reports billions of tokens is wrong, and must come to an end."""
 KEY: Final = "unrecorded"
 """Begins the keys of the events; no importer makes such keys."""
 
@@ -39,7 +41,7 @@ def with_history(measured: Measured) -> Measured:
     history = measured.fixed - USUAL_FIXED
     if measured.fixed <= MOST_FIXED or not measured.calls:
         return measured
-    per_round = max(LEAST_ROUND, sum(measured.tokens) // len(measured.calls))
+    per_round = max(LEAST_ROUND, sum(measured.tokens) // len(measured.calls), -(-history // MOST_ROUNDS))
     at = measured.recording.events[0].at
     placed = [*_history(history, per_round, at)]
     events = tuple(event for event, _ in placed)
