@@ -287,6 +287,9 @@ def test_lab_says_what_compares_with_nothing(run: Callable[..., Done], session: 
         "lab", session, "--policy", "none", "--policy", "prune_then_summarize", "--max-tokens", 9000, "--jobs", 1
     )
     assert "a share of what none pays for the other calls" in done.out
+    assert "refuses calls itself" not in done.out
+    first = run("lab", session, "--policy", "prune_then_summarize", "--policy", "none", "--max-tokens", 9000)
+    assert "prune_then_summarize refuses calls itself" in first.out
     fixed = run("lab", session, "--policy", "none", "--fixed-tokens", 5000, "--max-tokens", 6000, "--jobs", 1)
     assert "would not leave room" in fixed.out
 

@@ -107,6 +107,28 @@ def test_a_refused_call_counts_under_neither_policy() -> None:
     ]
 
 
+def test_a_call_that_the_first_policy_refused_counts_under_neither() -> None:
+    """Or whoever answers it seems to cost more than it does."""
+    works = [Work(file="a.jsonl", policy=policies.none(max_tokens=1000), name=name) for name in ("refuses", "all")]
+    runs = (
+        run_of("refuses", row(1, 100), row(2, 0, refused="ContextOverflow")),
+        run_of("all", row(1, 80), row(2, 300)),
+    )
+    found = standings(works, [Outcome(runs=(run,)) for run in runs])
+    assert [one.relative for one in found] == [1.0, pytest.approx(0.8)]
+
+
+def test_the_cost_with_reads_is_a_share_over_the_same_calls() -> None:
+    """So that it is never below the cost without them because calls were refused."""
+    works = [Work(file="a.jsonl", policy=policies.none(max_tokens=1000), name=name) for name in ("all", "refuses")]
+    runs = (
+        run_of("all", row(1, 100), row(2, 300)),
+        run_of("refuses", row(1, 80, fetch_money=0.00001), row(2, 0, refused="ContextOverflow")),
+    )
+    found = standings(works, [Outcome(runs=(run,)) for run in runs])
+    assert [one.relative_with_reads for one in found] == [1.0, pytest.approx(0.9)]
+
+
 def of_class(lifetime: str, *named: tuple[str, CallRow]) -> list[tuple[str, RunResult]]:
     """Return runs of a file whose cache is kept so."""
     return [

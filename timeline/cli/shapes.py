@@ -349,18 +349,20 @@ class ReachRow(TypedDict):
 class LabRow(TypedDict):
     """The cost of a policy at a limit, over all recordings; see `timeline.lab.results.Totals`.
 
-    ``relative`` is the cost as a share of the first policy's at the same limit; None if that policy costs nothing.
-    ``cost_in`` is the unit of the comparison: ``money``, or ``units`` (base tokens) if a model has no price. ``failed``
-    counts the recordings that could be replayed under another policy but not under this one; if there are any, its cost
-    compares with no other. ``same_as`` names an earlier policy that sent the same at every call; empty for none.
-    ``lifetime`` is how the provider keeps what is sent; empty for all recordings together. ``of_published`` is the cost
-    as a share of the cheapest published design that keeps to the limit, among those compared; None without one.
+    ``relative`` is the cost as a share of the first policy's at the same limit, over the calls that neither refused;
+    None if that policy costs nothing. ``relative_with_reads`` is the same of the cost with reads. ``cost_in`` is the
+    unit of the comparison: ``money``, or ``units`` (base tokens) if a model has no price. ``failed`` counts the
+    recordings that could be replayed under another policy but not under this one; if there are any, its cost compares
+    with no other. ``same_as`` names an earlier policy that sent the same at every call; empty for none. ``lifetime`` is
+    how the provider keeps what is sent; empty for all recordings together. ``of_published`` is the cost as a share of
+    the cheapest published design that keeps to the limit, among those compared; None without one.
     """
 
     policy: str
     max_tokens: int
     cost_in: Literal["money", "units"]
     relative: float | None
+    relative_with_reads: float | None
     failed: int
     same_as: str
     lifetime: str

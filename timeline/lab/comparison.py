@@ -7,6 +7,7 @@ The two disagree when calls go to models of different prices; `CostIn` is the un
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from timeline.frozen import Frozen
@@ -15,7 +16,7 @@ from timeline.policy.library import designs
 from timeline.policy.presets import PUBLISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from timeline.lab.results import CallRow, RunResult
     from timeline.lab.work import Outcome, Work
@@ -31,8 +32,9 @@ class Standing(Frozen):
         policy: its name.
         max_tokens: the limit.
         cost_in: the unit of the costs; the same throughout a comparison.
-        relative: its cost as a share of the first policy's at the same limit, over the calls that it did not refuse;
-            None if that policy costs nothing.
+        relative: its cost as a share of the first policy's at the same limit, over the calls that neither refused; None
+            if that policy costs nothing.
+        relative_with_reads: the same of the cost with what fetching the facts costs that were out of sight.
         failed: recordings that could be replayed under another policy, but not under this one.
         same_as: an earlier policy that sent the same at every call, of which this is another name; empty for none.
         lifetime: how the provider keeps what is sent, see `RunResult`; empty for all recordings together.
@@ -45,6 +47,7 @@ class Standing(Frozen):
     max_tokens: int
     cost_in: CostIn
     relative: float | None
+    relative_with_reads: float | None = None
     failed: int = 0
     same_as: str = ""
     lifetime: str = ""
@@ -80,6 +83,11 @@ def cost_of(totals: Totals, cost_in: CostIn) -> float:
 def cost_of_call(row: CallRow, cost_in: CostIn) -> float:
     """Return what a call costs with the summaries before it, in dollars or in base tokens."""
     return row.money + row.summary_money if cost_in == "money" else row.units + row.summary_units
+
+
+def _cost_with_reads(row: CallRow, cost_in: CostIn) -> float:
+    """Return the same with what fetching the facts costs that the call did not have in sight."""
+    return cost_of_call(row, cost_in) + (row.fetch_money if cost_in == "money" else row.fetch_units)
 
 
 def comparable(runs: Iterable[RunResult]) -> CostIn:
@@ -130,14 +138,15 @@ def _standings(works: Sequence[Work], outcomes: Sequence[Outcome], cost_in: Cost
     sent: dict[tuple[int, tuple[_Call, ...]], str] = {}
     for (limit, name), runs in found.items():
         totals = together(run.totals for run in runs)
-        base = _base(first.setdefault(limit, runs), runs, cost_in)
+        beside = first.setdefault(limit, runs)
         same_as = sent.setdefault((limit, _calls(runs)), name)
         stands.append(
             Standing(
                 policy=name,
                 max_tokens=limit,
                 cost_in=cost_in,
-                relative=cost_of(totals, cost_in) / base if base else None,
+                relative=_share_of(runs, beside, partial(cost_of_call, cost_in=cost_in)),
+                relative_with_reads=_share_of(runs, beside, partial(_cost_with_reads, cost_in=cost_in)),
                 failed=len(failed[limit, name] - unread),
                 same_as=same_as if same_as != name and runs else "",
                 lifetime=lifetime,
@@ -173,17 +182,17 @@ def _calls(runs: Sequence[RunResult]) -> tuple[_Call, ...]:
     )
 
 
-def _base(first: Sequence[RunResult], runs: Sequence[RunResult], cost_in: CostIn) -> float:
-    """Return what the first policy costs, without the calls that another one refused: those cost the other nothing."""
-    refused = {(run.file, run.conversation, row.number) for run in runs for row in run.rows if row.refused}
-    if not refused:
-        return sum(cost_of(run.totals, cost_in) for run in first)
-    return sum(
-        cost_of_call(row, cost_in)
-        for run in first
-        for row in run.rows
-        if (run.file, run.conversation, row.number) not in refused
+def _share_of(runs: Sequence[RunResult], first: Sequence[RunResult], cost: Callable[[CallRow], float]) -> float | None:
+    """Return what a policy costs as a share of the first one's cost, over the calls that neither refused."""
+    refused = {_call_of(run, row) for one in (runs, first) for run in one for row in run.rows if row.refused}
+    own, base = (
+        sum(cost(row) for run in one for row in run.rows if _call_of(run, row) not in refused) for one in (runs, first)
     )
+    return own / base if base else None
+
+
+def _call_of(run: RunResult, row: CallRow) -> tuple[str, str, int]:
+    return run.file, run.conversation, row.number
 
 
 def cheapest(stands: Iterable[Standing]) -> Standing | None:

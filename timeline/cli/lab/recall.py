@@ -39,11 +39,8 @@ def print_recall(stands: Sequence[Standing]) -> None:
     Args:
         stands: the policies, the first one of each limit first.
     """
-    first: dict[int, float] = {}
-    for stand in stands:
-        first.setdefault(stand.max_tokens, stand.adjusted)
     write()
-    output.table(_HEADS, [_cells(stand, first[stand.max_tokens]) for stand in stands], keys=2)
+    output.table(_HEADS, [_cells(stand) for stand in stands], keys=2)
     write()
     say("in sight, one read away, two away (a search, and a read of a hit): share of the facts that the answers used;")
     say(
@@ -52,9 +49,11 @@ def print_recall(stands: Sequence[Standing]) -> None:
     say("held by summaries: facts of their ranges that later answers used, and how many for each 100 tokens of them,")
     say("with the record / without it. invented: names and numbers of summaries that nothing in their range holds.")
     say("cost with reads: with a read for each fact out of sight, and the tokens that first brought what is gone.")
+    if any(stand.totals.refused for stand in stands):
+        say("The facts of a refused call count nowhere: there is no context in which to look for them.")
 
 
-def _cells(stand: Standing, first: float) -> tuple[object, ...]:
+def _cells(stand: Standing) -> tuple[object, ...]:
     totals = stand.totals
     needed = [getattr(totals, f"facts_{distance}") for distance in DISTANCES]
     gone = sum(needed) - sum(getattr(totals, f"found_{distance}") for distance in DISTANCES)
@@ -72,7 +71,7 @@ def _cells(stand: Standing, first: float) -> tuple[object, ...]:
         " / ".join("-" if rate is None else f"{rate:.2f}" for rate in (totals.held_per_100, totals.said_per_100)),
         totals.summary_invented,
         totals.reads,
-        f"{stand.adjusted / first:.3f}" if first else "-",
+        "-" if stand.relative_with_reads is None else f"{stand.relative_with_reads:.3f}",
         round(totals.adjusted_units),
     )
 

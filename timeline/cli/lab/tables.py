@@ -207,6 +207,8 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
         say("cache broke: calls that lost more than half of the cached prefix, by cause.")
     if any(row["refused"] for row in rows):
         say(f"refused: a refused call costs nothing; such a cost is a share of what {first} pays for the other calls.")
+    if any(row["refused"] for row in rows if row["policy"] == first):
+        say(f"{first} refuses calls itself: what the others pay for these is in no share.")
     for row in rows:
         if row["same_as"]:
             say(f"{row['policy']} at {row['max_tokens']:,} sends the same as {row['same_as']} at every call.")
