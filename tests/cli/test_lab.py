@@ -42,6 +42,22 @@ def test_a_file_that_is_named_twice_counts_once(run: Callable[..., Done], sessio
     assert "1 file, 1 conversation, 39 model calls" in done.out
 
 
+def test_lab_says_which_cache_it_takes_for_a_model_that_it_does_not_know(
+    run: Callable[..., Done], session: Path
+) -> None:
+    """A local model has none, and costs several times as much for it; what was asked for is not said again."""
+    named = session.read_text(encoding="utf-8")
+    [model] = {
+        row["message"]["model"] for line in named.splitlines() if "model" in (row := json.loads(line))["message"]
+    }
+    session.write_text(named.replace(model, "qwen3:8b"), encoding="utf-8")
+    done = run("lab", session, "--policy", "none", "--jobs", 1)
+    assert "No price is known of qwen3:8b: the calls count as if Anthropic's cache kept them" in done.out
+    assert "--cache none" in done.out
+    told = run("lab", session, "--policy", "none", "--jobs", 1, "--cache", "none")
+    assert "No price is known" not in told.out
+
+
 @pytest.mark.shows("004-141", "R-004-34")
 @pytest.mark.parametrize(
     ("model", "shares"),

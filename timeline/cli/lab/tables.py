@@ -148,6 +148,7 @@ def compare(
         output.write_json(found)
     elif runs:
         _print([_row(stand) for stand in stands], runs)
+        _print_unpriced(runs, works[0].options)
         print_classes(classes)
         if wanted.facts:
             print_recall(stands)
@@ -222,6 +223,16 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
         say(f"{named} went on from another file: the history before it is replayed by its size.")
     for limit in sorted(capped):
         say(f"At {limit:,} the system prompt and tools would not leave room: they are counted smaller than they are.")
+
+
+def _print_unpriced(runs: Sequence[RunResult], options: Options) -> None:
+    """Name the models without a price, and say what is taken for their provider's cache: a local model has none."""
+    price_of = options.price_of()
+    models = {row.model for one in runs for row in one.rows if not price_of(row.model).known}
+    if models and options.cache is None:
+        names = ", ".join(sorted(model or "a model that the recording does not name" for model in models))
+        say(f"No price is known of {names}: the calls count as if Anthropic's cache kept them, at its ratios.")
+        say("For a local model give --cache none; --prices takes prices and rules of your own.")
 
 
 _TOLD_IN: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}
