@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -200,6 +201,14 @@ def test_a_cut_text_begins_and_ends_with_whole_lines() -> None:
     assert LINES.startswith(head + "\n")
     assert LINES.endswith("\n" + tail)
     assert COUNTER.count(head) > COUNTER.count(tail) > 40
+
+
+@pytest.mark.parametrize("size", range(3, 40, 3))
+def test_a_cut_divides_no_name_where_there_is_no_space_near_it(size: int) -> None:
+    """Half of a name is one that nobody said, and a summary would repeat it."""
+    text = "NewSilentError(readConfig(" * 40
+    head, _, tail = head_and_tail(text, size, COUNTER).partition(GAP)
+    assert {*re.findall(r"\w+", head + " " + tail)} <= {"NewSilentError", "readConfig"}
 
 
 @given(

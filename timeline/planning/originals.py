@@ -12,6 +12,7 @@ are cut after all of these are at the last size, and what users wrote after that
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, Attachment, ToolCall, ToolResult, UserPrompt
@@ -42,6 +43,10 @@ _SHORT: Final = 200
 """Characters of an argument that is never cut: a path in two pieces is no path."""
 _TAIL_SHARE: Final = 3
 """One part in this many of a cut text is its end."""
+_OF_NAMES: Final = f"{ascii_letters}{digits}_./~@+:%#?=&$-"
+"""Characters of names, paths and URLs: half of one is a name that nobody said."""
+_LONGEST_NAME: Final = 200
+"""Characters of a name; a longer run of its characters is data, of which a piece is as good as another."""
 GAP: Final = "\n[…]\n"
 """The text in place of what was left out: no words and no figures, which a summary might repeat."""
 
@@ -195,14 +200,21 @@ def head_and_tail(text: str, size: int, counter: TokenCounter) -> str:
     if counter.count(text) <= size:
         return text
     tail = size // _TAIL_SHARE
-    head = _whole_words(counter.truncate(text, size - tail))
+    beginning = counter.truncate(text, size - tail)
+    head = _whole_words(beginning, text[len(beginning) :][:1])
     end = ending(text[len(head) :], tail, counter)
-    return f"{head}{GAP}{_whole_words(end[::-1])[::-1]}"
+    return f"{head}{GAP}{_whole_words(end[::-1], text[: len(text) - len(end)][-1:])[::-1]}"
 
 
-def _whole_words(text: str) -> str:
-    """Return a beginning without the line, or else the word, that the cut divided, unless too little would be left."""
+def _whole_words(text: str, beyond: str) -> str:
+    """Return a beginning without the line, or else the word, that the cut divided, unless too little would be left.
+
+    Then it ends before the name at least that goes on with ``beyond``, the character behind the cut.
+    """
     at = max(text.rfind("\n"), 0)
     if 2 * at < len(text):
         at = max(text.rfind(" "), at)
-    return text[:at] if 2 * at >= len(text) else text
+    if 2 * at >= len(text):
+        return text[:at]
+    bare = text.rstrip(_OF_NAMES) if beyond and beyond in _OF_NAMES else text
+    return bare if len(text) - len(bare) <= _LONGEST_NAME else text
