@@ -408,3 +408,14 @@ async def test_a_name_that_nothing_in_the_range_holds_is_invented() -> None:
     made_up = f"src/none/such.py has madeUp_1 and 48151623; {FACT} is at {await path_of(of)}."
     row = next(row for row in (await ran(of, "cline", 18_000, made_up)).rows if row.compactions)
     assert row.summary_invented == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "invented"),
+    [(FACT[1:], 1), (FACT[:-1], 1), (f"{FACT[:-1]}…", 0), (FACT, 0), ("src/app/", 0)],
+)
+async def test_half_of_a_name_is_invented(said: str, invented: int) -> None:
+    """Nobody said it; a folder of a path, and what the summary itself says is cut, is none."""
+    of = lost("src/app/main.py")
+    row = next(row for row in (await ran(of, "cline", 18_000, f"It is {said} there.")).rows if row.compactions)
+    assert row.summary_invented == invented

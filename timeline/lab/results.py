@@ -17,7 +17,7 @@ from timeline.lab.cache import BreakCause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 """The version of the format and of the figures' meaning: results kept under another version are not used."""
 Distance: TypeAlias = Literal["near", "middle", "far"]
 """Of a fact: by the calls since its last mention."""
@@ -44,7 +44,8 @@ class FactCounts(Frozen):
         summary_held, summary_said: how many of these the summaries hold: with the record behind them, and by what the
             summarizer wrote alone.
         summary_tokens, summary_said_tokens: tokens of the same.
-        summary_invented: paths, names, ids and numbers that a summarizer wrote and that nothing in the range holds.
+        summary_invented: paths, names, ids and numbers that a summarizer wrote and that nothing in the range holds as a
+            whole.
         facts_by: facts, seen and reachable ones by distance, class and origin, such as ``far/name/file``.
         reads: blocks to read, or to find again, for the facts that are out of sight.
         fetch_units, fetch_money: cost of these.

@@ -7,6 +7,7 @@ is the same for every summarizer.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.blocks import ToolCall
@@ -30,7 +31,7 @@ class Judged(NamedTuple):
         summary_said: how many of these the summarizer's own text holds.
         summary_tokens: their tokens, the record included.
         summary_said_tokens: tokens of the summarizer's own text.
-        summary_invented: facts of that text that no block of the range holds.
+        summary_invented: facts of that text that no block of the range holds as a whole: half of a name is another one.
     """
 
     summary_facts: int = 0
@@ -78,5 +79,16 @@ class SummaryJudge:
             summary_said=len(wanted & held.within(said)),
             summary_tokens=done.tokens,
             summary_said_tokens=self._counter.count(said),
-            summary_invented=sum(fact not in everything for fact in facts_in(said)),
+            summary_invented=sum(_is_invented(fact, said, everything) for fact in facts_in(said)),
         )
+
+
+def _is_invented(fact: str, said: str, text: str) -> bool:
+    """Return whether a text has a fact of a summary nowhere as a whole, where no letter or digit goes on with it.
+
+    The letter of a JSON escape in front is no part of a name; and a summary may say itself that it leaves the end out.
+    """
+    if fact not in text or f"{fact}…" in said:
+        return fact not in text
+    begin, end = r"(?:(?<!\w)|(?<=\\[nrt])|(?!\w))", r"(?:(?!\w)|(?<!\w))"
+    return re.search(f"{begin}{re.escape(fact)}{end}", text) is None
