@@ -45,6 +45,20 @@ async def test_a_margin_of_the_policy_is_no_part_of_the_ratio() -> None:
     assert timeline.policy.calibrated(found.ratio).margin == 0.3
 
 
+async def test_a_call_within_which_the_server_searched_measures_nothing() -> None:
+    """Its usage counts the context once for each search, so that a small one seemed to fill the window from then on."""
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=100_000))
+    await timeline.append(prompt(2_000))
+    await timeline.render()
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    called = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}}
+    reply = {"id": "r", "type": "message", "role": "assistant", "model": "m", "content": [called, found]}
+    await timeline.record({**reply, "usage": {"input_tokens": 90_000, "output_tokens": 9}})
+    assert await timeline.calibration() == Calibration()
+    await timeline.append(prompt(100))
+    assert (await timeline.render()).account.sent < 3_000
+
+
 async def test_before_any_call_the_ratio_is_one() -> None:
     """Nothing was compared."""
     assert await (await opened(MemoryStore())).calibration() == Calibration()

@@ -32,6 +32,10 @@ CLIENT_CALLS: Final[dict[str, str]] = {
 PHASE: Final = "phase"
 """The key in a completion's ``data`` for what OpenAI calls a message: ``commentary``, or the ``final_answer``."""
 
+_OPENAI_CALLS: Final = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call", "shell_call"}
+)
+"""OpenAI's items of tools that its server runs; a shell's is a part only where the shell is the server's."""
 _PART: Final = "assistant.part"
 _PARTS_SENT: Final = (Reasoning, ToolResult, UserPrompt, Attachment)
 """Blocks whose content parts are sent."""
@@ -54,6 +58,14 @@ def server_part(block: Block) -> dict[str, Any] | None:
     if block.type != _PART or not isinstance(data, dict):
         return None
     return data if _is_anthropics(data) or google_kind(data) else None
+
+
+def is_found_by_server(block: Block) -> bool:
+    """Return whether a block is what a tool of the provider's server found, of any provider, sent back or not."""
+    if block.type != _PART or not isinstance(block.data, dict):
+        return False
+    kind = str(block.data.get("type") or google_kind(block.data))
+    return kind in GOOGLE_CALLS.values() or kind in _OPENAI_CALLS or kind.endswith("_tool_result")
 
 
 def sent_data(block: Block) -> JsonValue:

@@ -391,6 +391,8 @@ class ModelCalled(Payload):
     """None where the application did not say what it sent."""
     error: str = ""
     """First words of the error of a failed call."""
+    server_tools: bool = False
+    """Tools of the provider's server ran within it: the usage counts the context as often as the model read it."""
 
 
 class ContextRendered(Payload):

@@ -146,10 +146,13 @@ class Reported(NamedTuple):
         return self._replace(contexts=(*self.contexts, sent)[-_KEPT:])
 
     def after_call(self, called: ModelCalled) -> Reported:
-        """Return the state after a call; a failed one, or one without usage or a known context, changes nothing."""
+        """Return the state after a call; a failed one, or one without usage or a known context, changes nothing.
+
+        Nor does one within which the provider's server ran tools: its figure is of several contexts, not of ours.
+        """
         input_ = called.usage.sent_tokens
         sent = next((sent for sent in self.contexts if sent.version == called.answers), None)
-        if not input_ or sent is None:
+        if not input_ or sent is None or called.server_tools:
             return self
         if called.model != self.model:
             fresh = Reported(called.model, rewrites=self.rewrites, contexts=self.contexts)
