@@ -1054,6 +1054,7 @@ class Timeline(TimelineView):
         duration: float | None = None,
         request: Request | None = None,
         error: str = "",
+        server_tools: bool = False,
         now: datetime | None = None,
     ) -> None:
         """Record a model call: its usage, how it ended, and the version of the render that it answers.
@@ -1067,6 +1068,8 @@ class Timeline(TimelineView):
             duration: seconds that it took, by a clock that never steps back, such as ``time.monotonic()``.
             request: what was sent, as for `record`. Without it, the call answers the newest render.
             error: what a failed call failed with; its first words are kept.
+            server_tools: tools of the provider's server ran within it, a search say. Then the usage counts the context
+                as often as the model read it, and is no measure of how the provider counts.
             now: time of the call's record.
 
         Raises:
@@ -1075,6 +1078,7 @@ class Timeline(TimelineView):
         """
         checks.text("error", error)
         fields: dict[str, Any] = {"model": model, "response_id": response_id, "finish_reason": finish_reason}
+        fields["server_tools"] = server_tools
         if error:
             fields |= {"finish_reason": finish_reason or "error", "error": first_words(error)}
         if usage is not None:

@@ -54,6 +54,7 @@ async def test_a_call_within_which_the_server_searched_measures_nothing() -> Non
     called = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}}
     reply = {"id": "r", "type": "message", "role": "assistant", "model": "m", "content": [called, found]}
     await timeline.record({**reply, "usage": {"input_tokens": 90_000, "output_tokens": 9}})
+    await timeline.record_model_call(Usage(input_tokens=90_000), model="m", server_tools=True)
     assert await timeline.calibration() == Calibration()
     await timeline.append(prompt(100))
     assert (await timeline.render()).account.sent < 3_000

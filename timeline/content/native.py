@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pydantic import JsonValue
 
@@ -60,12 +60,17 @@ def server_part(block: Block) -> dict[str, Any] | None:
     return data if _is_anthropics(data) or google_kind(data) else None
 
 
-def is_found_by_server(block: Block) -> bool:
-    """Return whether a block is what a tool of the provider's server found, of any provider, sent back or not."""
-    if block.type != _PART or not isinstance(block.data, dict):
+def is_server_result(part: Any) -> bool:
+    """Return whether a part of a response is what a tool of the provider's server found, sent back or not."""
+    if not isinstance(part, dict):
         return False
-    kind = str(block.data.get("type") or google_kind(block.data))
+    kind = str(part.get("type") or google_kind(part))
     return kind in GOOGLE_CALLS.values() or kind in _OPENAI_CALLS or kind.endswith("_tool_result")
+
+
+def has_server_results(blocks: Iterable[Block]) -> bool:
+    """Return whether tools of the provider's server ran within the call whose response blocks are."""
+    return any(block.type == _PART and is_server_result(block.data) for block in blocks)
 
 
 def sent_data(block: Block) -> JsonValue:

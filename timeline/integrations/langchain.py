@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
 import anyio
 
 from timeline.agent.recall import NAME, schema
+from timeline.content.native import is_server_result
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
@@ -30,6 +31,7 @@ from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
 from timeline.usage import Usage
 from timeline.wire.foreign import plain
+from timeline.wire.openai_chat import parts_of
 from timeline.wire.usage import count_of
 
 with needs("langchain"):
@@ -257,6 +259,7 @@ class _Attempt:
                 model=model if isinstance(model, str) else "",
                 response_id=None if message is None else message.id,
                 finish_reason=finish if isinstance(finish, str) else None,
+                server_tools=message is not None and any(map(is_server_result, parts_of(message.content))),
             )
         )
 

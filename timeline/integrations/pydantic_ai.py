@@ -40,7 +40,13 @@ with needs("pydantic-ai-slim", "pydantic-ai"):
     from pydantic_ai import RunContext, Tool
     from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
     from pydantic_ai.exceptions import RetryModelRequest
-    from pydantic_ai.messages import InstructionPart, ModelRequest, ModelResponse, SystemPromptPart
+    from pydantic_ai.messages import (
+        InstructionPart,
+        ModelRequest,
+        ModelResponse,
+        NativeToolReturnPart,
+        SystemPromptPart,
+    )
     from pydantic_ai.tools import AgentDepsT
     from pydantic_ai.toolsets import FunctionToolset
 
@@ -235,6 +241,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
                 model=response.model_name or "",
                 response_id=response.provider_response_id,
                 finish_reason=response.finish_reason,
+                server_tools=any(isinstance(part, NativeToolReturnPart) for part in response.parts),
                 **took,
             )
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from timeline.blocks import AssistantCompletion, ToolCall, invalid_block
-from timeline.content.native import is_found_by_server
+from timeline.content.native import has_server_results
 from timeline.errors import UnknownResponse
 from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
@@ -97,7 +97,7 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
             response_id=response_id,
             usage=usage,
             finish_reason=finish if isinstance(finish, str) else None,
-            server_tools=any(map(is_found_by_server, blocks)),
+            server_tools=has_server_results(blocks),
         )
     except ValidationError as error:
         raise invalid_block(error) from None

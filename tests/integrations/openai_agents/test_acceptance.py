@@ -26,6 +26,7 @@ from agents import (
 
 from tests.integrations.openai_agents.test_run import QUIET, blocks_of, model_of, opened, run
 from tests.providers import Answer, Call, FakeProvider
+from tests.providers.script import Raw
 from tests.scenes import payloads_of
 from timeline import open_store
 
@@ -323,3 +324,41 @@ async def test_an_item_of_a_hosted_tool_is_sent_again_as_it_came(tmp_path: Path)
             await run(session, Agent(name="a", model=model_of("responses", provider)), "Sure?", config=QUIET)
     assert provider.refused == []
     assert [item.get("id") for item in provider.asked[0].body["input"]] == [None, "ws_1", "msg_1", None]
+
+
+async def test_a_call_within_which_openai_searched_is_marked(tmp_path: Path) -> None:
+    """Its usage counts the context once for each search, and measures nothing."""
+    searched = {
+        "id": "ws_1",
+        "type": "web_search_call",
+        "status": "completed",
+        "action": {"type": "search", "query": "x"},
+    }
+    part = {"type": "output_text", "text": "A cat.", "annotations": [], "logprobs": []}
+    said = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    used = {
+        "input_tokens": 90_000,
+        "output_tokens": 9,
+        "total_tokens": 90_009,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    reply = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "gpt-9",
+        "status": "completed",
+        "tools": [],
+    }
+    reply |= {"output": [searched, said], "usage": used, "parallel_tool_calls": True, "tool_choice": "auto"}
+    with FakeProvider([Raw(json.dumps(reply).encode()), "Yes."]) as provider:
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store)
+            agent = Agent(name="a", model=model_of("responses", provider))
+            await run(session, agent, "What is a lynx?", config=QUIET)
+            await run(session, agent, "Sure?", config=QUIET)
+            marks = [called.server_tools for called in await payloads_of(store, "model.called", "work")]
+            found = await session.timeline.calibration()
+    assert marks == [True, False]
+    assert found.calls == 1

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import isawaitable
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from pydantic import ValidationError
 
 from timeline.agent.disowned import append_disowned
+from timeline.content.native import has_server_results
 from timeline.errors import ContextRefused, ConversationNotFound, InvalidArgument, needs
 from timeline.events import REJECTED, ModelCalled, ParentLink, event_id
 from timeline.integrations.framework_requests import framework_request
@@ -408,6 +410,7 @@ class TimelineSession:
             self._responses.add(response_id)
             rendered = self.timeline.window.rendered
             answers = None if rendered is None else rendered.version
+            read = read_output(response.to_input_items(), response_id)
             called = ModelCalled(
                 model=model or ("" if call is None else call.model.name),
                 response_id=response_id,
@@ -415,9 +418,10 @@ class TimelineSession:
                 answers=answers if call is None else call.request.answers,
                 duration=duration,
                 request=None if call is None else call.request.recorded(),
+                server_tools=has_server_results(chain.from_iterable(read)),
             )
             await self.timeline.extend([Draft(event_id(at), None, payload=called)])
-            left = [(key_of(blocks), blocks) for blocks in read_output(response.to_input_items(), response_id)]
+            left = [(key_of(blocks), blocks) for blocks in read]
             self._replies.add(Reply(wrapper, None if call is None else call.task, response_id, left))
 
     async def record_failure(self, error: BaseException) -> None:
