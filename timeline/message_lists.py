@@ -157,9 +157,10 @@ async def compact_messages(
     Use it where no log is kept. Covered messages cannot be read back then: keep the list that you pass in if you need
     them. So no digest's paths are printed, and nothing is hidden by the cache's clock.
 
-    Messages that stay are the same objects as before, unless they had to be joined with the message before them. The
-    summary of an earlier call at the head of the list is integrated and its compaction number goes on; if its form does
-    not show the number, it counts as the first.
+    Messages that stay are the same objects as before, unless they had to be joined with the message before them, or are
+    items of OpenAI's with an id, by which it looks for a thought that may be gone. The summary of an earlier call at
+    the head of the list is integrated and its compaction number goes on; if its form does not show the number, it
+    counts as the first.
 
     Args:
         messages: in any form of messages (`timeline.wire.MESSAGES`), leading system messages included.
