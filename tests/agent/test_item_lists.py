@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from openai import AsyncOpenAI
+from openai.types.responses import Response
 
 from tests.providers import FakeProvider
 from tests.providers.script import Answer, Call
@@ -140,6 +141,49 @@ async def test_a_plain_list_of_items_is_compacted_without_ids_of_thoughts_that_a
                 items = [*items, *[item.model_dump(exclude_unset=True) for item in reply.output], *outputs]
     assert done.compaction_number > 1
     assert provider.refused == []
+
+
+NATIVE: list[dict[str, Any]] = [
+    {
+        "type": "web_search_call",
+        "id": "ws_1",
+        "status": "completed",
+        "action": {"type": "search", "query": "q"},
+    },
+    {
+        "type": "shell_call",
+        "id": "sh_1",
+        "call_id": "c1",
+        "status": "completed",
+        "action": {"commands": ["ls"]},
+    },
+    {
+        "type": "computer_call",
+        "id": "cu_1",
+        "call_id": "c2",
+        "status": "completed",
+        "pending_safety_checks": [],
+        "actions": [{"type": "click", "x": 1, "y": 2, "button": "left"}],
+    },
+]
+"""What OpenAI's own tools did and ask for, whose objects in the SDK have fields that were not sent."""
+
+
+@pytest.mark.parametrize("options", [{}, {"exclude_none": True}, {"exclude_unset": True}], ids=str)
+async def test_items_are_known_however_the_sdks_objects_were_dumped(options: dict[str, Any]) -> None:
+    """A dump may have null in each field that was not sent; no call is made twice for it."""
+    told = {"id": "r1", "object": "response", "model": "gpt-5.6", "created_at": 1, "status": "completed"}
+    reply = Response.model_validate(
+        {**told, "output": NATIVE, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    )
+    timeline = await opened(MemoryStore())
+    hook = timeline.step_hook("openai_responses")
+    items: list[Any] = [{"role": "user", "content": "go"}]
+    await hook.prepare_step(messages=items)
+    await hook.on_step_finish(reply)
+    before = timeline.version
+    await hook.prepare_step(messages=[*items, *(item.model_dump(**options) for item in reply.output)])
+    assert [item.version for item in timeline.window.items if item.version > before] == []
 
 
 async def test_a_part_of_a_content_is_no_item() -> None:

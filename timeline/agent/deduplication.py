@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import AssistantCompletion, RangeSummary, Reasoning, ToolCall, ToolResult
-from timeline.content.native import compared_data
+from timeline.content.native import compared_arguments, compared_data
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire.chat_thoughts import said_alike
 from timeline.wire.responses import calls_cut_off
@@ -32,7 +32,7 @@ def content_key(block: Block) -> str:
     if isinstance(block, ToolCall | ToolResult):
         said.append(block.call_id)
     if isinstance(block, ToolCall):
-        said += [block.name, block.arguments]
+        said += [block.name, compared_arguments(block)]
     return sha256_hex(canonical_json(said))
 
 

@@ -106,7 +106,21 @@ def compared_data(block: Block) -> JsonValue:
     """
     if isinstance(block, ToolCall | AssistantCompletion) and sent_data(block) is not None:
         return None
-    return block.data
+    return _without_nulls(block.data) if block.type == _PART else block.data
+
+
+def compared_arguments(call: ToolCall) -> JsonValue:
+    """Return what distinguishes a call's arguments from others; those in a form of OpenAI's are an SDK's object."""
+    return call.arguments if sent_data(call) is None else _without_nulls(call.arguments)
+
+
+def _without_nulls(value: JsonValue) -> JsonValue:
+    """Return a value without keys that hold null: an SDK's objects are dumped with or without what was not sent."""
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
 
 
 def _is_anthropics(data: JsonValue) -> bool:
