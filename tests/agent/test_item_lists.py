@@ -186,6 +186,24 @@ async def test_items_are_known_however_the_sdks_objects_were_dumped(options: dic
     assert [item.version for item in timeline.window.items if item.version > before] == []
 
 
+CHATS: list[dict[str, Any]] = [
+    {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "ls", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "a.py"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "ls", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "a.py"}]},
+]
+"""Calls and results in messages of other forms."""
+
+
+@pytest.mark.parametrize("message", CHATS)
+async def test_a_message_of_another_form_among_items_is_refused(message: dict[str, Any]) -> None:
+    """Its call would be lost, and its result be something that the user said."""
+    timeline = await opened(MemoryStore())
+    call = {"type": "function_call", "call_id": "c2", "name": "ls", "arguments": "{}"}
+    with pytest.raises(InvalidBlock, match="give lists of one form"):
+        await timeline.append_messages([{"role": "user", "content": "go"}, message, call])
+
+
 async def test_a_part_of_a_content_is_no_item() -> None:
     """A list of parts is refused, as before."""
     timeline = await opened(MemoryStore())

@@ -61,6 +61,10 @@ _IN_PARTS: Final = frozenset({"gemini", "ai_sdk_ui"})
 """The wires whose messages have ``parts``; those of the others have ``content``."""
 _OF_ITEMS: Final = "openai_responses"
 """The wire whose lists have items without a role: calls, results, thoughts."""
+_ITEM_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+_CALL_KEYS: Final = ("tool_calls", "tool_call_id", "function_call")
+_CALL_PARTS: Final = frozenset({"tool_use", "tool_result", "tool-call", "tool-result"})
+"""Where messages of other forms hold calls and results, which are items of their own in a list of items."""
 _SYSTEM_ROLES: Final = {"system", "developer"}
 
 
@@ -156,6 +160,17 @@ def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
     listed = content if isinstance(content, list) else [] if content is None else [content]
     if not all(isinstance(part, str | dict) for part in listed):
         raise InvalidBlock(f"messages[{number}].{key}", "is neither a text nor a list of content parts")
+    if wire == _OF_ITEMS and "role" in message:
+        _check_form(message, listed, number)
+
+
+def _check_form(message: dict[str, Any], parts: Sequence[Any], number: int) -> None:
+    """Refuse a message of another form among items: its calls would be lost, its results be the user's words."""
+    holds_call = any(message.get(key) for key in _CALL_KEYS)
+    kinds = {str(part.get("type")) for part in parts if isinstance(part, dict)}
+    if message["role"] not in _ITEM_ROLES or holds_call or kinds & _CALL_PARTS:
+        problem = "is no message of OpenAI's Responses API, as the items beside it are: give lists of one form"
+        raise InvalidBlock(f"messages[{number}]", problem)
 
 
 def placed_in_turns(messages: Sequence[Sequence[Block]], turns: Turns) -> list[Block]:
