@@ -12,6 +12,7 @@ from tests.providers import openai_responses
 from tests.wire.entries import validated
 from timeline import Timeline
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.content.media_tokens import with_media
 from timeline.store.memory import MemoryStore
 from timeline.wire.openai_responses import decode
 from timeline.wire.responses import read_response
@@ -146,6 +147,33 @@ async def test_a_result_by_hand_answers_each_call() -> None:
         assert (chunk["stdout"], chunk["outcome"]["exit_code"]) == ("said", code)
         patched = (await sent(await recorded(PATCH, results=(done,))))[1]
         assert (patched["output"], patched["status"]) == ("said", status)
+
+
+CHUNK: Item = {"stdout": "built", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+
+
+@pytest.mark.parametrize(
+    "change", [{"stderr": None}, {"stdout": 7}, {"outcome": None}, {"outcome": {"type": "exit"}}], ids=str
+)
+async def test_a_shells_output_that_the_api_would_refuse_is_sent_as_its_text(change: dict[str, Any]) -> None:
+    """An application writes it by hand; each later request would be refused."""
+    ran: Item = {"type": "shell_call_output", "output": [CHUNK, {**CHUNK, **change}]}
+    timeline = await recorded(SHELL, results=(ToolResult(call_id="c1", text="said", data=ran),))
+    assert [chunk["stdout"] for chunk in (await sent(timeline))[1]["output"]] == ["said"]
+
+
+async def test_fields_that_a_request_has_not_are_left_out_of_a_shells_output() -> None:
+    """The SDK's objects have one."""
+    ran: Item = {"type": "shell_call_output", "output": [{**CHUNK, "created_by": None}]}
+    timeline = await recorded(SHELL, results=(ToolResult(call_id="c1", text="said", data=ran),))
+    assert (await sent(timeline))[1]["output"] == [CHUNK]
+
+
+def test_what_a_shell_printed_is_counted_once() -> None:
+    """In the text of its result, or in its data alone."""
+    ran: Item = {"type": "shell_call_output", "output": [{**CHUNK, "stdout": "x" * 400, "stderr": "y" * 400}]}
+    counts = [with_media(ToolResult(call_id="c1", text=text, data=ran), len(text) // 4) for text in ("", "x" * 400)]
+    assert counts == [200, 200]
 
 
 async def test_a_shell_that_the_server_runs_is_no_call_of_the_clients() -> None:

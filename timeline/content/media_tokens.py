@@ -27,6 +27,7 @@ _OPAQUE_KEYS: Final = (
 _FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
 """The keys under which the parts of providers hold a file."""
 _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
+_SHELL_OUTPUT: Final = "shell_call_output"
 
 
 def image_count(block: Block) -> int:
@@ -58,6 +59,8 @@ def media_tokens(block: Block) -> int:
     for part in _parts(block):
         if _kind_of(part) in _IMAGE_PARTS or _inline_type(part).startswith("image/"):
             tokens += IMAGE_TOKENS
+        elif _kind_of(part) == _SHELL_OUTPUT:
+            tokens += max(0, _shell_characters(part) - len(block.text)) // 4
         elif (characters := _text_characters(part)) is not None:
             tokens += characters // 4
         elif (characters := _file_characters(part)) is not None:
@@ -91,6 +94,14 @@ def _inline_type(part: dict[str, Any]) -> str:
     inline = part.get("inlineData", part.get("inline_data"))
     mime = inline.get("mimeType", inline.get("mime_type")) if isinstance(inline, dict) else None
     return mime if isinstance(mime, str) else ""
+
+
+def _shell_characters(part: dict[str, Any]) -> int:
+    """Return the characters that a shell printed: an application may say some of them in the block's text, or none."""
+    chunks = part.get("output")
+    told = [chunk for chunk in chunks if isinstance(chunk, dict)] if isinstance(chunks, list) else []
+    printed = (chunk.get(key) for chunk in told for key in ("stdout", "stderr"))
+    return sum(len(text) for text in printed if isinstance(text, str))
 
 
 def _text_characters(part: dict[str, Any]) -> int | None:

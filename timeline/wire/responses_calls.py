@@ -38,6 +38,8 @@ _ACTIONS: Final = "actions"
 """The key of a computer's actions where a call has several."""
 _SCREEN: Final = "acknowledged_safety_checks"
 _PICTURES: Final = ("image_url", "file_id")
+_CHUNK: Final = ("stdout", "stderr", "outcome")
+"""The fields of a part of a shell's output; a request takes no other."""
 
 
 def is_of_client(item: Part) -> bool:
@@ -175,11 +177,24 @@ def _chunk(text: str, exit_code: int) -> Part:
     return {"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}
 
 
-def _chunks(entry: Entry | None) -> list[Any]:
-    """Return the chunks of a shell's result as they came; none where the text alone says it all, or it is hidden."""
+def _chunks(entry: Entry | None) -> list[Part]:
+    """Return the chunks of a shell's result as they came.
+
+    There are none where the text alone says it all, the result is hidden, or an application wrote what the API refuses.
+    """
     data = entry.data if entry is not None else None
-    chunks = data.get("output") if isinstance(data, dict) and data.get("type") == _SHELL + OUTPUT else None
-    return [plain(chunk) for chunk in chunks] if isinstance(chunks, list) else []
+    told = data.get("output") if isinstance(data, dict) and data.get("type") == _SHELL + OUTPUT else None
+    chunks: list[Any] = told if isinstance(told, list) else []
+    return [{key: plain(chunk[key]) for key in _CHUNK} for chunk in chunks] if all(map(_is_chunk, chunks)) else []
+
+
+def _is_chunk(chunk: Any) -> bool:
+    if not isinstance(chunk, dict) or not all(isinstance(chunk.get(key), str) for key in ("stdout", "stderr")):
+        return False
+    end = chunk.get("outcome")
+    if not isinstance(end, dict):
+        return False
+    return end == {"type": "timeout"} or (end.keys() == {"type", "exit_code"} and type(end["exit_code"]) is int)
 
 
 def _screen(entry: Entry | None) -> Part:
