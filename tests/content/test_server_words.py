@@ -81,6 +81,11 @@ def test_a_failure_is_one() -> None:
     assert not result_of(GOOGLE_FOUND).is_error
 
 
+def test_an_outcome_that_is_no_text_is_a_failure() -> None:
+    """A recording may have any value there, and is compacted all the same."""
+    assert result_of({"codeExecutionResult": {"outcome": ["OUTCOME_OK"], "output": "no"}}).is_error
+
+
 @pytest.mark.parametrize(
     "block", [part(GOOGLE_FILE), part({"type": "web_search_call", "id": "ws_1"}), UserPrompt(text="x")]
 )

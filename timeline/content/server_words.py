@@ -61,7 +61,7 @@ def _of_google(part: dict[str, Any]) -> Block:
         asked = own.get("args") if kind == "toolCall" else {"code": own.get("code")}
         return ToolCall(call_id=call_id, name=name, arguments=asked if isinstance(asked, dict) else {})
     said = own.get("response") if kind == "toolResponse" else own.get("output")
-    failed = own.get("outcome") not in {None, "OUTCOME_OK"}
+    failed = own.get("outcome") not in (None, "OUTCOME_OK")  # no set: a recording may have any value
     return ToolResult(call_id=call_id, name=name, text="\n".join(_words(said)), is_error=failed)
 
 
