@@ -124,6 +124,13 @@ def test_encrypted_reasoning_goes_back_as_it_came_in_front_of_what_it_led_to() -
     assert len(items(prompt("go"), thought(data=ENCRYPTED, response_id="r"))) == 1
 
 
+def test_a_thought_that_names_a_call_is_no_call() -> None:
+    """A recording may have any field; its context is sent."""
+    named = {**ENCRYPTED, "call_id": "c1"}
+    told = items(prompt("go"), thought(data=named), call("c1", "ls"), result("c1", "a.py"))
+    assert [item["type"] for item in told] == ["message", "reasoning", "function_call", "function_call_output"]
+
+
 def test_of_thoughts_in_a_row_the_last_is_sent() -> None:
     """An item of the provider's own tools stood between them, and is not sent."""
     one, other = ({**ENCRYPTED, "id": id_} for id_ in ("rs_1", "rs_2"))

@@ -123,7 +123,7 @@ class _Writer(Writer):
             return
         self.open_if_empty()
         self.messages += said
-        calls = [item for item in said if "call_id" in item]
+        calls = [item for item in said if "call_id" in item and item["type"] not in OPENAI_RESPONSES.signed_reasoning]
         for call, told in zip(response.calls, calls, strict=True):
             entry = call.result.entry if call.result else None
             self.messages.append(output_item(told, entry, _output(entry) if entry else INTERRUPTED))
