@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -174,6 +175,38 @@ def test_what_a_shell_printed_is_counted_once() -> None:
     ran: Item = {"type": "shell_call_output", "output": [{**CHUNK, "stdout": "x" * 400, "stderr": "y" * 400}]}
     counts = [with_media(ToolResult(call_id="c1", text=text, data=ran), len(text) // 4) for text in ("", "x" * 400)]
     assert counts == [200, 200]
+
+
+SPACED = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "c1",
+    "name": "ls",
+    "namespace": "crm",
+    "status": "completed",
+    "arguments": json.dumps({"path": "src " * 100}),
+}
+LISTED = {"type": "function_call_output", "call_id": "c1", "output": "a.py"}
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["shown", "hidden"])
+async def test_a_function_of_a_namespace_goes_back_with_it(*, hidden: bool) -> None:
+    """OpenAI refuses each later request without it; servers of open models may not know the field."""
+    timeline = await recorded(SPACED, results=results_of(LISTED))
+    if hidden:
+        await timeline.hide(timeline.window.items[1].block.path)
+    assert (await sent(timeline))[0]["namespace"] == "crm"
+    assert "namespace" not in (await sent(timeline, "qwen3-coder"))[0]
+    assert (await timeline.verify()).ok
+
+
+async def test_a_list_without_a_namespace_follows_a_reply_with_one() -> None:
+    """An older log has none."""
+    timeline = await recorded(SPACED, results=results_of(LISTED))
+    before = timeline.version
+    bare = {key: value for key, value in SPACED.items() if key != "namespace"}
+    await timeline.list_follower().take([decode([item]) for item in ({"role": "user", "content": "go"}, bare, LISTED)])
+    assert timeline.version == before
 
 
 async def test_a_shell_that_the_server_runs_is_no_call_of_the_clients() -> None:

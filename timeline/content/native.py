@@ -29,6 +29,10 @@ CLIENT_CALLS: Final[dict[str, str]] = {
     "computer_call": "action",
 }
 """OpenAI's items that call a tool of the client and are no function calls, each with the key of its arguments."""
+FUNCTION_CALL: Final = "function_call"
+"""The type of an OpenAI item that calls a function; the form of a call that has a namespace."""
+NAMESPACE: Final = "namespace"
+"""The key in such a form for the namespace that has the function: the API refuses the call without it."""
 PHASE: Final = "phase"
 """The key in a completion's ``data`` for what OpenAI calls a message: ``commentary``, or the ``final_answer``."""
 
@@ -81,10 +85,21 @@ def sent_data(block: Block) -> JsonValue:
     if not isinstance(data, dict):
         return None
     if isinstance(block, ToolCall):
-        return data if str(data.get("type")) in CLIENT_CALLS else None
+        return data if _is_form(data) else None
     if isinstance(block, AssistantCompletion):
         return {PHASE: data[PHASE]} if isinstance(data.get(PHASE), str) else None
     return server_part(block)
+
+
+def hidden_data(block: Block, data: JsonValue) -> JsonValue:
+    """Return what is sent of a hidden block's data: the namespace of a function, which is no content.
+
+    Args:
+        block: the block.
+        data: what is sent of its data where it is shown.
+    """
+    is_function = isinstance(block, ToolCall) and isinstance(data, dict) and data.get("type") == FUNCTION_CALL
+    return data if is_function else None
 
 
 def sent_data_before_6(block: Block) -> JsonValue:
@@ -111,7 +126,8 @@ def compared_data(block: Block) -> JsonValue:
 
 def compared_arguments(call: ToolCall) -> JsonValue:
     """Return what distinguishes a call's arguments from others; those in a form of OpenAI's are an SDK's object."""
-    return call.arguments if sent_data(call) is None else _without_nulls(call.arguments)
+    is_object = isinstance(call.data, dict) and str(call.data.get("type")) in CLIENT_CALLS
+    return _without_nulls(call.arguments) if is_object else call.arguments
 
 
 def _without_nulls(value: JsonValue) -> JsonValue:
@@ -121,6 +137,11 @@ def _without_nulls(value: JsonValue) -> JsonValue:
     if not isinstance(value, dict):
         return value
     return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+
+
+def _is_form(data: Mapping[str, Any]) -> bool:
+    kind = str(data.get("type"))
+    return kind in CLIENT_CALLS or (kind == FUNCTION_CALL and isinstance(data.get(NAMESPACE), str))
 
 
 def _is_anthropics(data: JsonValue) -> bool:

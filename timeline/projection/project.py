@@ -28,7 +28,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.content.native import sent_data, sent_data_before_5, sent_data_before_6
+from timeline.content.native import hidden_data, sent_data, sent_data_before_5, sent_data_before_6
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
 from timeline.policy.steps import SummaryForm
@@ -154,7 +154,7 @@ def entries_of(
     says = bool(block.countable()) or data is not None
     if item.unsent or (replacement is None and not says and not isinstance(block, ToolCall | ToolResult)):
         return ()
-    shown = data if replacement is None else None
+    shown = data if replacement is None else hidden_data(block, data)
     entry = _entry(item, shown, loose=loose, rewritten=rewritten, in_loop=in_loop, joined=joined)
     form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
     return (entry,) if not isinstance(form, dict) else _told(entry, SummaryForm.model_validate(form))

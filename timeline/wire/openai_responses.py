@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
-from timeline.content.native import CLIENT_CALLS, PHASE
+from timeline.content.native import CLIENT_CALLS, FUNCTION_CALL, NAMESPACE, PHASE
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, system_text, text_of
@@ -33,6 +33,8 @@ from timeline.wire.writing import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from pydantic import JsonValue
 
     from timeline.blocks import Block
     from timeline.wire.groups import Placed
@@ -158,7 +160,14 @@ class _Writer(Writer):
             return own
         arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
         name = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
-        return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+        item = {"type": FUNCTION_CALL, "call_id": call_id, "name": name, "arguments": arguments}
+        return {**item, **self._namespace(entry)}
+
+    def _namespace(self, entry: Entry) -> Part:
+        """Return the namespace of a function, without which OpenAI refuses each later request."""
+        form = entry.data if isinstance(entry.data, dict) and entry.data.get("type") == FUNCTION_CALL else {}
+        namespace = text_of(form, NAMESPACE)
+        return {NAMESPACE: namespace} if namespace and not OPENAI_RESPONSES.takes_unsigned(self._model) else {}
 
 
 STEPWISE: Final = Stepwise(_Writer, _body)
@@ -281,7 +290,9 @@ def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
             return [Reasoning(text=text, data=item, response_id=response_id)]
         case "function_call":
             name, arguments = text_of(item, "name") or "unknown", arguments_of(item.get("arguments", ""))
-            return [ToolCall(call_id=call_id, name=name, arguments=arguments, response_id=response_id)]
+            namespace = text_of(item, NAMESPACE)
+            form: JsonValue = {"type": FUNCTION_CALL, NAMESPACE: namespace} if namespace else None
+            return [ToolCall(call_id=call_id, name=name, arguments=arguments, data=form, response_id=response_id)]
         case _ if is_of_client(item):
             return [call_block(item, call_id, response_id)]
         case _:

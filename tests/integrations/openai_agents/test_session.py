@@ -307,6 +307,15 @@ async def test_a_conversation_that_began_in_another_way_goes_on_as_a_session() -
     assert items[-1] == user("And now?")
 
 
+async def test_a_recorded_call_of_a_namespace_is_an_item_with_it() -> None:
+    """OpenAI refuses each later request without it."""
+    store = MemoryStore()
+    timeline = await opened(store, "s")
+    called = {"type": "function_call", "call_id": "c1", "name": "ls", "namespace": "crm", "arguments": "{}"}
+    await timeline.record({"object": "response", "id": "r1", "model": "gpt-5.6", "output": [called]})
+    assert await (await session_in(store)).get_items() == [called]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=60),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

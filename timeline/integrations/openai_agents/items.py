@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.content.native import FUNCTION_CALL, NAMESPACE
 from timeline.errors import needs
 from timeline.frozen import compact_json
 from timeline.integrations.framework_requests import tools_for
@@ -207,7 +208,15 @@ def _of_block(block: Block) -> Item | None:
             return {"role": "assistant", "content": block.text}
         case ToolCall():
             told = block.arguments if isinstance(block.arguments, str) else compact_json(block.arguments)
-            return {"type": "function_call", "call_id": block.call_id, "name": block.name, "arguments": told}
+            form = block.data if isinstance(block.data, dict) and block.data.get("type") == FUNCTION_CALL else {}
+            namespace = {NAMESPACE: form[NAMESPACE]} if NAMESPACE in form else {}
+            return {
+                "type": FUNCTION_CALL,
+                "call_id": block.call_id,
+                "name": block.name,
+                "arguments": told,
+                **namespace,
+            }
         case ToolResult():
             return {"type": "function_call_output", "call_id": block.call_id, "output": block.text}
         case Reasoning() if isinstance(block.data, dict) and block.data.get("type") == "reasoning":
