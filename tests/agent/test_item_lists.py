@@ -186,6 +186,24 @@ async def test_items_are_known_however_the_sdks_objects_were_dumped(options: dic
     assert [item.version for item in timeline.window.items if item.version > before] == []
 
 
+async def test_what_is_never_sent_is_known_to_a_process_that_goes_on_behind_a_summary() -> None:
+    """The list that it is given has the newest reply as it came."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=policies.cut_point(max_tokens=3_000, counter="chars4"))
+    hook = timeline.step_hook("openai_responses")
+    items: list[Any] = [{"role": "user", "content": "Look well. " * 1_080}, {"role": "assistant", "content": "Yes."}]
+    sent = (await hook.prepare_step(messages=[*items, {"role": "user", "content": "And now?"}]))["messages"]
+    assert timeline.window.summaries
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}  # the provider has stored it
+    said = {"type": "message", "id": "m1", "role": "assistant", "content": [{"type": "output_text", "text": "So."}]}
+    output = [thought, NATIVE[0], said]
+    await hook.on_step_finish({"object": "response", "id": "r1", "model": "gpt-5.6", "output": output})
+    before = timeline.version
+    again = await opened(store, policy=timeline.policy)
+    await again.step_hook("openai_responses").prepare_step(messages=[*sent, *output])
+    assert [item.block.type for item in again.window.items if item.version > before] == []
+
+
 CHATS: list[dict[str, Any]] = [
     {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "ls", "arguments": "{}"}}]},
     {"role": "tool", "tool_call_id": "c1", "content": "a.py"},

@@ -44,6 +44,9 @@ _MARKED: Final = frozenset({"anthropic", "ai_sdk"})
 """The wires whose messages bear cache markers. Their form must not change as the markers move on, or the provider's
 prefix is another."""
 
+_MAYBE_UNSENT: Final = frozenset({"assistant.reasoning", "assistant.part"})
+"""Blocks of a response that no request has where its provider would not take them back."""
+
 
 class Render(Protocol):
     """`Timeline.render`, as far as a step needs it."""
@@ -184,9 +187,12 @@ class StepHook:
         return min(new, self._not_shown(read, at), key=lambda messages: sum(map(len, messages)))
 
     def _not_shown(self, read: Sequence[Sequence[Block]], at: datetime | None) -> list[list[Block]]:
-        """Return the blocks of a list in our form that the window does not show."""
-        shown = (block for blocks in self._decoded(self._shown(), at) for block in blocks)
-        return new_messages(read, map(content_key, shown))
+        """Return the blocks of a list in our form that the window does not show, nor holds as what is never sent."""
+        shown = [content_key(block) for blocks in self._decoded(self._shown(), at) for block in blocks]
+        blocks = (item.block for item in self._conversation.window.items)
+        held = (content_key(block) for block in blocks if block.type in _MAYBE_UNSENT)
+        said = {*shown}
+        return new_messages(new_messages(read, shown), (key for key in held if key not in said))
 
     async def _appended(self, version: int) -> list[str]:
         """Return the signatures of all blocks that were appended after a version."""
