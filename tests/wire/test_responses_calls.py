@@ -163,6 +163,14 @@ async def test_a_shells_output_that_the_api_would_refuse_is_sent_as_its_text(cha
     assert [chunk["stdout"] for chunk in (await sent(timeline))[1]["output"]] == ["said"]
 
 
+@pytest.mark.parametrize(("codes", "status"), [((1, 0), 1), ((0, 0), 0), ((2, 0, 3, 0), 3)])
+def test_a_shell_whose_command_failed_has_its_exit_status(codes: tuple[int, ...], status: int) -> None:
+    """Whatever ran behind it: each command of a call has its own."""
+    ends = [{**CHUNK, "outcome": {"type": "exit", "exit_code": code}} for code in codes]
+    (result,) = results_of({"type": "shell_call_output", "call_id": "c1", "output": ends})
+    assert result.exit_status == status
+
+
 async def test_fields_that_a_request_has_not_are_left_out_of_a_shells_output() -> None:
     """The SDK's objects have one."""
     ran: Item = {"type": "shell_call_output", "output": [{**CHUNK, "created_by": None}]}

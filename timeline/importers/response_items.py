@@ -228,8 +228,7 @@ def result_of(item: dict[str, Any], call_id: str, name: str) -> ToolResult:
         data = output if not all(map(_is_text, parts)) else None
     else:
         text, data = "" if output is None else compact_json(output), None
-    status = _shell_status(output)
-    status = _exit_status(text) if status is None else status
+    status = _exit_status(text)
     return ToolResult(call_id=call_id, name=name, text=text, data=data, is_error=failed, exit_status=status)
 
 
@@ -258,14 +257,6 @@ def _exit_status(text: str) -> int | None:
         return status if isinstance(status, int) and not isinstance(status, bool) else None
     found = _EXIT.search(text, 0, _OPENING_LINES)
     return int(found.group(1)) if found else None
-
-
-def _shell_status(outputs: Any) -> int | None:
-    """Return the exit status of a shell call's commands: that of the last one that failed, else 0."""
-    ended = [one.get("outcome") for one in outputs if isinstance(one, dict)] if isinstance(outputs, list) else []
-    told = [outcome.get("exit_code") for outcome in ended if isinstance(outcome, dict)]
-    codes = [code for code in told if isinstance(code, int) and not isinstance(code, bool)]
-    return next(filter(None, reversed(codes)), 0) if codes else None
 
 
 def _call(item: Part, type_: str) -> Block:

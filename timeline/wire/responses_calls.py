@@ -161,7 +161,7 @@ def is_placeholder(item: Part) -> bool:
 
 def _shell_result(item: Part, call_id: str, name: str, chunks: list[Part]) -> ToolResult:
     ends = [chunk["outcome"] for chunk in chunks if isinstance(chunk.get("outcome"), dict)]
-    codes = [end["exit_code"] for end in ends if isinstance(end.get("exit_code"), int)]
+    codes = [code for end in ends if type(code := end.get("exit_code")) is int]
     text = "\n".join(said for chunk in chunks for key in ("stdout", "stderr") if (said := text_of(chunk, key)))
     return ToolResult(
         call_id=call_id,
@@ -169,7 +169,7 @@ def _shell_result(item: Part, call_id: str, name: str, chunks: list[Part]) -> To
         text=text,
         data=None if item["output"] == [_chunk(text, 0)] else {"type": item["type"], "output": item["output"]},
         is_error=any(end.get("type") == "timeout" for end in ends),
-        exit_status=codes[-1] if codes else None,
+        exit_status=next(filter(None, reversed(codes)), 0) if codes else None,  # of the last command that failed
     )
 
 
