@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.scenes import answer, call, prompt, result
 from timeline.agent.deduplication import content_key, content_keys, new_messages
-from timeline.blocks import AssistantCompletion, Block, RangeSummary, SystemMessage, ToolCall
+from timeline.blocks import AssistantCompletion, Block, CustomBlock, RangeSummary, SystemMessage, ToolCall
 
 WORDS = st.sampled_from(["go on", "yes", "done"])
 BLOCKS: st.SearchStrategy[Block] = st.one_of(
@@ -47,6 +47,13 @@ def test_where_a_block_stands_and_when_it_came_is_no_part_of_its_content_key() -
     assert content_key(placed) != content_key(prompt(text="x"))
     assert content_key(call("a")) != content_key(call("b"))
     assert content_key(call("a", arguments={"x": 1})) != content_key(call("a", arguments={"x": 2}))
+
+
+def test_a_call_that_an_older_log_holds_as_a_part_is_the_call() -> None:
+    """A list that goes on from there has it as the call that it is."""
+    item: dict[str, Any] = {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}, "status": "completed"}
+    older = CustomBlock(type="assistant.part", author="assistant", data=item, response_id="r1")
+    assert content_key(older) == content_key(call("a", name="shell", arguments={"commands": ["ls"]}))
 
 
 def test_white_space_at_the_end_of_an_answer_is_nothing_that_is_said() -> None:
