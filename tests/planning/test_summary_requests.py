@@ -180,3 +180,11 @@ def test_a_heading_in_the_middle_of_a_text_is_no_earlier_summary() -> None:
 def test_a_heading_that_an_answer_begins_with_is_not_written_twice(form: SummaryForm, text: str, left: str) -> None:
     """The form puts it there; a model that was shown an earlier summary likes to copy it."""
     assert unheaded(text, form) == left
+
+
+def test_no_summary_is_due_of_what_no_request_is_made_about() -> None:
+    """A search of OpenAI's counts nothing: covered alone, behind a summary, it ended each render in an error."""
+    searched = CustomBlock(type="assistant.part", author="assistant", data={"type": "web_search_call", "id": "ws_1"})
+    window = window_of(prompt(), searched, answer())
+    assert not summary_due(window.items[1:2])
+    assert summary_due(window.items[1:])

@@ -124,12 +124,12 @@ def summary_requests(
 def summary_due(covered: Sequence[Item]) -> bool:
     """Return whether covered items need a summary: the model was shown at least one that is not a summary itself.
 
-    Failed responses, omitted blocks and superseded stage digests alone need none. Neither does the summary that a
-    conversation of plain messages begins with: its text is kept.
+    Failed responses, omitted blocks, superseded stage digests and what has no length alone need none. Neither does the
+    summary that a conversation of plain messages begins with: its text is kept.
     """
     useful = without_failures(covered)
     told = _told_summary(useful)
-    return any(item is not told and _asked_about(item) is not None for item in useful)
+    return any(item is not told and item.shown_tokens and _asked_about(item) is not None for item in useful)
 
 
 def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
