@@ -98,6 +98,25 @@ def test_a_call_whose_arguments_were_cut_is_kept_beside_the_text(dialect: str, l
     assert [call["arguments"] for call in cut_calls if isinstance(call, dict)] == [raw]
 
 
+def test_what_came_of_a_shell_and_of_a_patch_is_kept_where_they_were_cut() -> None:
+    """Their arguments come in events of their own."""
+    operation = {"type": "update_file", "path": "a.py", "diff": ""}
+    begun = {"status": "in_progress", "call_id": "c1"}
+    shell = {**begun, "type": "shell_call", "action": {"commands": []}}
+    patch = {**begun, "type": "apply_patch_call", "operation": operation}
+    told: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (shell, {"type": "response.shell_call_command.delta", "command_index": 0, "delta": "make te"}),
+        (patch, {"type": "response.apply_patch_call_operation_diff.delta", "delta": "@@ -1"}),
+    ]
+    for item, delta in told:
+        added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+        kept: Any = read([added, {**delta, "output_index": 0}]).blocks[-1].meta["cut_calls"]
+        [cut] = kept
+        assert cut["name"] == item["type"].removesuffix("_call")
+        assert cut["arguments"].endswith(delta["delta"])
+        assert "a.py" in cut["arguments"] or item is shell
+
+
 def test_a_call_that_was_whole_before_the_cut_stays_a_call() -> None:
     """Its arguments are all there; it goes on as a call that was never answered."""
     blocks = read(CHAT_EVENTS[:7]).blocks

@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol
 
 from timeline.content.native import CLIENT_CALLS
+from timeline.frozen import compact_json
 from timeline.wire.chat_content import Chunks
 from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, Details
 from timeline.wire.foreign import arguments_of, plain
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _ANTHROPIC_STARTS = frozenset({"message_start", "content_block_start", "content_block_delta", "message_delta"})
 _CALL_ITEMS = frozenset({"function_call", *CLIENT_CALLS})
+_OBJECTS = ("action", "actions", "operation")
+"""The keys of a call's arguments that are no text."""
 _TEXT_ITEMS = frozenset({"message", "reasoning"})
 _GEMINI_FIELDS = ("candidates", "usage_metadata", "usageMetadata", "prompt_feedback", "promptFeedback")
 
@@ -321,6 +324,8 @@ class _Responses:
                 self._pieces.add(_field(event, "delta"), index, "thought", _field(event, "content_index"))
             case "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta":
                 self._pieces.add(_field(event, "delta"), index, "arguments")
+            case "response.shell_call_command.delta" | "response.apply_patch_call_operation_diff.delta":
+                self._pieces.add(_field(event, "delta"), index, "inside", _field(event, "command_index"))
             case "response.completed" | "response.incomplete" | "response.failed" as type_:
                 self._final = _object(event, "response")
                 self.complete = type_ != "response.failed"
@@ -341,8 +346,15 @@ class _Responses:
             elif type_ == "function_call" and isinstance(arguments_of(raw), dict):
                 items.append({**item, "arguments": raw})
             else:
-                cut.append(cut_call(item.get("call_id"), item.get("name"), raw))
+                cut.append(self._cut(index, item, raw))
         return {**self._head, **final, "object": "response", "output": items}, cut
+
+    def _cut(self, index: int, item: Part, raw: str) -> Part:
+        """Return what came of a call that is not done; one without a name of its own is named by its type."""
+        begun = [compact_json(item[key]) for key in _OBJECTS if item.get(key)]
+        pieces = [self._pieces.text(*place) for place in self._pieces.places() if place[:2] == (index, "inside")]
+        name = item.get("name") or str(item.get("type")).removesuffix("_call")
+        return cut_call(item.get("call_id"), name, raw or "\n".join([*begun, *pieces]))
 
     def _grown(self, index: int, item: Part) -> Part:
         """Return an unfinished item with the texts that it has so far."""
