@@ -265,7 +265,10 @@ def test_namespaces_of_tools_and_phases_of_texts_are_kept_beside_them() -> None:
     rollout.answer("I look.")["payload"]["phase"] = "commentary"
     rollout.call("a", "search")["payload"]["namespace"] = "mcp__wiki__"
     said, called = blocks(rollout.read())[1:]
-    assert (said.data, called.meta) == ({"phase": "commentary"}, {"namespace": "mcp__wiki__"})
+    assert (said.data, called.data) == (
+        {"phase": "commentary"},
+        {"type": "function_call", "namespace": "mcp__wiki__"},
+    )
 
 
 def test_reasoning_is_kept_as_the_provider_gave_it() -> None:

@@ -124,7 +124,7 @@ class ItemReader:
         if not blocks:
             self._report.note("invalid", origin.line, f"a {type_} item without content")
         for block in blocks:
-            self._add(_noted(block, item), origin)
+            self._add(block, origin)
 
     def _add(self, block: Block, origin: Origin) -> None:
         """Add a block to the open response, or begin one."""
@@ -188,12 +188,6 @@ def _is_search_of_the_server(item: dict[str, Any], type_: str) -> bool:
     """Return whether an item is a search for tools that the provider ran, or its result: both are in one response."""
     is_search = type_ in {"tool_search_call", "tool_search_output"}
     return is_search and (item.get("execution") == "server" or not text_of(item, "call_id"))
-
-
-def _noted(block: Block, item: dict[str, Any]) -> Block:
-    """Return a block with what else its item says: the namespace of a tool."""
-    namespace = text_of(item, "namespace")
-    return block.model_copy(update={"meta": {**block.meta, "namespace": namespace}}) if namespace else block
 
 
 def _agent_message(item: dict[str, Any]) -> Block | None:
