@@ -38,7 +38,7 @@ PICTURE = {
     "answers": "vocabulary fold projection log audit",
     "forgetting": f"{PURE_PARTS} tokens checks log retention audit re-exports",
     "engine": f"{ENGINE} re-exports",
-    "agent": "vocabulary facts importers fold wire planning projection checks log engine.conversation",
+    "agent": "vocabulary content facts importers fold wire planning projection checks log engine.conversation",
     "view": "vocabulary facts fold policy projection checks log engine",
     "timeline": f"{PURE_PARTS} checks log retention lifecycle audit forgetting engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",
