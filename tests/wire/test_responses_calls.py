@@ -253,6 +253,8 @@ async def test_the_phase_of_an_answer_goes_back_to_openais_models_alone() -> Non
         {"type": "message", "role": "assistant", "content": "I look.", "phase": "commentary"}
     ]
     assert "phase" not in (await sent(timeline, "qwen3-coder"))[0]
+    await timeline.hide(timeline.window.items[1].block.path, text="[gone]")
+    assert [(item["content"], item["phase"]) for item in await sent(timeline)] == [("[gone]", "commentary")]
     for wire in ("to_anthropic", "to_openai_chat", "to_gemini"):
         assert "commentary" not in str(getattr(await timeline.render(), wire)())
 

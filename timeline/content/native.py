@@ -92,12 +92,16 @@ def sent_data(block: Block) -> JsonValue:
 
 
 def hidden_data(block: Block, data: JsonValue) -> JsonValue:
-    """Return what is sent of a hidden block's data: the namespace of a function, which is no content.
+    """Return what is sent of a hidden block's data: the phase of an answer, the namespace of a function.
+
+    Neither is content, and what stands for the block is taken for something else without it.
 
     Args:
         block: the block.
         data: what is sent of its data where it is shown.
     """
+    if isinstance(block, AssistantCompletion):
+        return data
     is_function = isinstance(block, ToolCall) and isinstance(data, dict) and data.get("type") == FUNCTION_CALL
     return data if is_function else None
 
