@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from tests.depth import at_night
 from tests.inspector.looking import change, looking, served
 from timeline import Timeline
 from timeline.blocks import UserPrompt
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 
+@at_night
 def test_what_a_database_server_did_not_answer_is_read_when_it_is_back(browser: Browser, own_postgres: Server) -> None:
-    """Nobody has to ask again."""
+    """Nobody has to ask again. It waits for half a minute, as the page does."""
 
     async def tell(store: EventStore) -> None:
         await (await Timeline.open(store, "cards")).append(UserPrompt(text="Build a flashcard app."))
