@@ -103,7 +103,7 @@ def parse(url: str) -> Address:
 
 
 def _check_place(where: str, place: str) -> None:
-    """Check what stands before the settings, as far as the driver would take it for something else."""
+    """Check the part before the settings, as far as the driver would take it for something else."""
     # An @ in the password: a server whose name begins within it. A # : what follows would be left out, settings too.
     if place.partition("/")[0].count("@") > 1 or "#" in place:
         raise StoreError(f"{where}: this is no URL that can be used. {WRITE_IT}")

@@ -45,5 +45,5 @@ MARKS: Final = (
 )
 """The inside of a class: the marks of Unicode 14 (Mn and Mc), but for those that only choose among forms of a sign.
 
-A range may hold the letters that stand among its marks, and nothing else.
+A range may hold the letters among its marks, and nothing else.
 """

@@ -16,9 +16,11 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.wire.openai_responses import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from tests.providers.script import Asked, Step
+    from timeline.projection.context import RenderedContext
 
 ROUNDS = 10
 
@@ -75,26 +77,38 @@ def outputs(calls: list[ToolCall]) -> list[ToolResult]:
     return results
 
 
+async def played(
+    file: Path,
+    max_tokens: int,
+    ask: Callable[[RenderedContext], Awaitable[Any]],
+    results: Callable[[list[ToolCall]], list[ToolResult]],
+) -> list[Any]:
+    """Run a loop over a restart, verify its log, and return its compactions."""
+    for half in range(2):
+        async with open_store(file) as store:
+            timeline = await Timeline.open(store, "c", policy=policies.balanced(max_tokens=max_tokens))
+            for number in range(ROUNDS):
+                await timeline.append(UserPrompt(text=f"Prompt {half}.{number}. " + "Look well. " * 40))
+                calls: list[ToolCall] | None = None
+                while calls is None or calls:
+                    blocks = await timeline.record(await ask(await timeline.render()))
+                    calls = [block for block in blocks if isinstance(block, ToolCall)]
+                    await timeline.append(*results(calls))
+            report = await timeline.verify()
+            assert (report.ok, report.unverifiable) == (True, {})
+            compactions = await payloads_of(store, "compaction.completed")
+    return compactions
+
+
 async def test_a_loop_of_shell_and_patch_calls_is_never_refused(tmp_path: Path) -> None:
     """Each output is of the form of its call, also where one of the two is hidden, or the call is behind a summary."""
     with FakeProvider(working) as provider:
         client = AsyncOpenAI(api_key="none", base_url=provider.openai_url, max_retries=0)
-        for half in range(2):
-            async with open_store(tmp_path / "a.db") as store:
-                timeline = await Timeline.open(store, "c", policy=policies.balanced(max_tokens=9_000))
-                for number in range(ROUNDS):
-                    await timeline.append(UserPrompt(text=f"Prompt {half}.{number}. " + "Look well. " * 40))
-                    calls: list[ToolCall] | None = None
-                    while calls is None or calls:
-                        context = await timeline.render()
-                        body: Any = context.to_openai_responses(model="gpt-5.6")
-                        reply = await client.responses.create(model="gpt-5.6", **body)
-                        blocks = await timeline.record(reply)
-                        calls = [block for block in blocks if isinstance(block, ToolCall)]
-                        await timeline.append(*outputs(calls))
-                report = await timeline.verify()
-                assert (report.ok, report.unverifiable) == (True, {})
-                compactions = await payloads_of(store, "compaction.completed")
+
+        async def ask(context: RenderedContext) -> Any:
+            return await client.responses.create(model="gpt-5.6", **context.to_openai_responses(model="gpt-5.6"))
+
+        compactions = await played(tmp_path / "a.db", 9_000, ask, outputs)
     assert compactions
     assert provider.refused == []
     last = provider.asked[-1].body["input"]
@@ -142,21 +156,15 @@ async def test_a_loop_with_what_googles_server_runs_keeps_code_and_results_toget
     """In every request, whatever was hidden or summed up."""
     with FakeProvider(computing) as provider:
         client = google_client(provider.url).aio
-        for half in range(2):
-            async with open_store(tmp_path / "a.db") as store:
-                timeline = await Timeline.open(store, "c", policy=policies.balanced(max_tokens=12_000))
-                for number in range(ROUNDS):
-                    await timeline.append(UserPrompt(text=f"Prompt {half}.{number}. " + "Look well. " * 40))
-                    calls: list[ToolCall] | None = None
-                    while calls is None or calls:
-                        body: Any = (await timeline.render()).to_gemini(model="gemini-2.5-pro")
-                        reply = await client.models.generate_content(model="gemini-2.5-pro", **body)
-                        blocks = await timeline.record(reply)
-                        calls = [block for block in blocks if isinstance(block, ToolCall)]
-                        await timeline.append(*[ToolResult(call_id=call.call_id, text="a\n" * 300) for call in calls])
-                report = await timeline.verify()
-                assert (report.ok, report.unverifiable) == (True, {})
-                compactions = await payloads_of(store, "compaction.completed")
+
+        async def ask(context: RenderedContext) -> Any:
+            request = context.to_gemini(model="gemini-2.5-pro")
+            return await client.models.generate_content(model="gemini-2.5-pro", **request)
+
+        def done(calls: list[ToolCall]) -> list[ToolResult]:
+            return [ToolResult(call_id=call.call_id, text="a\n" * 300) for call in calls]
+
+        compactions = await played(tmp_path / "a.db", 12_000, ask, done)
     assert compactions
     assert provider.refused == []
     told = [pair for asked in provider.asked for pair in pairs(asked.body["contents"])]

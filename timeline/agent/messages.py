@@ -57,6 +57,7 @@ def injected_pair(text: str, window: Window, *, question: str = QUESTION) -> lis
 MessageWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ai_sdk", "ai_sdk_ui"]
 """Wires whose message lists can be read: those of `timeline.wire.MESSAGES`."""
 
+_NO_MESSAGE: Final = "is no message: it needs a role, and content"
 _IN_PARTS: Final = frozenset({"gemini", "ai_sdk_ui"})
 """The wires whose messages have ``parts``; those of the others have ``content``."""
 _OF_ITEMS: Final = "openai_responses"
@@ -145,14 +146,14 @@ def _message(message: Any, number: int) -> dict[str, Any]:
     except ValueError as error:
         raise InvalidBlock(f"messages[{number}]", str(error)) from None
     if not isinstance(told, dict) or not (isinstance(told.get("role"), str) or isinstance(told.get("type"), str)):
-        raise InvalidBlock(f"messages[{number}]", "is no message: it needs a role, and content")
+        raise InvalidBlock(f"messages[{number}]", _NO_MESSAGE)
     return {key: value for key, value in told.items() if key != "id" or value}
 
 
 def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
     """Refuse content that a decoder would pass over: under the key of another form, or neither text nor parts."""
     if "role" not in message and wire != _OF_ITEMS:
-        raise InvalidBlock(f"messages[{number}]", "is no message: it needs a role, and content")
+        raise InvalidBlock(f"messages[{number}]", _NO_MESSAGE)
     key, other = ("parts", "content") if wire in _IN_PARTS else ("content", "parts")
     content = message.get(key)
     if content is None and message.get(other):

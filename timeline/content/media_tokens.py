@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
-from timeline.content.native import GOOGLE_FILES, google_kind, server_part
+from timeline.content.native import GOOGLE_FILES, SHELL_OUTPUT, google_kind, server_part
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _OPAQUE_KEYS: Final = (
 _FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
 """The keys under which the parts of providers hold a file."""
 _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
-_SHELL_OUTPUT: Final = "shell_call_output"
 
 
 def image_count(block: Block) -> int:
@@ -59,7 +58,7 @@ def media_tokens(block: Block) -> int:
     for part in _parts(block):
         if _kind_of(part) in _IMAGE_PARTS or _inline_type(part).startswith("image/"):
             tokens += IMAGE_TOKENS
-        elif _kind_of(part) == _SHELL_OUTPUT:
+        elif _kind_of(part) == SHELL_OUTPUT:
             tokens += max(0, _shell_characters(part) - len(block.text)) // 4
         elif (characters := _text_characters(part)) is not None:
             tokens += characters // 4

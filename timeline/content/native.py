@@ -33,6 +33,8 @@ FUNCTION_CALL: Final = "function_call"
 """The type of an OpenAI item that calls a function; the form of a call that has a namespace."""
 NAMESPACE: Final = "namespace"
 """The key in such a form for the namespace that has the function: the API refuses the call without it."""
+SHELL_OUTPUT: Final = "shell_call_output"
+"""The type of an OpenAI item that says what a shell printed; a result's text has its words."""
 PHASE: Final = "phase"
 """The key in a completion's ``data`` for what OpenAI calls a message: ``commentary``, or the ``final_answer``."""
 
@@ -94,7 +96,7 @@ def sent_data(block: Block) -> JsonValue:
 def hidden_data(block: Block, data: JsonValue) -> JsonValue:
     """Return what is sent of a hidden block's data: the phase of an answer, the namespace of a function.
 
-    Neither is content, and what stands for the block is taken for something else without it.
+    Neither is content, and the replacement is taken for something else without it.
 
     Args:
         block: the block.

@@ -30,9 +30,9 @@ class PromptQueue:
     def __init__(self) -> None:
         self._waiting: list[str] = []
         self._from_queue = Counter[str]()
-        """Texts that the queue's rows told, and no attachment yet."""
+        """Texts that the queue's rows brought, and no attachment yet."""
         self._attached = Counter[str]()
-        """Texts that attachments told, and no row of the queue yet."""
+        """Texts that attachments brought, and no row of the queue yet."""
 
     def told_by(self, row: dict[str, Any]) -> str:
         """Read a row of the queue; return the text that the model was given by it, empty for most."""
@@ -69,7 +69,7 @@ class PromptQueue:
 
 
 def _is_first(text: str, told: Counter[str], by_the_other: Counter[str]) -> bool:
-    """Note that one kind of row told a text; return False if the other kind told it before."""
+    """Note that one kind of row brought a text; return False if the other kind brought it before."""
     if by_the_other[text]:
         by_the_other[text] -= 1
         return False

@@ -58,7 +58,7 @@ ENCRYPTED: Final = "[encrypted by the provider]"
 _TASK: Final = re.compile(r"Message Type: NEW_TASK\b")
 
 _USERS: Final = ("user.", "images.", "audio.")
-"""The beginnings of the kinds of parts that are the user's, or stand for a picture or a sound of theirs."""
+"""The beginnings of the kinds of parts that are the user's, or represent a picture or a sound of theirs."""
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _ADDRESS: Final = frozenset({"type", "id", "call_id", "status"})
 _EXIT: Final = re.compile(r"(?:Exit code:|Process exited with code) (-?\d{1,9})\b")

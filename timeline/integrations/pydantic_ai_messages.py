@@ -115,9 +115,9 @@ def parted_request(messages: Sequence[ModelMessage], history: Sequence[ModelMess
 def _without_additions(
     said: Sequence[Unit], own: Sequence[Unit]
 ) -> tuple[list[Unit], list[Unit], list[UserPromptPart]]:
-    """Take out what stands between two neighbours of a history: where one is missing there, it may be that, rewritten.
+    """Take out what is between two neighbours of a history: where one is missing there, it may be that, rewritten.
 
-    Of what stands behind its first unit prompts alone are taken out: a result may answer a call of the history.
+    Of what follows its first unit prompts alone are taken out: a result may answer a call of the history.
     """
     places = {id(unit): place for place, unit in enumerate(own)}
     leading, kept, passing = list[Unit](), list[Unit](), list[UserPromptPart]()
@@ -152,7 +152,7 @@ def said_for_once(history: Parted) -> list[str]:
 
 
 def said_in_front(history: Parted) -> list[str]:
-    """Return the words of what stands in front of a conversation for one request."""
+    """Return the words that one request has in front of its conversation."""
     return [block.text for own in read_units(history.leading, is_begun=True) for block in own if block.text]
 
 

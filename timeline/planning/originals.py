@@ -44,7 +44,7 @@ _SHORT: Final = 200
 _TAIL_SHARE: Final = 3
 """One part in this many of a cut text is its end."""
 _OF_NAMES: Final = f"{ascii_letters}{digits}_./~@+:%#?=&$-"
-"""Characters of names, paths and URLs: half of one is a name that nobody said."""
+"""Characters of names, paths and URLs: half of one is an invented name."""
 _LONGEST_NAME: Final = 200
 """Characters of a name; a longer run of its characters is data, of which a piece is as good as another."""
 GAP: Final = "\n[…]\n"

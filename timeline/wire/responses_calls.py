@@ -133,7 +133,7 @@ def output_item(call: Part, entry: Entry | None, output: str | list[Part]) -> Pa
 
 
 def result_block(item: Part, call_id: str, name: str) -> ToolResult | None:
-    """Read the result of a shell, a patch or a computer; None for any other item, and for one that stands for none."""
+    """Read the result of a shell, a patch or a computer; return None for any other item."""
     kind = text_of(item, "type").removesuffix(OUTPUT)
     output = item.get("output")
     name = name or kind.removesuffix("_call")

@@ -344,7 +344,7 @@ def _address_in(conversation: str, address: str) -> str:
 
 
 def _behind(found: AsyncIterator[FoundT], cursor: str | None) -> AsyncIterator[tuple[str, FoundT]]:
-    """Iterate over what stands behind a cursor in the log, each with the cursor that leads behind it.
+    """Iterate over what follows a cursor in the log, each with the cursor that leads behind it.
 
     A cursor is a place in the log: what is undone, covered or redacted between two pages moves no row to another place.
 
