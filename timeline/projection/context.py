@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, InstanceOf, PrivateAttr
+from pydantic import Field, GetPydanticSchema, PrivateAttr
+from pydantic_core.core_schema import is_instance_schema
 
 from timeline.display.controls import show_controls
 from timeline.fold.window import Window
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from timeline.projection.reports import OverflowCheck, Preparation, PruneResult
     from timeline.wire.gemini_cache import CachedPrefix
+
+_AS_IS = GetPydanticSchema(lambda source, _: is_instance_schema(source))
+"""A value of this class, unchanged: before pydantic 2.13 `InstanceOf` asks for a schema of it, and it has none."""
 
 
 class RenderedContext(Frozen):
@@ -50,7 +54,7 @@ class RenderedContext(Frozen):
     version: int
     projection: int
     fingerprint: str
-    window: InstanceOf[Window] = Field(repr=False, exclude=True)
+    window: Annotated[Window, _AS_IS] = Field(repr=False, exclude=True)
     policy: Policy = Field(repr=False, exclude=True)
     neutral: NeutralContext
     account: Account
