@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from timeline.events import Covers
 
 
+LONGEST_QUERY: Final = 1_000
+"""Most characters of the words to find: what a search costs is their number times the length of each text."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredDigest:
     """A compaction that `Queries.digests` found.
@@ -274,7 +278,8 @@ class Queries(Protocol):
             since: done at this moment or later.
             until: done at this moment or earlier.
             covered: True: only facts of blocks that a compaction in force covers; False: only those of live ones.
-            query: all words of this text occur in the subject, the tool or the detail; see `search` for words.
+            query: all words of this text occur in the subject, the tool or the detail; see `search` for words, and for
+                how long it may be.
             page: number of facts to read at a time.
 
         Raises:
@@ -322,7 +327,7 @@ class Queries(Protocol):
         no character is an operator.
 
         Args:
-            text: the words to find.
+            text: the words to find, in at most `LONGEST_QUERY` characters.
             conversation: only blocks appended to this conversation itself; the blocks that a fork shares are its
                 parent's, up to the fork's `ConversationInfo.base`.
             types: only blocks of these types.
@@ -331,7 +336,7 @@ class Queries(Protocol):
             page: number of blocks to read at a time.
 
         Raises:
-            InvalidFilter: the text holds no word, or a filter is not valid.
+            InvalidFilter: the text holds no word or is too long, or a filter is not valid.
             ConversationNotFound: there is no such conversation.
             SearchUnavailable: the database has no full-text search.
             StoreCorrupt: an event does not match its checksum.

@@ -12,6 +12,7 @@ from timeline.blocks import AssistantCompletion, Block, ToolCall, ToolResult
 from timeline.errors import ConversationNotFound, InvalidFilter
 from timeline.events import BlockAppended, BlockRedacted, UnknownPayload
 from timeline.ports import Expected
+from timeline.queries import LONGEST_QUERY
 
 from .base import ContractBase
 from .samples import block_event, compaction, event, fork
@@ -279,6 +280,17 @@ class SearchContract(ContractBase):
         assert found.snippet.startswith("…")
         assert found.snippet.endswith("…")
         assert len(found.snippet) < 200
+
+    async def test_a_query_of_more_characters_than_a_search_takes_is_refused_with_the_limit(
+        self, store: EventStore
+    ) -> None:
+        """Its cost is the words of the query times those of each text; the same limit holds for a query of facts."""
+        await _texts(store, p="word")
+        assert await _paths(store, "word".ljust(LONGEST_QUERY)) == {"p"}
+        with pytest.raises(InvalidFilter, match=r"'text': has 1,001 characters of at most 1,000; give fewer words"):
+            await _found(store, "word".ljust(LONGEST_QUERY + 1))
+        with pytest.raises(InvalidFilter, match=r"'query': has 1,001 characters"):
+            [fact async for fact in store.facts(query="word".ljust(LONGEST_QUERY + 1))]
 
     async def test_an_unknown_conversation_and_bad_filters_are_refused(self, store: EventStore) -> None:
         """As in any other read."""

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 from pydantic import Field
 
 from timeline.frozen import Frozen
-from timeline.queries import FactKind
+from timeline.queries import LONGEST_QUERY, FactKind
 
 MOST_ROWS = 500
 MOST_CHARACTERS = 65_536
@@ -183,7 +183,7 @@ class AskedReview(AskedConversation):
 class AskedSearch(Frozen):
     """Words, in one conversation or all, of blocks of some types (comma between them), in a time."""
 
-    query: Annotated[str, Field(min_length=1, max_length=1_000)]
+    query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
     conversation: Name | None = None
     types: Words = ""
     since: Annotated[str, Field(max_length=40)] | None = None
@@ -195,7 +195,7 @@ class AskedFacts(Frozen):
     """Filters of facts, as `timeline facts` takes them: words, parts of the subject, a kind, a tool, an exit status."""
 
     conversation: Name | None = None
-    query: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)] | None = None
     kind: FactKind | None = None
     subject: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     tool: Name | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from timeline.frozen import Frozen
-from timeline.queries import FACT_KINDS, FactKind
+from timeline.queries import FACT_KINDS, LONGEST_QUERY, FactKind
 
 _SHORT: Final = 1_000
 """Most characters of a name, a glob or a word list: more than any that are stored, and few enough to be compared."""
@@ -88,7 +88,7 @@ class SearchArguments(Arguments):
 
     text: Annotated[
         str,
-        StringConstraints(min_length=1, max_length=_SHORT),
+        StringConstraints(min_length=1, max_length=LONGEST_QUERY),
         Field(description='Words, all of which must occur. "Quoted words" follow one another; begin* is a beginning.'),
     ]
     conversation: OneConversation = None
@@ -168,7 +168,7 @@ class FactsArguments(Arguments):
         Field(description="true: only what a compaction covers; false: only what is still in the window."),
     ] = None
     query: Annotated[
-        str | None, Field(max_length=_SHORT, description="All these words occur in the subject, tool or detail.")
+        str | None, Field(max_length=LONGEST_QUERY, description="All these words occur in the subject, tool or detail.")
     ] = None
     since: Since = None
     until: Until = None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from timeline.frozen import compact_json
 from timeline.lab.facts.strings import has_word
+from timeline.queries import LONGEST_QUERY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -38,7 +39,7 @@ class Ranked(Protocol):
 
 
 def queries(need: Need, needs: Sequence[Need], missing: Collection[str], shown: Sequence[str]) -> Iterator[str]:
-    """Yield the queries for a fact, the first one first.
+    """Yield the queries for a fact, the first one first; what is longer than a search takes is none.
 
     Args:
         need: the fact.
@@ -48,14 +49,10 @@ def queries(need: Need, needs: Sequence[Need], missing: Collection[str], shown: 
     """
     pieces = [piece for piece in need.fact.split("/") if len(piece) >= _SHORTEST and piece != need.fact]
     known = next((piece for piece in reversed(pieces) if any(piece in text for text in shown)), "")
-    if has_word(known):
-        yield known
-    if need.beside:
-        yield need.beside
     place = needs.index(need)
     seen = [(abs(at - place), one.fact) for at, one in enumerate(needs) if one.fact not in missing]
-    if seen:
-        yield min(seen)[1]
+    texts = (known if has_word(known) else "", need.beside, min(seen)[1] if seen else "")
+    yield from (text for text in texts if 0 < len(text) <= LONGEST_QUERY)
 
 
 def searchable(block: Block) -> str:
