@@ -301,10 +301,13 @@ class MemoryStore(QueryMixin):
         for id_, row in self._unredacted():
             if (read := text_of(row[6])) is not None:
                 scan.add(row[0], id_, read, row[5])
+        reverted_by: dict[str, dict[int, int]] = {}
         for hit in self._paged(iter(scan.best()), page):
             id_, row = self._all[hit.position - 1]
             if row[7]:  # it was neither scavenged nor erased since it was found
-                shown = found(decode(id_, row, WHERE), row[6], query, hit.rank)
+                if id_ not in reverted_by:
+                    reverted_by[id_] = reverted_in(self._logs[id_])
+                shown = found(decode(id_, row, WHERE), row[6], query, hit.rank, reverted_by[id_].get(row[1]))
                 if shown is not None:
                     yield shown
 

@@ -61,8 +61,16 @@ class StoredDigest:
 class Found:
     """A block that `Queries.search` found.
 
-    ``snippet`` is one line of its text, the hits between ``«`` and ``»``; ``rank`` is its bm25 score: the larger, the
-    better the match. ``type`` is the block's type.
+    Attributes:
+        conversation: the conversation that it was appended to.
+        version: version of the event that appended it; ``position`` is its place in the whole store.
+        path: its path; ``type`` is its type.
+        type: see ``path``.
+        at: time of that event, in UTC.
+        snippet: one line of its text, the hits between ``«`` and ``»``.
+        rank: its bm25 score: the larger, the better the match.
+        position: see ``version``.
+        reverted_by: of a summary the version of the event that undid its compaction; None while that is in force.
     """
 
     conversation: str
@@ -72,6 +80,8 @@ class Found:
     at: datetime
     snippet: str
     rank: float
+    position: int
+    reverted_by: int | None = None
 
 
 FactKind: TypeAlias = Literal[

@@ -51,7 +51,8 @@ _REDACTED_SINCE: Final = (
     f"SELECT conversation, payload FROM events WHERE {OWN} AND type = '{REDACTED}' AND {RARE_WHERE} AND position > $1"
 )
 _EVENTS_AT: Final = (
-    f"SELECT c.id, e.conversation, {EVENT} FROM events AS e JOIN conversations AS c ON c.key = e.conversation"
+    f"SELECT (SELECT d.reverted_by FROM compactions AS d WHERE d.{OWN} AND d.position = e.position),"
+    f" c.id, e.conversation, {EVENT} FROM events AS e JOIN conversations AS c ON c.key = e.conversation"
     f" WHERE e.{OWN} AND e.position = ANY($1::bigint[])"
 )
 
@@ -154,14 +155,14 @@ class PostgresSearch(DatabaseSearch):
         return await self.rows(TEXTS, position, 2**63 - 1, most)
 
     async def events_at(self, positions: Sequence[int]) -> list[Row]:
-        """Return the id and the key of the conversation, and the event, at each position."""
+        """Return the events at some positions; see `DatabaseSearch.events_at`."""
         rows = await self.rows(_EVENTS_AT, list(positions))
-        return [(unescaped(id_), key, *event_row(tuple(row))) for id_, key, *row in rows]
+        return [(reverted_by, unescaped(id_), key, *event_row(tuple(row))) for reverted_by, id_, key, *row in rows]
 
 
 def _counted(query: Query, rows: Sequence[Row]) -> dict[int, list[int]]:
     """Return the counts of each phrase in the texts of some events, by position."""
-    texts = ((position, text_of(event[5])) for _, _, position, *event in rows)
+    texts = ((position, text_of(event[5])) for _, _, _, position, *event in rows)
     return {position: query.counted(text.text)[1] for position, text in texts if text is not None}
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _SCANNED: Final = 500
 """Events that are read at a time where there is no index."""
+_POSITION: Final = 3
+"""Place of the position in a row of `DatabaseSearch.events_at`."""
 _CHECKSUM: Final = 7
 """Place of the checksum in the row of an event."""
 
@@ -59,7 +61,11 @@ class DatabaseSearch(ABC):
 
     @abstractmethod
     async def events_at(self, positions: Sequence[int]) -> Sequence[Row]:
-        """Return the id and the key of the conversation, and the event, at each position."""
+        """Return the events at some positions.
+
+        Of each, the version that undid its compaction (None, if it is none or in force), the id and the key of the
+        conversation, and the event.
+        """
 
     async def search(self, query: Query, key: int | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:
         """Iterate over the best hits; events that the index has not reached are scanned."""
@@ -74,18 +80,18 @@ class DatabaseSearch(ABC):
             hits = best([*hits, *scan.best()])
         for start in range(0, len(hits), page):
             ranks = {hit.position: hit.rank for hit in hits[start : start + page]}
-            rows = {row[2]: row for row in await self.events_at(list(ranks))}
+            rows = {row[_POSITION]: row for row in await self.events_at(list(ranks))}
             for row in (rows[position] for position in ranks if position in rows):
-                hit = await at_its_size(partial(self._hit, row, query, ranks[row[2]], redacted), [row])
+                hit = await at_its_size(partial(self._hit, row, query, ranks[row[_POSITION]], redacted), [row])
                 if hit is not None:
                     yield hit
 
     def _hit(self, row: Row, query: Query, rank: float, redacted: set[tuple[int, int]]) -> Found | None:
         """Return the event of a row as a hit; None where the row no longer holds it, or it was redacted."""
-        owner, key, *stored = row
+        reverted_by, owner, key, *stored = row
         if not stored[_CHECKSUM]:  # it was scavenged since it was found
             return None
-        hit = found(decode(owner, tuple(stored), self.where), stored[6], query, rank)
+        hit = found(decode(owner, tuple(stored), self.where), stored[6], query, rank, reverted_by)
         return None if hit is None or (key, hit.version) in redacted else hit
 
     async def _redacted_since(self, position: int) -> set[tuple[int, int]]:

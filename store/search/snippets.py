@@ -39,7 +39,7 @@ class _Place(NamedTuple):
     term: int
 
 
-def found(event: Event, payload: str, query: Query, rank: float) -> Found | None:
+def found(event: Event, payload: str, query: Query, rank: float, reverted_by: int | None) -> Found | None:
     """Return a hit with its current text, or None where that text no longer matches."""
     text = text_of(payload)
     shown = None if text is None else snippet(text.text, query)
@@ -47,7 +47,17 @@ def found(event: Event, payload: str, query: Query, rank: float) -> Found | None
         return None
     block = appended_block(event.payload)
     path = "" if block is None else block.path
-    return Found(event.conversation, event.version, path, text.type, event.at, shown, rank)
+    return Found(
+        conversation=event.conversation,
+        version=event.version,
+        path=path,
+        type=text.type,
+        at=event.at,
+        snippet=shown,
+        rank=rank,
+        position=event.position,
+        reverted_by=reverted_by,
+    )
 
 
 def snippet(text: str, query: Query) -> str | None:

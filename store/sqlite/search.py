@@ -272,7 +272,7 @@ class SQLiteQuestions(DatabaseSearch):
         return await self.rows(statements.TO_INDEX, (position, _LAST, most))
 
     async def events_at(self, positions: Sequence[int]) -> list[Row]:
-        """Return the id and the key of the conversation and the event at each position."""
+        """Return the events at some positions; see `DatabaseSearch.events_at`."""
         return await self.rows(statements.FOUND, (json.dumps(positions),))
 
 

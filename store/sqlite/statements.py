@@ -710,6 +710,7 @@ SEARCH_BETWEEN: Final = (
 )
 CONVERSATION_KEY: Final = "SELECT key FROM conversations WHERE id = ?"
 FOUND: Final = (
-    f"SELECT c.id, e.conversation, {EVENT} FROM json_each(?) AS wanted CROSS JOIN events AS e"
+    "SELECT (SELECT d.reverted_by FROM compactions AS d WHERE d.position = e.position),"
+    f" c.id, e.conversation, {EVENT} FROM json_each(?) AS wanted CROSS JOIN events AS e"
     " ON e.position = wanted.value CROSS JOIN conversations AS c ON c.key = e.conversation"
 )

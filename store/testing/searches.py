@@ -10,7 +10,7 @@ import pytest
 
 from timeline.blocks import AssistantCompletion, Block, ToolCall, ToolResult
 from timeline.errors import ConversationNotFound, InvalidFilter
-from timeline.events import BlockAppended, BlockRedacted, UnknownPayload
+from timeline.events import BlockAppended, BlockRedacted, CompactionReverted, UnknownPayload
 from timeline.ports import Expected
 from timeline.queries import LONGEST_QUERY
 
@@ -54,6 +54,17 @@ class SearchContract(ContractBase):
         assert found.at == written.at
         assert found.snippet == "please «run» the tests"
         assert found.rank > 0
+        assert [stored.position async for stored in store.read("a", after=1)] == [found.position]
+
+    async def test_a_summary_that_was_undone_is_found_with_the_version_that_undid_it(self, store: EventStore) -> None:
+        """One in force has none, nor has any block; the summaries of two conversations are two."""
+        made = [*(block_event(text="they greeted") for _ in range(2)), compaction(1, 2)]
+        await store.append("a", made)
+        await store.append("b", [*(block_event(text="they waved") for _ in range(2)), compaction(1, 2)])
+        await store.append("a", [event(CompactionReverted(versions=(3,)))])
+        found = await _found(store, "greeted")
+        undone = {(hit.conversation, hit.version): hit.reverted_by for hit in found}
+        assert undone == {("a", 1): None, ("a", 2): None, ("a", 3): 4, ("b", 3): None}
 
     async def test_all_words_must_be_there_in_any_order(self, store: EventStore) -> None:
         """Words match anywhere in the block, in upper or lower case."""

@@ -87,7 +87,18 @@ def test_digests_that_nothing_meets_say_what_to_try(run: Callable[..., Done], si
 def test_search_finds_blocks_by_their_words(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Covered blocks too, with path, time and a line of text; the JSON has its documented keys."""
     (row,) = run("search", "line3-1-1", "--json").json
-    assert set(row) == {"conversation", "version", "at", "type", "path", "address", "snippet", "rank", "call"}
+    assert set(row) == {
+        "conversation",
+        "version",
+        "at",
+        "type",
+        "path",
+        "address",
+        "snippet",
+        "rank",
+        "reverted_by",
+        "call",
+    }
     assert (row["conversation"], row["path"]) == (simulated["id"], "tc:turn_1.toolu_1-1.result")
     assert (row["type"], row["at"][-1]) == ("react.tool.result", "Z")
     assert "«line3-1-1»" in row["snippet"]
@@ -107,6 +118,12 @@ def test_search_names_the_call_that_a_block_was_said_in(run: Callable[..., Done]
         assert row["path"] in [block["path"] for block in reply]
     assert f", said in call {rows[0]['call']}\n" in run("search", "step", "--type", "assistant.completion").out
     assert {row["call"] for row in run("search", "task OR part", "--type", "user.prompt", "--json").json} <= {None}
+
+
+def test_search_says_of_a_summary_that_it_was_undone(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """In the words of `digests`."""
+    run("undo", simulated["id"])
+    assert ", undone at version" in run("search", "make", "--type", "conv.range.summary").out
 
 
 def test_search_is_narrowed_by_conversation_type_time_and_number(

@@ -24,7 +24,8 @@ class FoundRow(Frozen):
     """A found block, by path and by address (``cards@152``).
 
     The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match; ``call`` is the number of the
-    model call whose response the block is part of, or null.
+    model call whose response the block is part of, or null; ``reverted_by`` is of a summary the version of the event
+    that undid its compaction, or null.
     """
 
     conversation: str
@@ -36,6 +37,7 @@ class FoundRow(Frozen):
     snippet: str
     rank: float
     call: int | None
+    reverted_by: int | None
 
 
 async def found_rows(
@@ -69,4 +71,5 @@ async def found_rows(
             snippet=found.snippet,
             rank=found.rank,
             call=said_by,
+            reverted_by=found.reverted_by,
         )

@@ -141,7 +141,7 @@ def _nothing(wanted: Wanted) -> str:
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row.covers["ranges"])
     heading = with_duration(f"compaction {row.compaction_number}, {row.at[:16]}", row.duration)
-    say(paint(row.address, bold=True) + f"  {heading}{_taken_back(row)}")
+    say(paint(row.address, bold=True) + f"  {heading}{_undone(row)}")
     write(f"  {row.summary} covers versions {ranges}")
     if row.unsaid:
         write(f"  unsaid of what was asked in {listed_addresses(row.unsaid)}")
@@ -157,7 +157,7 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     write()
 
 
-def _taken_back(row: DigestRow) -> str:
+def _undone(row: DigestRow | FoundRow) -> str:
     return "" if row.reverted_by is None else f", undone at version {row.reverted_by}"
 
 
@@ -217,6 +217,6 @@ def _print_nothing_found(types: Sequence[str]) -> None:
 
 def _print_found(row: FoundRow) -> None:
     said_by = "" if row.call is None else f", said in call {row.call}"
-    say(paint(row.path, bold=True) + f"  {row.address}, {row.at[:16]}{said_by}")
+    say(paint(row.path, bold=True) + f"  {row.address}, {row.at[:16]}{said_by}{_undone(row)}")
     line = brief(row.snippet, max(output.width() - 4, 20))
     write("  " + (_MARKED.sub(lambda hit: paint(hit[1], bold=True), line) if output.coloured() else line))

@@ -55,6 +55,23 @@ async def test_conversations_come_with_the_last_active_first(db: Path) -> None:
         assert [row["id"] for row in some] == ["work"]
 
 
+async def test_pages_of_conversations_miss_none_that_is_active_again_between_them(db: Path) -> None:
+    """It comes behind all others: it may have been on a page before, or not."""
+    async with open_store(db) as store, asking(db) as client:
+        for number in range(5):
+            await Timeline.open(store, f"c{number}", policy=small_policy(), now=after(1_000 + number))
+        first = await ask(client, "conversations", limit=2)
+        assert [row["id"] for row in first["conversations"]] == ["c4", "c3"]
+        for late, id_ in enumerate(("c1", "c4", "new")):
+            await (await Timeline.open(store, id_, now=after(2_000 + late))).append(UserPrompt(text="And again"))
+        rest, cursor = list[str](), first["next_cursor"]
+        while cursor is not None:
+            told = await ask(client, "conversations", limit=2, cursor=cursor)
+            rest += [row["id"] for row in told["conversations"]]
+            cursor = told["next_cursor"]
+    assert rest == ["c2", "c0", "work", "c1", "c4", "new"]
+
+
 async def test_digests_tell_what_was_covered_and_where_to_read_it(db: Path) -> None:
     """With a filter, only the entries that it asks for."""
     async with asking(db) as client:
@@ -140,6 +157,36 @@ async def test_pages_of_a_search_hold_every_hit_once(db: Path) -> None:
         assert [row["path"] for page in told for row in page] == once
         assert len({*once}) == len(once)
         assert len(told) == -(-len(once) // 5)
+
+
+async def test_pages_of_a_search_repeat_no_hit_where_better_ones_are_written_between_them(db: Path) -> None:
+    """A cursor is the hit that came last: what is newer than the first page is not among its hits."""
+    async with open_store(db) as store, asking(db) as client:
+        once = [row["path"] for row in (await ask(client, "search", text="pytest", limit=10))["found"]]
+        first = await ask(client, "search", text="pytest", limit=4)
+        await (await Timeline.open(store, "work")).append(*(UserPrompt(text="pytest pytest") for _ in range(3)))
+        told = await ask(client, "search", text="pytest", limit=6, cursor=first["next_cursor"])
+    assert [row["path"] for row in (*first["found"], *told["found"])] == once
+
+
+async def test_a_search_goes_on_behind_no_hit_that_is_erased(db: Path) -> None:
+    """Where it stood among the others nobody knows: the error says to begin again."""
+    async with open_store(db) as store, asking(db) as client:
+        first = await ask(client, "search", text="pytest", limit=4)
+        await (await Timeline.open(store, "work")).redact(first["found"][-1]["path"], reason="It has a key")
+        told = await client.call_tool("search", {"text": "pytest", "cursor": first["next_cursor"]})
+    assert "the block that it names is not found any more; ask again without one" in said(told)
+
+
+async def test_a_summary_that_was_undone_is_found_with_a_word_about_it(db: Path) -> None:
+    """As a compaction is among the digests."""
+    async with open_store(db) as store, asking(db) as client:
+        await (await Timeline.open(store, "work")).undo_compaction()
+        [(last, by)] = [(one.version, one.reverted_by) async for one in store.digests(reverted=True)]
+        asked: dict[str, Any] = {"text": "pytest", "types": ["conv.range.summary"]}
+        found = (await ask(client, "search", **asked))["found"]
+        assert {row["address"]: row["reverted_by"] for row in found if row["reverted_by"]} == {f"work@{last}": by}
+        assert f"undone at version {by}" in await text_of(client, "search", **asked)
 
 
 async def test_a_search_is_narrowed_by_type_and_time(db: Path) -> None:

@@ -53,7 +53,10 @@ class ConversationRow(Frozen):
 
 
 class FoundRow(Frozen):
-    """A block that contains the words; the snippet marks the hits with « and »."""
+    """A block that contains the words; the snippet marks the hits with « and ».
+
+    ``reverted_by`` is of a summary the version that undid its compaction.
+    """
 
     conversation: str
     path: str
@@ -61,10 +64,11 @@ class FoundRow(Frozen):
     type: str
     at: str
     snippet: str
+    reverted_by: int | None = None
 
     def text(self) -> str:
         """Return the address, and the matching line."""
-        return f"{self.path}  {self.address}, {self.type}, {self.at[:16]}\n  {self.snippet}"
+        return f"{self.path}  {self.address}, {self.type}, {self.at[:16]}{_undone(self)}\n  {self.snippet}"
 
 
 class DigestRow(Frozen):
@@ -91,15 +95,18 @@ class DigestRow(Frozen):
 
     def text(self) -> str:
         """Return a heading and a line an entry."""
-        gone = "" if self.reverted_by is None else f", taken back at version {self.reverted_by}"
         what = with_duration(f"compaction {self.compaction_number}, {self.at[:16]}", self.duration)
-        lines = [f"{self.summary}  {self.address}, {what}{gone}"]
+        lines = [f"{self.summary}  {self.address}, {what}{_undone(self)}"]
         if self.unsaid:
             lines.append(f"  unsaid of what was asked: {', '.join(self.unsaid)}")
         for name, entries in self.entries.items():
             lines += [f"  {name}: {_line(entry)}" for entry in entries]
         lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.more.items()]
         return "\n".join(lines)
+
+
+def _undone(row: FoundRow | DigestRow) -> str:
+    return "" if row.reverted_by is None else f", undone at version {row.reverted_by}"
 
 
 def _line(entry: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from functools import partial
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio.to_thread
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         SearchArguments,
     )
     from timeline.ports import ConversationInfo, EventStore
-    from timeline.queries import StoredDigest, StoredFact
+    from timeline.queries import Found, StoredDigest, StoredFact
 
     FoundT = TypeVar("FoundT", StoredDigest, StoredFact)
 
@@ -74,27 +74,27 @@ class Questions:
         self._counter = get_counter("o200k_base")
 
     async def conversations(self, asked: ConversationsArguments) -> ConversationsAnswer:
-        """List conversations, the one that was last active first.
+        """List conversations, the one that was last active first; those active since the first page come last.
 
         Raises:
             InvalidArgument: the cursor is none.
             StoreError: the store cannot be read.
         """
         wanted = (asked.containing or "").casefold()
-        before = _place(asked.cursor)
         known = [
             info
             async for info in self._store.conversations()
-            if (wanted in info.id.casefold() or wanted in info.title.casefold())
-            and (before is None or _activity(info) < before)
+            if wanted in info.id.casefold() or wanted in info.title.casefold()
         ]
+        began, last = _place_in_list(asked.cursor)
+        began = began or max(map(_active_at, known), default="")
 
         async def rows() -> AsyncIterator[ConversationRow]:
-            for info in nlargest(asked.limit + 1, known, key=_activity):
+            for info in _behind_place(known, began, last, asked.limit + 1):
                 yield _conversation_row(info)
 
         taken, more = await page(rows(), asked.limit, self._room, self._counter)
-        cursor = f"{taken[-1].updated_at} {taken[-1].id}" if more else None
+        cursor = f"{began} {taken[-1].updated_at} {taken[-1].id}" if more else None
         return ConversationsAnswer(conversations=tuple(taken), next_cursor=cursor)
 
     async def read(self, asked: ReadArguments) -> ReadAnswer:
@@ -130,34 +130,22 @@ class Questions:
 
         Raises:
             InvalidFilter: there is no word in the text.
-            InvalidArgument: the cursor is none.
+            InvalidArgument: the cursor is none, or the block that it names is not found any more.
             ConversationNotFound: there is no such conversation.
             StoreError: the store cannot be read, or has no full-text search.
         """
-        begin = _number(asked.cursor)
+        newest, last = _place_in_log(asked.cursor)
+        newest = newest or (await self._store.fact_reach()).head
+        given = asked.model_dump(include={"text", "conversation", "since", "until"})
+        found, places = self._store.search(**given, types=asked.types or None), list[int]()
 
         async def rows() -> AsyncIterator[FoundRow]:
-            number = 0
-            async for found in self._store.search(
-                asked.text,
-                conversation=asked.conversation,
-                types=asked.types or None,
-                since=asked.since,
-                until=asked.until,
-            ):
-                number += 1
-                if number > begin:
-                    yield FoundRow(
-                        conversation=found.conversation,
-                        path=found.path,
-                        address=str(Address(found.version, found.conversation)),
-                        type=found.type,
-                        at=instant_text(found.at),
-                        snippet=found.snippet,
-                    )
+            async for hit in _behind_hit((hit async for hit in found if hit.position <= newest), last):
+                places.append(hit.position)
+                yield _found_row(hit)
 
         taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
-        return SearchAnswer(found=tuple(taken), next_cursor=str(begin + len(taken)) if more else None)
+        return SearchAnswer(found=tuple(taken), next_cursor=f"{newest}.{places[len(taken) - 1]}" if more else None)
 
     async def digests(self, asked: DigestsArguments) -> DigestsAnswer:
         """Find compactions by what they covered, the oldest first.
@@ -268,9 +256,41 @@ class Questions:
         return row
 
 
+def _active_at(info: ConversationInfo) -> str:
+    """Return when a conversation was last active."""
+    return instant_text(info.updated_at)
+
+
 def _activity(info: ConversationInfo) -> tuple[str, str]:
     """Return the sort key of a conversation: its newest activity."""
-    return instant_text(info.updated_at), info.id
+    return _active_at(info), info.id
+
+
+def _behind_place(
+    known: list[ConversationInfo], began: str, last: tuple[str, str] | None, most: int
+) -> list[ConversationInfo]:
+    """Return the conversations behind the last one that was listed, in the order of a listing that began at a time.
+
+    A conversation that is active again moves, and may or may not have been listed before: it comes behind all others,
+    so that none is left out.
+    """
+    since = [info for info in known if _active_at(info) > began]
+    if last is not None and last[0] > began:
+        return nsmallest(most, (info for info in since if _activity(info) > last), key=_activity)
+    before = (info for info in known if _active_at(info) <= began and (last is None or _activity(info) < last))
+    return [*nlargest(most, before, key=_activity), *nsmallest(most, since, key=_activity)][:most]
+
+
+def _found_row(found: Found) -> FoundRow:
+    return FoundRow(
+        conversation=found.conversation,
+        path=found.path,
+        address=str(Address(found.version, found.conversation)),
+        type=found.type,
+        at=instant_text(found.at),
+        snippet=found.snippet,
+        reverted_by=found.reverted_by,
+    )
 
 
 def _conversation_row(info: ConversationInfo) -> ConversationRow:
@@ -364,8 +384,27 @@ def _behind(found: AsyncIterator[FoundT], cursor: str | None) -> AsyncIterator[t
     return behind()
 
 
+async def _behind_hit(found: AsyncIterator[Found], position: int) -> AsyncIterator[Found]:
+    """Iterate over the hits behind the one at a position; over all, if it is 0.
+
+    Raises:
+        InvalidArgument: no hit is there.
+    """
+    if position:
+        async for hit in found:
+            if hit.position == position:
+                break
+        else:
+            raise InvalidArgument("cursor", "the block that it names is not found any more; ask again without one")
+    async for hit in found:
+        yield hit
+
+
 def _place_in_log(cursor: str | None) -> tuple[int, int]:
-    """Return a position, and the number of a row among those at that position."""
+    """Return the two numbers of a cursor: of a search the newest position that it knows, and that of the last hit.
+
+    Of others they are a position, and the number of a row among those at that position.
+    """
     if cursor is None:
         return 0, 0
     position, _, number = cursor.partition(".")
@@ -374,21 +413,14 @@ def _place_in_log(cursor: str | None) -> tuple[int, int]:
     return int(position), int(number)
 
 
-def _number(cursor: str | None) -> int:
+def _place_in_list(cursor: str | None) -> tuple[str, tuple[str, str] | None]:
+    """Return when a listing began, and the last conversation that it had: its activity and its id."""
     if cursor is None:
-        return 0
-    if not cursor.isdecimal() or len(cursor) > _DIGITS:
+        return "", None
+    began, *last = cursor.split(" ", 2)
+    if len(last) < 2:
         raise _no_cursor(cursor)
-    return int(cursor)
-
-
-def _place(cursor: str | None) -> tuple[str, str] | None:
-    if cursor is None:
-        return None
-    at, space, id_ = cursor.partition(" ")
-    if not space:
-        raise _no_cursor(cursor)
-    return at, id_
+    return began, (last[0], last[1])
 
 
 def _no_cursor(cursor: str) -> InvalidArgument:

@@ -130,6 +130,7 @@ export class StaticSource {
   /** Find rows by their words, as far as their texts are here. @param {string} query @param {number} limit */
   async _search(query, limit) {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+    const { compactions } = this.index.answers.compactions;
     const found = [];
     for (const number of this.index.chunks.keys()) {
       for (const text of Object.values(await chunk(`texts-${number}`))) {
@@ -138,11 +139,16 @@ export class StaticSource {
         if (found.length === limit) return { found, more: true };
         const place = Math.max(0, folded.indexOf(words[0]) - 60);
         const { conversation, version, at, type, path, address } = text;
-        found.push({ conversation, version, at, type, path, address, snippet: text.text.slice(place, place + 160), rank: 1, call: null });
+        found.push({ conversation, version, at, type, path, address, snippet: text.text.slice(place, place + 160), rank: 1, call: null, reverted_by: undone(compactions, version) });
       }
     }
     return { found, more: false };
   }
+}
+
+/** The version that undid a compaction; null where it is in force, or is none. @param {any[]} compactions @param {number} version */
+function undone(compactions, version) {
+  return compactions.find((one) => one.version === version)?.reverted_by ?? null;
 }
 
 /** @param {string} message */

@@ -24,7 +24,7 @@ function SaidHere({ id, query, at }) {
   return html`<${Shown} answer=${found} of="What was found" lines=${6}>${(/** @type {any} */ data) =>
     data.found.length
       ? html`<p class="faint" role="status">${counted(data.found.length, "block")}${data.more ? ", and more" : ""}</p><ul class="found" onKeyDown=${moved}>${data.found.map((/** @type {any} */ one) => html`<li key=${one.version}><button class="found-row" onClick=${() => open({ block: `@${one.version}` })}>
-          <span class="found-head"><${Kind} type=${one.type} /> <span class="mono">@${one.version}</span>${one.version > at ? html` <span class="faint">later</span>` : ""}${one.call ? html` <span class="faint">call ${one.call}</span>` : ""}</span>
+          <span class="found-head"><${Kind} type=${one.type} /> <span class="mono">@${one.version}</span>${one.version > at ? html` <span class="faint">later</span>` : ""}${one.call ? html` <span class="faint">call ${one.call}</span>` : ""}${one.reverted_by ? html` <span class="faint">undone</span>` : ""}</span>
           <span class="snippet"><${Snippet} text=${one.snippet} query=${query} /></span></button></li>`)}</ul>`
       : html`<${Empty} title="No block has all of these words"><p>${source.now.live ? "Words are whole ones; log* finds all that begin so. What was done and named is among the facts. " : ""}Summaries are searched, too.</p><//>`}<//>`;
 }
@@ -139,7 +139,7 @@ function Said({ query }) {
       data.found.length
         ? html`<p class="faint" role="status">${counted(data.found.length, "block")}${data.more ? ", and more: add a word to find less" : ""}</p>
             <ul class="found wide-found">${data.found.map((/** @type {any} */ one) => html`<li key=${`${one.conversation}@${one.version}`}><a class="found-row" href=${writeAddress({ conversation: one.conversation, view: "", given: { at: String(one.version), block: `@${one.version}`, query } })}>
-              <span class="found-head"><${Kind} type=${one.type} name=${typeOf(one.type).label} /> <b>${one.conversation}</b> <span class="mono">@${one.version}</span> <time datetime=${one.at}>${day(one.at)} ${clock(one.at)}</time></span>
+              <span class="found-head"><${Kind} type=${one.type} name=${typeOf(one.type).label} /> <b>${one.conversation}</b> <span class="mono">@${one.version}</span> <time datetime=${one.at}>${day(one.at)} ${clock(one.at)}</time>${one.reverted_by ? html` <span class="faint">undone</span>` : ""}</span>
               <span class="snippet"><${Snippet} text=${one.snippet} query=${query} /></span></a></li>`)}</ul>`
         : html`<${Empty} title="No block of any conversation has all of these words"><p>Try fewer words, or the beginning of one: log*. Names of conversations are filtered in <a href=${writeAddress({ conversation: "", view: "", given: { query } })}>the list</a>.</p><//>`}<//>`;
 }
