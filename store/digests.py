@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from .globs import Glob
 
 
-FILE_LISTS: Final = ("artifacts", "files_read", "files_written")
-"""The lists of a digest whose entries have a path for a glob to match."""
+DELETED: Final = "files_deleted"
+FILE_LISTS: Final = ("artifacts", "files_read", "files_written", DELETED)
+"""The lists of a digest whose entries have a path for a glob to match. An index leads to all but the deleted ones."""
 EARLIEST: Final = ""
 """Sorts before every time in the log's form; ``LATEST`` sorts after all of them."""
 LATEST: Final = "~"

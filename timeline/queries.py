@@ -237,9 +237,9 @@ class Queries(Protocol):
             since: completed at this moment or later.
             until: completed at this moment or earlier.
             tool: the digest has an entry of the tool of exactly this name.
-            path_glob: the digest has a file that was read or written, or an artifact, whose whole path matches: ``*``
-                and ``?`` stay inside a folder, ``**`` crosses folders, ``[a-z]`` and ``[!a-z]`` are classes. Upper and
-                lower case differ. ``**/main.py`` finds the file in any folder.
+            path_glob: the digest has a file that was read, written or deleted, or an artifact, whose whole path
+                matches: ``*`` and ``?`` stay inside a folder, ``**`` crosses folders, ``[a-z]`` and ``[!a-z]`` are
+                classes. Upper and lower case differ. ``**/main.py`` finds the file in any folder.
             command: the digest has a command that contains exactly this text.
             error: True: something failed; False: nothing did; a text: an error message, or the output of a failed
                 command, contains exactly this text.

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..digests import DigestFilter
 
 _FILES: Final = "x.list IN ('artifacts', 'files_read', 'files_written')"
+_DELETED: Final = "x.list = 'files_deleted'"
+"""In no index: a compaction has few, and its own entries are near."""
 _WILD: Final = re.compile(r"\[[^]]*\]|[*?\[]")
 
 
@@ -80,20 +82,20 @@ def _conditions(key: int | None, wanted: DigestFilter) -> tuple[str, list[Any]]:
     if wanted.tool is not None:
         entries.append(f"x.tool_key = {asked(key_of(wanted.tool))}")
     if wanted.glob is not None:
-        first, beyond = prefix_bounds(wanted.glob.prefix)
-        entries.append(
-            f"{_FILES} AND x.subject_key >= {asked(first)} AND x.subject_key < {asked(beyond)}"
-            f" AND x.subject LIKE {asked(_like(wanted.glob.coarse))}"
-        )
+        first, beyond = map(asked, prefix_bounds(wanted.glob.prefix))
+        fits = f"x.subject LIKE {asked(_like(wanted.glob.coarse))}"
+        keyed = f"x.subject_key >= {first} AND x.subject_key < {beyond} AND {fits}"
+        given.append(f"({_entry(f'{_FILES} AND {keyed}')} OR {_entry(f'{_DELETED} AND {fits}')})")
     if wanted.command is not None:
         entries.append(f"x.list = 'commands' AND strpos(x.subject, {asked(escaped(wanted.command))}) > 0")
     if isinstance(wanted.error, str):
         entries.append(f"x.errors > 0 AND strpos(x.message, {asked(escaped(wanted.error))}) > 0")
-    given += [
-        f"EXISTS (SELECT 1 FROM digest_entries AS x WHERE x.{OWN} AND x.position = d.position AND {entry})"
-        for entry in entries
-    ]
+    given += map(_entry, entries)
     return "".join(f" AND {condition}" for condition in given), parameters
+
+
+def _entry(condition: str) -> str:
+    return f"EXISTS (SELECT 1 FROM digest_entries AS x WHERE x.{OWN} AND x.position = d.position AND {condition})"
 
 
 def _like(coarse: str) -> str:

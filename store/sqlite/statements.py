@@ -475,10 +475,12 @@ _HOLDS = (
     " AND d.errors BETWEEN :least_errors AND :most_errors"
     " AND (:reverted IS NULL OR (d.reverted_by IS NOT NULL) = :reverted)"
 )
+_DELETED = "list = 'files_deleted'"
+"""In no index: a compaction has few, and its own entries are near."""
 _ENTRY = " AND EXISTS (SELECT 1 FROM digest_entries AS x WHERE x.position = d.position AND "
 _ASKED: Final = {
     "tool": f"{_ENTRY}x.tool = :tool)",
-    "path_glob": f"{_ENTRY}{FILES_WHERE} AND x.subject GLOB :glob)",
+    "path_glob": f"{_ENTRY}({FILES_WHERE} OR {_DELETED}) AND x.subject GLOB :glob)",
     "command": f"{_ENTRY}x.list = 'commands' AND instr(x.subject, :command) > 0)",
     "error": f"{_ENTRY}x.errors > 0 AND instr(x.message, :error) > 0)",
 }
@@ -493,9 +495,11 @@ _LEADS: Final = {
         " CROSS JOIN compactions AS d ON d.position = t.position WHERE t.tool = :tool AND t.position > :after"
     ),
     "prefix": (
-        f"{_FOUND}compactions AS d NOT INDEXED WHERE d.position IN"
+        f"{_FOUND}compactions AS d NOT INDEXED WHERE d.position > :after AND (d.position IN"
         f" (SELECT position FROM digest_entries INDEXED BY digest_files WHERE {FILES_WHERE}"
         " AND subject >= :prefix AND subject < :beyond AND position > :after AND subject GLOB :glob)"
+        f" OR EXISTS (SELECT 1 FROM digest_entries AS x WHERE x.position = d.position AND {_DELETED}"
+        " AND x.subject GLOB :glob))"
     ),
     "nothing": f"{_FOUND}compactions AS d NOT INDEXED WHERE d.position > :after",
 }

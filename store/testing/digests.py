@@ -39,6 +39,7 @@ LOOKED: Final = Digest(
 BROKE: Final = Digest(
     tool_outputs=(ToolOutputs(tool="Edit", count=1, tokens=5, errors=1),),
     files_written=(FileUse(file="src/app.py", tool="Edit", path="tc:7"),),
+    files_deleted=(FileUse(file="src/gone/old_app.py", tool="delete_file", path="tc:8"),),
     errors=(Problem(tool="Edit", path="tc:7", message="no such string in src/app.py"),),
 )
 
@@ -108,6 +109,10 @@ class DigestContract(ContractBase):
             ({"path_glob": "src/app?py"}, [BROKE_AT]),
             ({"path_glob": "src/[a-c]pp.py"}, [BROKE_AT]),
             ({"path_glob": "src/[!a-c]pp.py"}, []),
+            ({"path_glob": "src/gone/**"}, [BROKE_AT]),
+            ({"path_glob": "**/old_*.py"}, [BROKE_AT]),
+            ({"path_glob": "src/[!a]one/*"}, [BROKE_AT]),
+            ({"path_glob": "gone/**"}, []),
             ({"path_glob": "tc:*"}, []),
             ({"command": "pytest"}, [BUILT_AT]),
             ({"command": "t s"}, [BUILT_AT]),

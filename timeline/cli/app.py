@@ -403,7 +403,9 @@ def digests(
     path: Annotated[
         str | None,
         typer.Option(
-            "--path", metavar="GLOB", help="Only where a matching file was read or written, such as '**/src/*.py'."
+            "--path",
+            metavar="GLOB",
+            help="Only where a matching file was read, written or deleted, such as '**/src/*.py'.",
         ),
     ] = None,
     command: Annotated[

@@ -119,7 +119,7 @@ class DigestsArguments(Arguments):
         str | None,
         Field(
             max_length=_SHORT,
-            description="Only where such a file was read or written: a glob over the whole path, "
+            description="Only where such a file was read, written or deleted: a glob over the whole path, "
             "**/main.py for that file in any folder, src/**/*.py.",
         ),
     ] = None
