@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,6 +42,21 @@ def test_importing_a_file_that_has_grown_adds_what_is_new(run: Callable[..., Don
     (second,) = run("import", sessions.write(tmp_path, made), "--json").json
     assert second["events"] > 0
     assert second["known"] == first["events"]
+
+
+def test_a_newer_snapshot_without_an_answer_of_the_log_is_said_with_the_way_out(
+    run: Callable[..., Done], tmp_path: Path
+) -> None:
+    """The answer was written again: the log has both, until somebody leaves one out."""
+    chat = tmp_path / "chat.json"
+    for id_, text in (("a1", "Lyon"), ("a2", "Paris")):
+        said = [("u1", "user", "The capital?"), (id_, "assistant", text)]
+        messages = [{"id": i, "role": role, "parts": [{"type": "text", "text": t}]} for i, role, t in said]
+        chat.write_text(json.dumps({"id": "chat", "messages": messages}), encoding="utf-8")
+        done = run("import", chat)
+    assert "the file no longer has 1 of the log's blocks, or has them in other words (@3)" in done.err
+    run("hide", "chat", "@3", "--omit")
+    assert "@3" not in run("import", chat).err
 
 
 def test_a_bad_file_does_not_keep_the_others_out(run: Callable[..., Done], recording: Path, tmp_path: Path) -> None:

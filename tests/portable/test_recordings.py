@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.portable.recordings import TALK, recording
+from tests.portable.recordings import TALK, recorded, recording
 from tests.scenes import COUNTER, after, answer, log_of, opened, paths, payloads_of, prompt, words
 from timeline import Timeline
 from timeline.events import BlockAppended, ParentLink, derived_event_id
-from timeline.importers import ImportedCompaction, ImportedHide, Report
+from timeline.importers import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
 from timeline.planning.summary_block import HEADING
 from timeline.portable.recordings import import_recording
+from timeline.ports import Hooks
 from timeline.store.memory import MemoryStore
 
 
@@ -247,3 +250,45 @@ async def test_an_imported_conversation_goes_on_like_any_other() -> None:
     [block] = await timeline.append(prompt(text=words(3)))
     assert block.turn_id == "turn_2"
     assert timeline.window.items[-1].tokens == COUNTER.count(words(3))
+
+
+async def _findings(store: MemoryStore, *events: RecordedEvent, hooks: Hooks | None = None) -> list[tuple[str, str]]:
+    """Import a snapshot; return what it says otherwise than the log."""
+    snapshot = Recording("r", events, Report(format="ai-sdk-ui"), is_snapshot=True)
+    found = (await import_recording(store, snapshot, hooks=hooks)).report["findings"]
+    return [(one["kind"], one["detail"]) for one in found]
+
+
+ASKED = recorded(prompt(text="the capital?", turn_id="turn_1"), 0)
+LYON = recorded(answer(text="Lyon", turn_id="turn_1", response_id="m1"), 1)
+PARIS = recorded(answer(text="Paris", turn_id="turn_1", response_id="m2"), 2)
+
+
+async def test_an_answer_that_a_newer_snapshot_no_longer_has_is_kept_and_reported() -> None:
+    """It may have been written again, or trimmed: the log cannot know. Once it is left out, no word is said of it."""
+    store = MemoryStore()
+    assert await _findings(store, ASKED, LYON) == []
+    assert await _findings(store, ASKED, PARIS) == [("left_out", "@3 ar:turn_1.assistant.completion")]
+    timeline = await Timeline.open(store, "r")
+    assert [item.block.text for item in timeline.window.items] == ["the capital?", "Lyon", "Paris"]
+    await timeline.hide("@3", mode="omit")
+    assert await _findings(store, ASKED, recorded(answer(text="Nice", turn_id="turn_1", response_id="m3"), 3)) == [
+        ("left_out", "@4 ar:turn_1.assistant.completion.2")
+    ]
+
+
+async def test_an_older_snapshot_of_a_conversation_leaves_nothing_out() -> None:
+    """The log merely knows more."""
+    store = MemoryStore()
+    await _findings(store, ASKED, LYON, PARIS)
+    assert await _findings(store, ASKED, LYON) == []
+
+
+async def test_a_prompt_that_a_newer_snapshot_has_in_other_words_is_reported() -> None:
+    """A question was edited under its id; the log keeps what it has. What a hook masks is no other word."""
+    store = MemoryStore()
+    edited = replace(LYON, payload=recorded(answer(text="Nice", turn_id="turn_1", response_id="m1"), 1).payload)
+    await _findings(store, ASKED, LYON)
+    assert await _findings(store, ASKED, edited) == [("rewritten", "@3 ar:turn_1.assistant.completion")]
+    hooks = Hooks(on_append=lambda block: block.model_copy(update={"text": block.text.replace("Nice", "Lyon")}))
+    assert await _findings(store, ASKED, edited, hooks=hooks) == []

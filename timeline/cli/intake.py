@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.cli import output
 from timeline.cli.database import adding, db_option, lasts
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from timeline.importers import Recording
     from timeline.portable.recordings import Imported
     from timeline.ports import EventStore
+
+
+_OTHERWISE: Final = ("left_out", "rewritten")
+"""The findings about what the log has, and the file has not or otherwise."""
+_MOST_PLACES: Final = 5
+"""How many of such blocks a message names."""
 
 
 async def import_files(files: Sequence[Path], db: str, *, mask: bool, new_id: str | None, as_json: bool) -> int:
@@ -56,6 +62,7 @@ async def import_files(files: Sequence[Path], db: str, *, mask: bool, new_id: st
                 worst = max(worst, exit_code(error))
                 if isinstance(error, StoreError):
                     break
+    _note_kept(done, db)
     for gap in _gaps(done):
         note(gap)
         worst = max(worst, Exit.USAGE)
@@ -125,6 +132,21 @@ def _gaps(done: Sequence[Imported]) -> list[str]:
     """Return a message for each log with a missing event; the events after it were not imported."""
     findings = (finding for imported in done for finding in imported.report["findings"])
     return [finding["detail"] for finding in findings if finding["kind"] == "gap"]
+
+
+def _note_kept(done: Sequence[Imported], db: str) -> None:
+    """Say of which conversations the log keeps what a newer file has no longer, or otherwise."""
+    for imported in done:
+        places = [f["detail"].split()[0] for f in imported.report["findings"] if f["kind"] in _OTHERWISE]
+        if not places:
+            continue
+        number = sum(imported.report["counts"].get(kind, 0) for kind in _OTHERWISE)
+        some = f"{', '.join(places[:_MOST_PLACES])}{', …' if number > _MOST_PLACES else ''}"
+        note(
+            f"{imported.id}: the file no longer has {number} of the log's blocks, or has them in other words ({some});"
+            f" the log keeps them. To leave one out of contexts: timeline hide {quote(imported.id)} {places[0]} --omit"
+            f"{db_option(db)}"
+        )
 
 
 def _print_imports(done: Sequence[Imported], db: str) -> None:

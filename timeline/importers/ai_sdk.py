@@ -96,7 +96,8 @@ def _read(told: list[tuple[int, Any]], name: str, report: Report, about: dict[st
     if not events:
         return []
     id_ = text_of(about, "id") or text_of(about, "chatId") or f"{name}-{_key_of(messages[0].value)[:12]}"
-    return [Recording(id_, events, report, short_title(text_of(about, "title") or reader.builder.first_prompt))]
+    title = short_title(text_of(about, "title") or reader.builder.first_prompt)
+    return [Recording(id_, events, report, title, is_snapshot=True)]
 
 
 def _messages(told: list[tuple[int, Any]], report: Report) -> Iterator[_Message]:

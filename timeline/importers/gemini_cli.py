@@ -10,6 +10,7 @@ alone (news of an update, warnings) were never in the model's context and are sk
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCall, UserPrompt
@@ -55,7 +56,7 @@ def read_gemini_cli(document: dict[str, Any], name: str) -> list[Recording]:
     messages = list(enumerate(document["messages"], start=1))
     report = Report(format=FORMAT, lines=len(messages), records=len(messages))
     found = recording_of(text_of(document, "sessionId") or name, messages, document, report)
-    return [] if found is None else [found]
+    return [] if found is None else [replace(found, is_snapshot=True)]
 
 
 def recording_of(

@@ -32,6 +32,8 @@ FindingKind: TypeAlias = Literal[
     "rolled_back",  # turns that the client stopped sending; they stay in the log
     "gap",  # an event of an exported log is missing; the events after it are not imported
     "chain",  # the links of an exported log do not go on here; the events got a chain of this database
+    "left_out",  # a block of the log that a newer snapshot of the conversation no longer has; the log keeps it
+    "rewritten",  # a block that a newer snapshot has with other content; the log keeps what it has
     "lost_parent",  # a record whose parent is not in the file; it follows the record before it
 ]
 
@@ -117,6 +119,8 @@ class Recording:
     """One conversation of a file: the main one comes first, then its subagents' or its other branches.
 
     The shell makes the `ConversationOpened` event, from ``title``, ``parent`` and ``report.format``.
+
+    ``is_snapshot``: its client writes the file anew as a whole, so that what an earlier one said may be gone from it.
     """
 
     id: str
@@ -124,6 +128,7 @@ class Recording:
     report: Report
     title: str = ""
     parent: ParentLink | None = None
+    is_snapshot: bool = False
 
 
 def short_title(text: str) -> str:

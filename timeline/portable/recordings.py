@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import RangeSummary, stem
+from timeline.engine.equipment import Equipment
 from timeline.events import (
     BlockAppended,
     BlocksHidden,
@@ -24,6 +25,8 @@ from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.protocol import Draft
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_block import HEADING, covered_figures, free_summary_path, with_meta
+from timeline.portable.rewritten import note_rewritten
+from timeline.ports import Hooks
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.fold.window import Item
     from timeline.importers.recording import RecordedEvent, Recording
-    from timeline.ports import EventStore, Hooks
+    from timeline.ports import EventStore
 
 _BATCH = 500
 """Events in one append."""
@@ -82,8 +85,21 @@ async def import_recording(
         hooks=hooks,
         now=at,
     )
+    if recording.is_snapshot:
+        await _note_rewritten(store, timeline, recording, hooks)
     known = await append_recorded(store, timeline, recording.events, on_progress=on_progress)
     return Imported(recording.id, len(recording.events) - known, known, recording.report.dump())
+
+
+async def _note_rewritten(store: EventStore, timeline: Timeline, recording: Recording, hooks: Hooks | None) -> None:
+    said = {
+        derived_event_id(event.at, timeline.id, event.key): event.payload.block
+        for event in recording.events
+        if isinstance(event.payload, BlockAppended)
+    }
+    known = await store.known_ids(timeline.id, list(said))
+    screen = Equipment(hooks=hooks or Hooks()).let_in
+    await note_rewritten(store, timeline, said, recording.report, known=known, let_in=lambda block: screen([block])[0])
 
 
 async def append_recorded(
