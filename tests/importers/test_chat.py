@@ -265,6 +265,23 @@ OF_GEMINI = {
 }
 
 
+def test_a_chat_that_gemini_cli_saved_is_read_without_the_opening_of_its_client(tmp_path: Path) -> None:
+    """The client makes an id for a call where the API gave none, and gives it to the result alone."""
+    answer = {"id": "ls-1759-a3f", "name": "ls", "response": {"output": "a.py"}}
+    history = [
+        {"role": "user", "parts": [{"text": "This is the Gemini CLI. We are setting up the context for our chat."}]},
+        {"role": "model", "parts": [{"text": "Got it. Thanks for the context!"}]},
+        {"role": "user", "parts": [{"text": "List the files."}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "ls", "args": {"path": "."}}}]},
+        {"role": "user", "parts": [{"functionResponse": answer}]},
+    ]
+    recording = read_document(tmp_path, {"history": history, "authType": "oauth-personal"})
+    assert kinds(recording)[0] == "client.message"
+    assert kinds(recording)[2:] == ["user.prompt", "react.tool.call", "react.tool.result"]
+    assert recording.title == "List the files."
+    assert not recording.report.counts.keys() & {"orphan_result", "unanswered_call"}
+
+
 @pytest.mark.parametrize("document", [OF_OPENAI, OF_ANTHROPIC, OF_GEMINI], ids=["openai", "anthropic", "gemini"])
 @pytest.mark.parametrize("form", ["one object", "beside"])
 def test_the_reply_beside_a_request_is_its_last_response_with_its_usage(

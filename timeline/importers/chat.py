@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from timeline.blocks import SystemMessage, ToolResult, UserPrompt
 from timeline.content.native import SERVER_CALLS
 from timeline.events import ModelCalled
-from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
+from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message
 from timeline.importers.exchange import replied_message
+from timeline.importers.gemini_cli import SETTING_UP
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import gemini, message_decoder
 from timeline.wire.ai_sdk_earlier import KEYS
@@ -47,11 +48,18 @@ _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
 
 def messages_of(document: Any) -> list[Any] | None:
     """Return the messages of a chat document, or None if it is not one. A content of Google's needs no role."""
-    messages = document.get("messages", document.get("contents")) if isinstance(document, dict) else document
+    messages = _listed(document) if isinstance(document, dict) else document
     if not isinstance(messages, list) or not messages:
         return None
     told = [_with_role(message) for message in messages]
     return told if all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in told) else None
+
+
+def _listed(document: dict[str, Any]) -> Any:
+    """Return what a document lists; contents as a ``history`` are what Gemini CLI writes for ``/chat save``."""
+    told, saved = document.get("messages", document.get("contents")), document.get("history")
+    is_saved = isinstance(saved, list) and all(isinstance(m, dict) and isinstance(m.get("parts"), list) for m in saved)
+    return saved if told is None and is_saved else told
 
 
 def _with_role(message: Any) -> Any:
@@ -137,7 +145,7 @@ class _Reader:
     def read(self, message: dict[str, Any], number: int) -> None:
         """Read one message."""
         at = UNKNOWN_TIME + timedelta(seconds=number)
-        blocks = self._decoder.decode(message)
+        blocks = [_unless_setting_up(block) for block in self._decoder.decode(message)]
         if not blocks:
             self._report.note("unknown_record", number, f"a {message['role']} message that says nothing")
             return
@@ -171,6 +179,12 @@ class _Reader:
             usage=usage,
             finish_reason=finish if isinstance(finish, str) else None,
         )
+
+
+def _unless_setting_up(block: Block) -> Block:
+    """Return what opens a session of Gemini CLI as the client's; any other block as it is."""
+    is_opening = isinstance(block, UserPrompt) and SETTING_UP.match(block.text)
+    return client_message(block.text) if is_opening else block
 
 
 def _list(value: Any) -> list[Any]:

@@ -34,6 +34,8 @@ class CallIds:
         self._logged = [*logged]
         self._behind = 0
         self._open: list[ToolCall] = []
+        self._nameless = set[str]()
+        """The ids that were made up."""
         self._earlier: OpenCalls | None = None
         self._begun = False
 
@@ -51,7 +53,9 @@ class CallIds:
         if has_id:
             return call
         self.made = True
-        return call if place is None else call.model_copy(update={"call_id": self._logged[place].call_id})
+        call = call if place is None else call.model_copy(update={"call_id": self._logged[place].call_id})
+        self._nameless.add(call.call_id)
+        return call
 
     def wait(self, calls: Iterable[ToolCall]) -> None:
         """Wait for the results of a response's calls; those of responses before it wait no more."""
@@ -59,6 +63,8 @@ class CallIds:
 
     def answered(self, call_id: str, name: str) -> str | None:
         """Return the id of the call that a result answers; None where it has no id, and no call waits.
+
+        A result may have an id where its call has none: clients make one up for it alone (Gemini CLI).
 
         Args:
             call_id: the result's own id, or an empty text.
@@ -68,7 +74,8 @@ class CallIds:
             self._open, self._earlier = [*self._earlier()], None
         own = (n for n, call in enumerate(self._open) if call.call_id == call_id)
         of_tool = (n for n, call in enumerate(self._open) if call.name == name)
-        place = next(own, None) if call_id else next(of_tool, 0 if self._open else None)
+        of_nameless = (n for n, call in enumerate(self._open) if call.name == name and call.call_id in self._nameless)
+        place = next(own, next(of_nameless, None)) if call_id else next(of_tool, 0 if self._open else None)
         return call_id or None if place is None else self._open.pop(place).call_id
 
 
