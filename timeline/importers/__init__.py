@@ -25,6 +25,7 @@ from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
 from timeline.importers.gemini_lines import is_gemini_line, read_gemini_lines
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.mini_swe_agent import is_mini_swe_agent, read_mini_swe_agent
+from timeline.importers.opencode import is_opencode, read_opencode
 from timeline.importers.pi import is_pi, read_pi
 from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
 from timeline.importers.responses import is_prompt_alone, is_responses, read_responses
@@ -55,6 +56,7 @@ FORMATS: Final = (
     "Gemini contents (JSON)",
     "AI SDK chats (JSON or JSON Lines)",
     "Gemini CLI chats (JSON or JSON Lines)",
+    "opencode sessions (JSON)",
     "SWE-agent trajectories (JSON)",
     "mini-swe-agent trajectories (JSON)",
 )
@@ -110,6 +112,8 @@ def _read_document(document: Any, name: str, file_hash: str) -> list[Recording] 
     recordings = None
     if is_mini_swe_agent(document):
         recordings = read_mini_swe_agent(document, name, file_hash)
+    elif is_opencode(document):
+        recordings = read_opencode(document, name)
     elif is_ai_sdk(document):
         recordings = read_ai_sdk(document, name)
     elif is_responses(document):
