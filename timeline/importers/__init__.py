@@ -27,6 +27,7 @@ from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.mini_swe_agent import is_mini_swe_agent, read_mini_swe_agent
 from timeline.importers.opencode import is_opencode, read_opencode
 from timeline.importers.pi import is_pi, read_pi
+from timeline.importers.qwen_code import is_qwen_code, read_qwen_code
 from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
 from timeline.importers.responses import is_prompt_alone, is_responses, read_responses
 from timeline.importers.swe_agent import is_swe_agent, read_swe_agent
@@ -56,6 +57,7 @@ FORMATS: Final = (
     "Gemini contents (JSON)",
     "AI SDK chats (JSON or JSON Lines)",
     "Gemini CLI chats (JSON or JSON Lines)",
+    "Qwen Code sessions (JSON Lines)",
     "opencode sessions (JSON)",
     "SWE-agent trajectories (JSON)",
     "mini-swe-agent trajectories (JSON)",
@@ -180,6 +182,8 @@ def _read(source: Path) -> bytes | None:
 def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | None:
     """Return the reader of a format of lines, by the first record that a format recognises."""
     for record in read_records(data, Report(), opening=OPENING):
+        if is_qwen_code(record.value):
+            return read_qwen_code
         if is_claude_code(record.value):
             return read_claude_code
         if is_pi(record.value):
