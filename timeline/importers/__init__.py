@@ -20,6 +20,7 @@ from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk,
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
 from timeline.importers.codex import is_codex, is_codex_document, read_codex, read_codex_document
+from timeline.importers.codex_exec import is_codex_exec, read_codex_exec
 from timeline.importers.exchange import joined_exchange
 from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
 from timeline.importers.gemini_lines import is_gemini_line, read_gemini_lines
@@ -49,7 +50,7 @@ __all__ = [
 FORMATS: Final = (
     "Claude Code sessions (JSON Lines)",
     "pi sessions (JSON Lines)",
-    "Codex rollouts (JSON Lines)",
+    "Codex rollouts, and what `codex exec --json` prints (JSON Lines)",
     "OpenAI Agents SDK sessions (SQLite)",
     "OpenAI chat messages (JSON)",
     "OpenAI Responses requests (JSON)",
@@ -190,6 +191,8 @@ def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | N
             return read_pi
         if is_codex(record.value):
             return read_codex
+        if is_codex_exec(record.value):
+            return read_codex_exec
         if is_gemini_line(record.value):
             return read_gemini_lines
         if is_ai_sdk_message(record.value):
