@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from enum import Enum
 from pathlib import Path
 from time import monotonic, sleep
@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt
 
+from ..failures import store_error
 from . import statements
 from .broken_off import Content, content_by, content_with_log
 
@@ -83,11 +84,16 @@ class Identity:
         self.log, self.index = f"{real}-wal", f"{real}-shm"
         self._log_node, self._index_node = found_node(self.log), found_node(self.index)
         self._written, self._size = -1, -1
+        self._opened = (opened.st_mtime_ns, opened.st_size)
         self._content = Content(None, 0)
         self._beside_until = 0.0
 
     def change(self) -> Change | None:
-        """Return what happened to the files; None where all are the same. Costs one call of `os.stat`, mostly."""
+        """Return what happened to the files; None where all are the same. Costs one call of `os.stat`, mostly.
+
+        Raises:
+            StoreCorrupt: the file makes no sense, and is as it was when it was opened.
+        """
         try:
             found = os.stat(self._file)  # noqa: PTH116 - half of what `Path.stat` costs, for each append
         except OSError:
@@ -130,13 +136,15 @@ class Identity:
         """
         written, since = -1, monotonic()
         while True:
-            content = None
-            with suppress(sqlite3.Error):
+            content, damage = None, None
+            try:
                 content = content_of(self._file)
                 named = content.store == self.store or content.store is self._content.store is None
                 if named and content.last >= self._content.last:
                     self._content = content
                     return True
+            except sqlite3.Error as error:
+                damage = error
             try:
                 found = os.stat(self._file)  # noqa: PTH116 - as above
             except OSError:
@@ -144,7 +152,12 @@ class Identity:
             if found.st_mtime_ns != written:
                 written, since = found.st_mtime_ns, monotonic()
             elif monotonic() - since >= _AT_REST:
-                return content is None and self._is_whole_with_its_log()
+                if damage is None or self._is_whole_with_its_log():
+                    return damage is not None
+                if (found.st_mtime_ns, found.st_size) == self._opened:
+                    # Nobody wrote to it since: it was damaged before, and no log is to be put away.
+                    raise store_error(damage, Path(self._file)) from damage
+                return False
             sleep(_PAUSE)
 
     def _is_whole_with_its_log(self) -> bool:

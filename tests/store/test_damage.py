@@ -11,7 +11,7 @@ import pytest
 from timeline.errors import NotAStore, StoreCorrupt, StoreError
 from timeline.frozen import sha256_hex
 from timeline.ports import Snapshot
-from timeline.store.sqlite import packing
+from timeline.store.sqlite import identity, packing
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, compaction, events
 from timeline.store.testing.samples import versions
@@ -127,6 +127,24 @@ async def test_a_store_that_lost_its_tables_says_so(tmp_path: Path) -> None:
         connection.execute("DROP TABLE migrations")
     with pytest.raises(StoreCorrupt, match="lost its tables"):
         await SQLiteStore.open(file)
+
+
+async def test_a_damaged_page_with_the_newest_position_is_no_file_that_was_swapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By that position a file is known that was overwritten while it was open; here nobody has written to it since."""
+    monkeypatch.setattr(identity, "_AT_REST", 0.01)
+    file = tmp_path / "agent.db"
+    await _damaged(file, b"a value", b"a value")
+    with closing(sqlite3.connect(file)) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_sequence'")
+        ((size,),) = connection.execute("PRAGMA page_size")
+    content = bytearray(file.read_bytes())
+    content[(page - 1) * size : page * size] = bytes(size)
+    file.write_bytes(content)
+    with pytest.raises(StoreCorrupt, match="the database is damaged"):
+        await SQLiteStore.open(file)
+    assert file.read_bytes() == content
 
 
 @pytest.mark.parametrize("kept", [600, 4_096, 8_192, 20_000, 0.5, 0.9])
