@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from .sqlite.identity import Change
 
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MOST_ROWS: Final = 2**63 - 1
 RESTORE: Final = "Put a backup in its place with `timeline restore FILE`"
 """The cure of what nothing makes anew."""
@@ -54,6 +56,7 @@ _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
     sqlite3.SQLITE_READONLY: _READ_ONLY,
     sqlite3.SQLITE_PERM: _READ_ONLY,
     sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,  # there is no room for the index of the write-ahead log
     sqlite3.SQLITE_CORRUPT: _CORRUPT,
     sqlite3.SQLITE_NOTADB: _CORRUPT,
     sqlite3.SQLITE_FORMAT: _CORRUPT,
@@ -113,6 +116,11 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
 def read_only(file: Path) -> StoreReadOnly:
     """Return the error for a file that cannot be opened for writing, under any of SQLite's codes for that."""
     return StoreReadOnly(f"{file}: {_READ_ONLY[1]}.")
+
+
+def unwritable(error: OSError, file: Path) -> StoreFull | StoreReadOnly:
+    """Return the error for a file that the system would not make or write beside a database, or in its place."""
+    return StoreFull(f"{file}: {_FULL[1]}.") if error.errno in _NO_ROOM else read_only(file)
 
 
 def reading_only(file: Path) -> StoreReadOnly:

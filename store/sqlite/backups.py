@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from timeline.databases import database_uri, is_database
 from timeline.errors import NotAStore, StoreCorrupt, StoreError
 
-from ..failures import DRIVER_ERRORS, hard_linked, in_use, read_only, store_error
+from ..failures import DRIVER_ERRORS, hard_linked, in_use, store_error, unwritable
 from ..private_files import make_private, sync_file, take_over_mode
 from . import statements
 from .connection import Connection, check_not_inherited, is_open_here
@@ -207,7 +207,7 @@ def _replace(file: Path, draft: Path, holds: Holding) -> list[Path]:
     try:
         turn = Turn(file, PATIENCE)
     except OSError as error:
-        raise read_only(file) from error
+        raise unwritable(error, file) from error
     try:
         with turn:
             with _alone(file):

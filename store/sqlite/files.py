@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
-from ..failures import DRIVER_ERRORS, hard_linked, moved, read_only, store_error
+from ..failures import DRIVER_ERRORS, hard_linked, moved, read_only, store_error, unwritable
 from ..migrations import APPLICATION_ID, migrate, schema_version
 from ..private_files import make_private
 from .chaining import chain_slice, is_unchained
@@ -140,7 +140,7 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
     try:
         turn = Turn(file, busy_timeout)
     except OSError as error:
-        raise read_only(file) from error
+        raise unwritable(error, file) from error
     try:
         with turn:
             check_log(file)
@@ -191,7 +191,7 @@ def connect_beside(file: Path, busy_timeout: float, name: str) -> Held:
     except DRIVER_ERRORS as error:
         raise store_error(error, file) from error
     except OSError as error:
-        raise read_only(file) from error
+        raise unwritable(error, file) from error
 
 
 def _identity_of(file: Path, connection: sqlite3.Connection, name: str) -> Identity:
@@ -212,7 +212,7 @@ def _make_if_missing(file: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise read_only(file) from error
+        raise unwritable(error, file) from error
 
 
 def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn: Turn) -> Held:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from timeline.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
-from timeline.store.failures import store_error
+from timeline.store.failures import store_error, unwritable
 
 FILE = Path("folder/agent.db")
 NAMES = """
@@ -31,6 +32,7 @@ EXTENDED = {
     "SQLITE_IOERR_LOCK": StoreLocked,
     "SQLITE_IOERR_CORRUPTFS": StoreCorrupt,
     "SQLITE_IOERR_SHORT_READ": StoreCorrupt,
+    "SQLITE_IOERR_SHMSIZE": StoreFull,
 }
 ERRORS = [cls for cls in vars(sqlite3).values() if isinstance(cls, type) and issubclass(cls, sqlite3.Error)]
 
@@ -54,6 +56,20 @@ def test_every_code_of_the_driver_becomes_a_store_error(name: str) -> None:
     assert type(error) is _expected(name)
     assert str(error).startswith("folder/agent.db: ")
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(errno.ENOSPC, StoreFull), (errno.EDQUOT, StoreFull), (errno.EACCES, StoreReadOnly), (errno.EROFS, StoreReadOnly)],
+    ids=["full", "quota", "permission", "file system"],
+)
+def test_a_file_that_cannot_be_made_says_whether_there_is_no_room_or_no_permission(
+    number: int, kind: type[StoreError]
+) -> None:
+    """A database has files beside it, which are made when it is opened."""
+    error = unwritable(OSError(number, "refused"), FILE)
+    assert type(error) is kind
+    assert str(error).startswith("folder/agent.db: ")
 
 
 @pytest.mark.parametrize("cls", ERRORS, ids=lambda cls: cls.__name__)
