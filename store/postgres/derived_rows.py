@@ -161,11 +161,11 @@ async def facts(connection: Connection, after: int) -> Page:
     head = await connection.fetchval(_HEAD)
     if not progress and not after:
         return Page(await _changed(connection))
-    if len(progress) != 1 or not 0 < progress[0][0] <= FACT_FORM or not 0 <= progress[0][1] <= head:
+    if len(progress) != 1 or progress[0][0] <= 0 or not 0 <= progress[0][1] <= head:
         return Page([wrong("facts", "the record of how far they reach is damaged", (_FORGET_PROGRESS, ()))])
     form, reached = progress[0]
     if form != FACT_FORM:
-        return Page([])  # the next query drops them, and makes those of this release
+        return Page([])  # those of another release: the next query drops them, and makes its own
     until = max(reached, await connection.fetchval(_NEWEST_FACT))
     sources = await connection.fetch(_SOURCES, after, until, _EVENTS_AT_ONCE)
     last = sources[-1][0] if len(sources) == _EVENTS_AT_ONCE else None

@@ -45,11 +45,11 @@ async def search(connection: Connection, after: int) -> Page:
     if not progress and not after:
         return Page([])  # the next search makes it anew, whatever there is
     last = await connection.fetchval(LAST_OF_ALL)
-    if len(progress) != 1 or not 0 < progress[0][0] <= FORM or not 0 <= progress[0][1] <= last:
+    if len(progress) != 1 or progress[0][0] <= 0 or not 0 <= progress[0][1] <= last:
         return Page([wrong("search", "the record of how far the index reaches is damaged", (ROWS.forget, ()))])
     form, until = progress[0]
     if form != FORM:
-        return Page([])  # the next search makes that of this release
+        return Page([])  # that of another release: the next search makes its own
     rows, reached = await slice_of(connection, after, until)
     made = await asyncio.to_thread(indexed_rows, await _unredacted(connection, rows, until))
     columns = [list(column) for column in zip(*made, strict=True)] or [[]] * 6

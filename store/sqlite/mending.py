@@ -245,9 +245,9 @@ def _facts(connection: sqlite3.Connection) -> list[Finding]:
     """Compare the rows of facts with the facts that the log gives, up to where a query has brought them."""
     stored = connection.execute("SELECT form, position FROM main.facts_progress").fetchall()
     ((head,),) = connection.execute(statements.HEAD_POSITION).fetchall()
-    sound = len(stored) == 1 and 0 < stored[0][0] <= FACT_FORM and 0 <= stored[0][1] <= head
+    sound = len(stored) == 1 and stored[0][0] > 0 and 0 <= stored[0][1] <= head
     if sound and stored[0][0] != FACT_FORM:
-        return []  # the next query drops them, and makes those of this release
+        return []  # those of another release: the next query drops them, and makes its own
     found = [] if sound else [Finding("facts", "the record of how far they reach is damaged", derivable=True)]
     strays = _strays(connection)
     for derivable in (True, False):
@@ -335,8 +335,8 @@ def _search(connection: sqlite3.Connection) -> list[Finding]:
     if not there and not stored:
         return []
     ((head,),) = connection.execute(statements.HEAD_POSITION).fetchall()
-    if len(stored) == 1 and 0 < stored[0][0] < SEARCH_FORM and there:
-        return []  # the next search makes the index of this release
+    if len(stored) == 1 and stored[0][0] > 0 and stored[0][0] != SEARCH_FORM and there:
+        return []  # that of another release: the next search makes its own
     if not there or len(stored) != 1 or stored[0][0] != SEARCH_FORM or not 0 <= stored[0][1] <= head:
         problem = "the record of how far the index reaches is damaged"
     else:

@@ -286,6 +286,21 @@ def _events(file: Path) -> list[object]:
         return connection.execute("SELECT * FROM events ORDER BY position").fetchall()
 
 
+async def test_facts_and_an_index_of_a_newer_release_are_no_damage(
+    tmp_path: Path, unscavenged: tuple[Path, dict[str, str]]
+) -> None:
+    """They follow other rules than this release's, whose next question makes its own."""
+    file = tmp_path / "agent.db"
+    shutil.copy(unscavenged[0], file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE facts SET subject = subject || 'x'")
+        connection.execute("UPDATE facts_progress SET form = form + 1")
+        connection.execute("UPDATE search_progress SET form = form + 1")
+        connection.commit()
+    assert (await deep(file)).differences == ()
+    assert await reads(file) == unscavenged[1]
+
+
 async def test_a_dry_run_of_a_repair_changes_nothing(tmp_path: Path, sound: Path) -> None:
     """It says what it would do, and the next one says it again."""
     file = tmp_path / "agent.db"

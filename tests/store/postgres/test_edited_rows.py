@@ -222,6 +222,18 @@ async def test_an_edit_of_what_is_derived_is_found_and_mended(postgres_url: str)
         assert [event async for event in store.read_all()] == events
 
 
+async def test_facts_and_an_index_of_a_newer_release_are_no_damage(postgres_url: str) -> None:
+    """They follow other rules than this release's, whose next question makes its own."""
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await _whole(store)
+        answers = await _answers(store)
+        await edit(connection, "UPDATE facts SET subject = subject || 'x'")
+        for table in ("facts_progress", "search_progress"):
+            await edit(connection, f"UPDATE {table} SET form = form + 1")
+        assert await problems(store) == []
+        assert await _answers(store) == answers
+
+
 async def test_a_table_that_was_dropped_is_made_anew_as_it_was(postgres_url: str) -> None:
     """With its indexes, policies and rows, where the log gives the rows; questions have the same answers again."""
     async with open_store(postgres_url) as store, connected(postgres_url) as connection:
