@@ -153,6 +153,28 @@ def test_search_of_what_is_nowhere_says_so(run: Callable[..., Done], simulated: 
 
 
 @pytest.mark.usefixtures("simulated")
+def test_search_that_filters_narrow_does_not_say_that_the_words_are_nowhere(run: Callable[..., Done]) -> None:
+    """They may be where the filters do not look."""
+    assert "--since and --until let it look" in run("search", "make", "--since", "2199-01-01T00:00:00Z").out
+
+
+def test_digests_where_all_compactions_were_undone_lead_to_those(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """There were some, so that `No compaction yet` would be wrong."""
+    while run("undo", simulated["id"]).code == Exit.OK:
+        continue
+    assert "--reverted" in run("digests").out
+
+
+@pytest.mark.usefixtures("simulated")
+def test_a_filter_that_cannot_be_used_has_the_name_that_was_typed(run: Callable[..., Done]) -> None:
+    """In Python some have other names."""
+    run("digests", "--path", "[z-a]").fails(Exit.USAGE, "--path: '[z-a]' holds a class")
+    run("search", "...").fails(Exit.USAGE, "TEXT: holds no word")
+
+
+@pytest.mark.usefixtures("simulated")
 def test_search_of_an_unknown_type_lists_the_types(run: Callable[..., Done]) -> None:
     """It may be one of the application's own, or mistyped."""
     told = run("search", "parser", "--type", "tool.results").out
@@ -171,7 +193,7 @@ def test_search_of_an_unknown_type_lists_the_types(run: Callable[..., Done]) -> 
         (["digests", "--until", "2026-01-05"], Exit.USAGE, "--until '2026-01-05'"),
         (["digests", "--compaction", "two"], Exit.USAGE, "--compaction 'two'"),
         (["digests", "--compaction", "4-2"], Exit.USAGE, "--compaction '4-2'"),
-        (["digests", "--path", ""], Exit.USAGE, "path_glob"),
+        (["digests", "--path", ""], Exit.USAGE, "--path"),
         (["digests", "--tool", ""], Exit.USAGE, "tool"),
     ],
 )

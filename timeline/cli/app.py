@@ -530,8 +530,9 @@ def search(
 ) -> None:
     """Search the text of all blocks and summaries.
 
-    Lists the blocks that contain all the words, the best first, covered blocks too. src/app/main.py or test_login is
-    found whole and by its parts. The first search indexes the database; later ones index only new blocks.
+    Lists the blocks that contain all the words, the best first, covered blocks too, each with a line of it in which
+    « » mark the words. src/app/main.py or test_login is found whole and by its parts. The first search indexes the
+    database; later ones index only new blocks.
     """
     from timeline.cli import questions
 

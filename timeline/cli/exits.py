@@ -19,6 +19,7 @@ from timeline.errors import (
     ConversationNotFound,
     ForksRemain,
     HistoryUnavailable,
+    InvalidFilter,
     StoreError,
     TimelineError,
     UnderLegalHold,
@@ -52,6 +53,14 @@ MEANINGS: Final = {
 }
 """The table in `timeline --help`."""
 
+_TYPED: Final = {
+    "text": "TEXT",
+    "path_glob": "--path",
+    "error": "--error-text",
+    "types": "--type",
+    "compaction_number": "--compaction",
+}
+"""How a filter is called on the command line, where it is not its own name."""
 USAGE_ERRORS: Final = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """The base of the errors that typer raises for a wrong command line; typer does not export it."""
 
@@ -95,6 +104,8 @@ def one_line(error: BaseException) -> str:
             return f"unexpected {problem} - please report this; TIMELINE_DEBUG=1 shows where it happened."
     if isinstance(error, USAGE_ERRORS):
         return _usage_line(error)
+    if isinstance(error, InvalidFilter):
+        return _flat(f"{_TYPED.get(error.field, f'--{error.field}')}: {error.problem}.")
     if isinstance(error, OSError):
         return _flat(f"{error.filename or 'the output'}: {error.strerror or error}. Check the path and the disk.")
     return _flat(str(error))
@@ -103,6 +114,7 @@ def one_line(error: BaseException) -> str:
 def _usage_line(error: BaseException) -> str:
     command = getattr(getattr(error, "ctx", None), "command_path", "timeline")
     problem = _flat(error.format_message())  # type: ignore[attr-defined]  # every one of them has it
+    problem = problem.replace(": Value error, ", ": ")
     if not problem.endswith((".", "?", "!")):  # "No such command 'shw'. Did you mean 'show'?" is complete
         problem += "."
     if problem.startswith("Missing") and getattr(getattr(error, "param", None), "metavar", None) == "ID":

@@ -23,6 +23,7 @@ from timeline.log.history import restored, reverted_versions
 from timeline.portable import Exported, export_log
 from timeline.portable.atif import trajectory
 from timeline.projection.project import Projector
+from timeline.store.addresses import without_password
 from timeline.store.private_files import make_private, take_over_mode
 from timeline.wire import encoder
 from timeline.wire.neutral import NeutralContext
@@ -74,6 +75,8 @@ async def export(conversation: str | None, db: str, shape: Shape, target: Target
     _check(conversation, shape)
     async with reading(db) as store:
         ids = [conversation] if conversation is not None else [info.id async for info in store.conversations()]
+        if not ids:
+            note(f"{without_password(db)} holds no conversation: the file is empty.")
         total = sum([(await store.info(id_)).version for id_ in ids])
         with sink(target) as write, progress("exporting", total) as advance:
             if shape.wire:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from timeline.answers.digests import DigestRow
     from timeline.answers.found import FoundRow
+    from timeline.ports import EventStore
 
 _MOST_LINES: Final = 8
 """The most items of each list of a digest in the printed form; JSON has all."""
@@ -126,12 +127,14 @@ async def digests(wanted: Wanted, db: str, *, as_json: bool) -> None:
         async for row in rows:
             found += 1
             _print_digest(row, row.matched if wanted.asks_for_entries else row.digest)
-    if not found:
-        write(_nothing(wanted))
+        if not found:
+            write(await _nothing(wanted, store))
 
 
-def _nothing(wanted: Wanted) -> str:
+async def _nothing(wanted: Wanted, store: EventStore) -> str:
     if wanted == Wanted(Span(conversation=wanted.span.conversation)):
+        async for _ in store.digests(conversation=wanted.span.conversation, reverted=True):
+            return "No compaction is in force. Those that were undone: timeline digests --reverted"
         return "No compaction yet. Try one: timeline compact ID, or timeline simulate FILE"
     if wanted.path is not None and not wanted.path.startswith(("/", "**")):
         return f"No compaction meets these filters. A glob matches whole paths: try --path '**/{wanted.path}'"
@@ -204,12 +207,13 @@ async def search(text: str, span: Span, types: Sequence[str], limit: int | None,
             shown += 1
             _print_found(row)
     if not shown:
-        _print_nothing_found(types)
+        _print_nothing_found(types, narrowed=span != Span() or bool(types))
 
 
-def _print_nothing_found(types: Sequence[str]) -> None:
+def _print_nothing_found(types: Sequence[str], *, narrowed: bool) -> None:
     """Say that nothing was found, and where a type is none of ours, which ones are: it may be mistyped."""
-    write('No block contains all of these words. Try fewer, or the start of one: "log*"')
+    within = ", where --conversation, --type, --since and --until let it look" if narrowed else ""
+    write(f'No block contains all of these words{within}. Try fewer, or the start of one: "log*"')
     if others := sorted(set(types) - KNOWN_TYPES.keys()):
         write(f"Unless your application makes blocks of the type {', '.join(others)}, the types are:")
         write(f"  {', '.join(KNOWN_TYPES)}")
