@@ -23,14 +23,17 @@ from timeline.wire.foreign import text_of
 from timeline.wire.usage import openai_usage, responses_usage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from timeline.blocks import Block
 
 FORMAT: Final = "mini-swe-agent"
 SHELL: Final = "bash"
 """The agent's one tool."""
 _SUBMITTED: Final = "Submitted"
-_COMMAND: Final = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n(.*?)\n```", re.DOTALL)
-"""Matches a command in a text, as the two versions ask models to write it."""
+_OPENING: Final = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n")
+"""Matches the line in front of a command in a text, as the two versions ask models to write it."""
+_CLOSING: Final = "\n```"
 
 Message = dict[str, Any]
 
@@ -177,16 +180,24 @@ class _Reader:
 def _with_call(message: Message, extra: Message, call_id: str) -> Message:
     """Return a message with the command in its text as a call; as it is, where there is none, or more than one."""
     text = joined_text(message.get("content"))
-    found = list(_COMMAND.finditer(text))
+    written = list(_written(text))
     told = extra.get("actions")
     actions = [action["command"] for action in told if _is_action(action)] if isinstance(told, list) else []
-    commands = actions or [match[1].strip() for match in found]
+    commands = actions or [command for _, _, command in written]
     if len(commands) != 1:
         return message
-    spans = [match.span() for match in found if match[1].strip() == commands[0].strip()]
+    spans = [(start, end) for start, end, command in written if command == commands[0].strip()]
     rest = f"{text[: spans[0][0]]}{text[spans[0][1] :]}".strip() if spans else text
     call = {"id": call_id, "function": {"name": SHELL, "arguments": {"command": commands[0]}}}
     return {**message, "content": rest, "tool_calls": [call]}
+
+
+def _written(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where each command in a text begins and ends, with the lines around it, and the command."""
+    at = 0
+    while (opening := _OPENING.search(text, at)) and (end := text.find(_CLOSING, opening.end())) >= 0:
+        at = end + len(_CLOSING)
+        yield opening.start(), at, text[opening.end() : end].strip()
 
 
 def _is_action(value: Any) -> bool:
