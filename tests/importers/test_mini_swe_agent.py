@@ -136,6 +136,13 @@ def test_what_answers_a_text_without_a_command_is_no_prompt(tmp_path: Path) -> N
     assert kinds(recording)[-1] == CLIENT
 
 
+def test_what_a_user_says_in_between_is_a_prompt(tmp_path: Path) -> None:
+    """The agent's program marks it as an interruption, as it does its own words."""
+    task = {"role": "user", "content": "The user added a new task: docs", "extra": {"interrupt_type": "UserNewTask"}}
+    error = {"role": "user", "content": "No tool calls found.", "extra": {"interrupt_type": "FormatError"}}
+    assert kinds(read(tmp_path, task, error))[-2:] == ["user.prompt", CLIENT]
+
+
 def test_responses_of_openais_responses_api_are_read_item_by_item(tmp_path: Path) -> None:
     """The agent keeps each as the API gave it, among the messages."""
     item = {"type": "function_call", "call_id": "call_1", "name": "bash", "arguments": '{"command": "ls"}'}

@@ -31,6 +31,8 @@ FORMAT: Final = "mini-swe-agent"
 SHELL: Final = "bash"
 """The agent's one tool."""
 _SUBMITTED: Final = "Submitted"
+_OF_USERS: Final = "User"
+"""The beginning of the interruptions in which a user speaks: a comment, a rejection, another task."""
 _OPENING: Final = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n")
 """Matches the line in front of a command in a text, as the two versions ask models to write it."""
 _CLOSING: Final = "\n```"
@@ -161,7 +163,9 @@ class _Reader:
 
     def _read_said(self, message: Message, extra: Message, number: int) -> None:
         """Read a prompt, or what the agent's program says: that no command was found, or how the run ended."""
-        is_clients = message.get("role") == "exit" or self._is_refused or "interrupt_type" in extra
+        interrupt = text_of(extra, "interrupt_type")
+        asks_again = not interrupt.startswith(_OF_USERS) and (self._is_refused or bool(interrupt))
+        is_clients = message.get("role") == "exit" or asks_again
         self._is_refused = False
         if not is_clients:
             self.builder.add_said(
