@@ -143,6 +143,14 @@ def test_a_response_that_failed_says_why_and_is_not_sent_again(tmp_path: Path) -
     assert [(call.finish_reason, call.error) for call in calls] == [("error", "overloaded"), ("error", "aborted")]
 
 
+def test_a_message_that_is_damaged_is_reported_and_costs_nothing_else(tmp_path: Path) -> None:
+    """It is no object, or says nothing of itself."""
+    broken: Any = ["torn", {"parts": []}]
+    recording = read(tmp_path, user(1, said("Fix it")), *broken, user(4, said("Now")))
+    assert [block.text for block in blocks(recording)] == ["Fix it", "Now"]
+    assert recording.report.counts["invalid"] == 2
+
+
 def test_messages_that_the_user_took_back_are_reported(tmp_path: Path) -> None:
     """They stay in the log; the client removes them with the next prompt."""
     recording = read(

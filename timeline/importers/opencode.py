@@ -49,13 +49,14 @@ def read_opencode(document: Fields, name: str) -> list[Recording]:
         document: the decoded JSON, one that `is_opencode` recognises.
         name: the file's name without its extension: the id if the session has none.
     """
-    session, messages = document["info"], _objects(document, "messages")
+    session, messages = document["info"], document["messages"]
     report = Report(format=FORMAT, lines=len(messages), records=len(messages))
     reader = _Reader(report, messages, first_time=_time(_fields(session, "time").get("created")))
     reverted = text_of(_fields(session, "revert"), "messageID")
     for number, message in enumerate(messages, start=1):
-        if reverted and text_of(message["info"], "id") >= reverted:
-            report.note("rolled_back", number, text_of(message["info"], "id"))
+        own = text_of(_fields(message, "info"), "id")
+        if reverted and own >= reverted:
+            report.note("rolled_back", number, own)
         reader.read(message, number)
     events = reader.finish()
     parent = text_of(session, "parentID")
@@ -67,7 +68,7 @@ def read_opencode(document: Fields, name: str) -> list[Recording]:
 class _Reader:
     """Reads messages in order; a user's message opens a turn."""
 
-    def __init__(self, report: Report, messages: list[Fields], first_time: datetime | None) -> None:
+    def __init__(self, report: Report, messages: list[Any], first_time: datetime | None) -> None:
         self.builder = RecordingBuilder(report, first_time=first_time)
         self._report = report
         self._decoder = message_decoder("ai_sdk_ui")
@@ -78,9 +79,12 @@ class _Reader:
         """The part that asked for the next summary: who did, and from which message on it keeps what was said."""
         self._cleared = _cleared(messages)
 
-    def read(self, message: Fields, number: int) -> None:
+    def read(self, message: Any, number: int) -> None:
         """Read one message; ``number`` counts from 1."""
-        info, parts = message["info"], _objects(message, "parts")
+        info, parts = _fields(message, "info"), _objects(message, "parts")
+        if not info:
+            self._report.note("invalid", number, "a message that says nothing of itself")
+            return
         id_ = text_of(info, "id") or f"message-{number}"
         created = _time(_fields(info, "time").get("created"))
         self._before[id_] = self._blocks
@@ -175,7 +179,7 @@ class _Reader:
             self.builder.add_event(ImportedHide(tuple(calls)), Origin(f"cleared-{calls[0]}", 0, at))
 
 
-def _cleared(messages: list[Fields]) -> dict[datetime, list[str]]:
+def _cleared(messages: list[Any]) -> dict[datetime, list[str]]:
     """Return the calls whose outputs opencode cleared, by the time at which it did."""
     found: defaultdict[datetime, list[str]] = defaultdict(list)
     for part in (part for message in messages for part in _objects(message, "parts")):
@@ -273,6 +277,6 @@ def _fields(value: Any, key: str) -> Fields:
     return told if isinstance(told, dict) else {}
 
 
-def _objects(value: Fields, key: str) -> list[Fields]:
-    told = value.get(key)
+def _objects(value: Any, key: str) -> list[Fields]:
+    told = value.get(key) if isinstance(value, dict) else None
     return [inner for inner in told if isinstance(inner, dict)] if isinstance(told, list) else []
