@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from timeline.errors import StoreError
 
-from ..failures import moved
+from ..failures import moved, store_error
 from . import statements
 from .identity import Change
 
@@ -106,9 +106,16 @@ class Held:
         self._turn.close()
 
     def _changed(self) -> Change | None:
-        """Return the change to the file, if there is one; the connection is closed then."""
+        """Return the change to the file, if there is one; the connection is closed then.
+
+        Raises:
+            StoreCorrupt: the file is damaged.
+        """
         if self._change is None:
-            self._change = self.identity.change()
+            try:
+                self._change = self.identity.change()
+            except sqlite3.Error as damage:
+                raise store_error(damage, self._file) from damage
             if self._change is not None:
                 log.error("%s", moved(self._file, self._change))
                 try:

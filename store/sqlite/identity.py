@@ -18,7 +18,6 @@ from typing import Final, TypeAlias
 from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt
 
-from ..failures import store_error
 from . import statements
 from .broken_off import Content, content_by, content_with_log
 
@@ -92,7 +91,7 @@ class Identity:
         """Return what happened to the files; None where all are the same. Costs one call of `os.stat`, mostly.
 
         Raises:
-            StoreCorrupt: the file makes no sense, and is as it was when it was opened.
+            sqlite3.Error: the file makes no sense, and is as it was when it was opened.
         """
         try:
             found = os.stat(self._file)  # noqa: PTH116 - half of what `Path.stat` costs, for each append
@@ -156,7 +155,7 @@ class Identity:
                     return damage is not None
                 if (found.st_mtime_ns, found.st_size) == self._opened:
                     # Nobody wrote to it since: it was damaged before, and no log is to be put away.
-                    raise store_error(damage, Path(self._file)) from damage
+                    raise damage
                 return False
             sleep(_PAUSE)
 

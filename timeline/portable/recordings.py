@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import RangeSummary, stem
-from timeline.engine.equipment import Equipment
 from timeline.events import (
     BlockAppended,
     BlocksHidden,
@@ -26,7 +25,6 @@ from timeline.log.protocol import Draft
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_block import HEADING, covered_figures, free_summary_path, with_meta
 from timeline.portable.rewritten import note_rewritten
-from timeline.ports import Hooks
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.fold.window import Item
     from timeline.importers.recording import RecordedEvent, Recording
-    from timeline.ports import EventStore
+    from timeline.ports import EventStore, Hooks
 
 _BATCH = 500
 """Events in one append."""
@@ -98,8 +96,8 @@ async def _note_rewritten(store: EventStore, timeline: Timeline, recording: Reco
         if isinstance(event.payload, BlockAppended)
     }
     known = await store.known_ids(timeline.id, list(said))
-    screen = Equipment(hooks=hooks or Hooks()).let_in
-    await note_rewritten(store, timeline, said, recording.report, known=known, let_in=lambda block: screen([block])[0])
+    screen = hooks.on_append if hooks is not None else None
+    await note_rewritten(store, timeline, said, recording.report, known=known, let_in=screen or (lambda block: block))
 
 
 async def append_recorded(

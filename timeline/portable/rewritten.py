@@ -7,9 +7,8 @@ application of its own appended it. So nothing is omitted here: the report names
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from timeline.agent.deduplication import content_key
 from timeline.events import BlockAppended
 
 if TYPE_CHECKING:
@@ -53,5 +52,10 @@ async def note_rewritten(
         if block is None:
             if has_news:
                 report.note("left_out", 0, f"@{event.version} {event.payload.block.path}")
-        elif content_key(let_in(block)) != content_key(event.payload.block):
+        elif _content(let_in(block)) != _content(event.payload.block):
             report.note("rewritten", 0, f"@{event.version} {event.payload.block.path}")
+
+
+def _content(block: Block) -> dict[str, Any]:
+    """Return what a block says, without its place in the log."""
+    return block.model_dump(exclude={"path", "turn_id", "at", "meta"})
