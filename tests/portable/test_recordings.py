@@ -292,3 +292,15 @@ async def test_a_prompt_that_a_newer_snapshot_has_in_other_words_is_reported() -
     assert await _findings(store, ASKED, edited) == [("rewritten", "@3 ar:turn_1.assistant.completion")]
     hooks = Hooks(on_append=lambda block: block.model_copy(update={"text": block.text.replace("Nice", "Lyon")}))
     assert await _findings(store, ASKED, edited, hooks=hooks) == []
+
+
+async def test_a_message_is_known_in_a_snapshot_that_was_trimmed_in_front_of_it() -> None:
+    """Its time was derived from its place, which is another one now; a new turn comes behind the log's newest."""
+    store = MemoryStore()
+    first = [recorded(prompt(text=f"question {n}", turn_id=f"turn_{n}"), n) for n in (1, 2)]
+    await _findings(store, *first)
+    again = replace(first[1], at=after(1), payload=recorded(prompt(text="question 2", turn_id="turn_1"), 2).payload)
+    new = recorded(prompt(text="question 3", turn_id="turn_2"), 3)
+    assert await _findings(store, again, new) == [("left_out", "@2 ar:turn_1.user.prompt")]
+    timeline = await Timeline.open(store, "r")
+    assert paths(timeline.window.items) == [f"ar:turn_{n}.user.prompt" for n in (1, 2, 3)]

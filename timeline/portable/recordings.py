@@ -24,7 +24,7 @@ from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.protocol import Draft
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_block import HEADING, covered_figures, free_summary_path, with_meta
-from timeline.portable.rewritten import note_rewritten
+from timeline.portable.snapshots import Known
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -83,21 +83,22 @@ async def import_recording(
         hooks=hooks,
         now=at,
     )
-    if recording.is_snapshot:
-        await _note_rewritten(store, timeline, recording, hooks)
-    known = await append_recorded(store, timeline, recording.events, on_progress=on_progress)
+    events = await _placed(store, timeline, recording, hooks)
+    known = await append_recorded(store, timeline, events, on_progress=on_progress)
     return Imported(recording.id, len(recording.events) - known, known, recording.report.dump())
 
 
-async def _note_rewritten(store: EventStore, timeline: Timeline, recording: Recording, hooks: Hooks | None) -> None:
-    said = {
-        derived_event_id(event.at, timeline.id, event.key): event.payload.block
-        for event in recording.events
-        if isinstance(event.payload, BlockAppended)
-    }
-    known = await store.known_ids(timeline.id, list(said))
+async def _placed(
+    store: EventStore, timeline: Timeline, recording: Recording, hooks: Hooks | None
+) -> tuple[RecordedEvent, ...]:
+    """Return the events of a recording as the log has them; of a snapshot report what the log has otherwise."""
+    if not recording.is_snapshot:
+        return recording.events
+    known = await Known.of(store, timeline.id)
+    shown = {item.version for item in timeline.window.items if item.state not in {"omitted", "redacted"}}
     screen = hooks.on_append if hooks is not None else None
-    await note_rewritten(store, timeline, said, recording.report, known=known, let_in=screen or (lambda block: block))
+    known.note(recording.events, shown, recording.report, screen or (lambda block: block))
+    return known.placed(recording.events)
 
 
 async def append_recorded(
