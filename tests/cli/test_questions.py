@@ -158,6 +158,11 @@ def test_search_that_filters_narrow_does_not_say_that_the_words_are_nowhere(run:
     assert "--since and --until let it look" in run("search", "make", "--since", "2199-01-01T00:00:00Z").out
 
 
+def test_a_number_that_is_none_is_said_to_be_none(run: Callable[..., Done]) -> None:
+    """In words, not in those of the library that reads it."""
+    run("facts", "--status", "abc").fails(Exit.USAGE, "'--status': it is no whole number")
+
+
 def test_digests_where_all_compactions_were_undone_lead_to_those(
     run: Callable[..., Done], simulated: dict[str, Any]
 ) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from timeline.blocks import Block
+    from timeline.importers.recording import RecordedEvent
 
 FORMAT: Final = "opencode"
 _BOOKKEEPING: Final = frozenset({"snapshot", "patch", "step-finish", "agent", "retry", "subtask"})
@@ -99,7 +100,7 @@ class _Reader:
         else:
             self._read_response(info, parts, Origin(id_, number, created))
 
-    def finish(self) -> Any:
+    def finish(self) -> tuple[RecordedEvent, ...]:
         """Return the events, behind them the outputs that were cleared since."""
         self._hide(None)
         return self.builder.finish()
