@@ -299,8 +299,10 @@ KNOWN_TYPES: Final[dict[str, type[Block]]] = {
 
 _WORDS: Final = frozenset({*(name.partition(".")[0] for name in KNOWN_TYPES), "tool"})
 """The first words of the library's types, which no type of an application begins with."""
-_MADE_TYPES: Final = frozenset(f"{author}.part" for author in ("assistant", "system", "tool", "user"))
-"""The types of content parts that a wire or importer keeps as they are."""
+_MADE_TYPES: Final = frozenset(
+    {*(f"{author}.part" for author in ("assistant", "system", "tool", "user")), "assistant.native"}
+)
+"""The types of content parts and items that a wire or importer keeps as they are."""
 
 
 def _tag(value: Any) -> str:

@@ -10,6 +10,7 @@ from tests.scenes import COUNTER, planned, window_of
 from tests.wire.entries import GOOGLE_CODE, GOOGLE_FILE, GOOGLE_FOUND, SERVER_CALL, SERVER_RESULT
 from timeline import policies
 from timeline.blocks import AssistantCompletion, CustomBlock, ToolCall, ToolResult, UserPrompt
+from timeline.content.native import NATIVE
 from timeline.content.server_words import as_tool_block
 from timeline.planning.account import FixedPart
 from timeline.planning.summary_requests import Wanted, summary_requests
@@ -70,6 +71,14 @@ def test_a_result_has_its_words_without_what_is_encoded(content: Any, text: str)
     assert result_of({"type": "web_search_tool_result", "tool_use_id": "a", "content": content}).text == text
 
 
+def test_an_item_of_openais_has_what_it_asked_and_found() -> None:
+    """Both are in one item, without what is an address to the API alone."""
+    item = {"type": "mcp_call", "id": "mcp_1", "name": "ask", "server_label": "w", "arguments": "{}", "output": "found"}
+    told = as_tool_block(part(item).model_copy(update={"type": NATIVE}))
+    assert isinstance(told, ToolResult)
+    assert (told.name, told.text, told.is_error) == ("ask", "{}\nfound", False)
+
+
 def test_a_failure_is_one() -> None:
     """By its code, its status or its outcome."""
     refused = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
@@ -90,7 +99,7 @@ def test_an_outcome_that_is_no_text_is_a_failure() -> None:
     "block", [part(GOOGLE_FILE), part({"type": "web_search_call", "id": "ws_1"}), UserPrompt(text="x")]
 )
 def test_any_other_block_is_as_it_is(block: Any) -> None:
-    """A picture has no words, and OpenAI's items are never sent."""
+    """A picture has no words, and OpenAI's items were never sent from such a part."""
     assert as_tool_block(block) is block
 
 

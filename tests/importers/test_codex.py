@@ -215,7 +215,7 @@ def test_a_search_for_tools_that_the_provider_ran_is_part_of_its_response() -> N
     rollout.result("a")
     recording = rollout.read()
     assert [b.type for b in blocks(recording)[1:]] == [
-        *("assistant.part", "assistant.part", "react.tool.call", "react.tool.result"),
+        *("assistant.native", "assistant.native", "react.tool.call", "react.tool.result"),
     ]
     assert len(calls(recording)) == 1
     assert not recording.report.counts["orphan_result"]

@@ -65,13 +65,33 @@ def _check_pairs(items: list[dict[str, Any]], *, continues: bool) -> None:
             if item["call_id"] in waiting.keys() | answered:
                 raise BrokenRequest(f"Duplicate function call with call_id {item['call_id']}.")
             waiting[item["call_id"]] = kind
-        elif kind.endswith("_output"):
+        elif kind.endswith("_call_output"):
             if waiting.pop(item["call_id"], None) != kind.removesuffix("_output") and not continues:
                 raise BrokenRequest(f"No tool call found for {_words(kind)} with call_id {item['call_id']}.")
             answered.add(item["call_id"])
     if waiting:
         id_, kind = min(waiting.items())
         raise BrokenRequest(f"No tool output found for {_words(kind)} {id_}.")
+    if not continues:
+        _check_references(items)
+
+
+def _check_references(items: list[dict[str, Any]]) -> None:
+    """What an answer, a program's call or its output, and found tools refer to, stands before them."""
+    seen: set[tuple[str, Any]] = set()
+    for item in items:
+        kind, caller = str(item.get("type")), item.get("caller") or {}
+        if kind == "mcp_approval_response" and ("mcp_approval_request", item["approval_request_id"]) not in seen:
+            raise BrokenRequest(
+                "The following MCP approval requests have approval responses but weren't passed as input: "
+                + item["approval_request_id"]
+            )
+        if caller.get("type") == "program" and ("program", caller["caller_id"]) not in seen:
+            raise BrokenRequest(f"No program found for {_words(kind)} with caller_id {caller['caller_id']}.")
+        called_by = {"program_output": "program", "tool_search_output": "tool_search_call"}.get(kind)
+        if called_by and (called_by, item.get("call_id")) not in seen:
+            raise BrokenRequest(f"No {_words(called_by)} found for {_words(kind)} with call_id {item.get('call_id')}.")
+        seen |= {(kind, item.get("call_id")), (kind, item.get("id"))}
 
 
 def _words(kind: str) -> str:

@@ -14,9 +14,8 @@ from timeline.blocks import AssistantCompletion, RangeSummary, Reasoning, ToolCa
 from timeline.content.native import compared_arguments, compared_data
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire.chat_thoughts import said_alike
-from timeline.wire.foreign import text_of
+from timeline.wire.openai_responses import once_a_part
 from timeline.wire.responses import calls_cut_off
-from timeline.wire.responses_calls import call_block, is_of_client
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -29,7 +28,7 @@ def content_key(block: Block) -> str:
 
     White space at the end of an answer does not count: frameworks strip it, and so do some wires.
     """
-    block = _as_call(block)
+    block = _as_read_now(block)
     text = block.text.rstrip() if isinstance(block, AssistantCompletion) else block.text
     said: list[Any] = [block.type, text, said_alike(block) if isinstance(block, Reasoning) else compared_data(block)]
     if isinstance(block, ToolCall | ToolResult):
@@ -39,11 +38,10 @@ def content_key(block: Block) -> str:
     return sha256_hex(canonical_json(said))
 
 
-def _as_call(block: Block) -> Block:
-    """Return the call that older logs hold as a part of a response: a shell's, a patch's, a computer's."""
+def _as_read_now(block: Block) -> Block:
+    """Return what an item of OpenAI's is read as that older logs hold as a part of a response."""
     item = block.data if block.type == "assistant.part" and isinstance(block.data, dict) else {}
-    call_id = text_of(item, "call_id")
-    return call_block(item, call_id, block.response_id or "") if call_id and is_of_client(item) else block
+    return once_a_part(item, block.response_id or "") or block
 
 
 def content_keys(blocks: Iterable[Block]) -> Iterator[str]:

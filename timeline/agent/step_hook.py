@@ -14,6 +14,7 @@ from timeline.agent.messages import read_messages, read_system
 from timeline.agent.recording import answering, append_in_turns, record_response
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.checks import given
+from timeline.content.native import NATIVE
 from timeline.events import ModelCalled, appended_block
 from timeline.log.stopwatch import Stopwatch
 from timeline.planning.tail import shows_stages
@@ -44,7 +45,7 @@ _MARKED: Final = frozenset({"anthropic", "ai_sdk"})
 """The wires whose messages bear cache markers. Their form must not change as the markers move on, or the provider's
 prefix is another."""
 
-_MAYBE_UNSENT: Final = frozenset({"assistant.reasoning", "assistant.part"})
+_MAYBE_UNSENT: Final = frozenset({"assistant.reasoning", "assistant.part", NATIVE})
 """Blocks of a response that no request has where its provider would not take them back."""
 
 

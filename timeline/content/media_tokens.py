@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
-from timeline.content.native import GOOGLE_FILES, SHELL_OUTPUT, google_kind, server_part
+from timeline.content.native import DRAWN, FOUND_TOOLS, GOOGLE_FILES, SHELL_OUTPUT, google_kind, server_part
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
@@ -56,8 +56,10 @@ def media_tokens(block: Block) -> int:
         return 0
     tokens = 0
     for part in _parts(block):
-        if _kind_of(part) in _IMAGE_PARTS or _inline_type(part).startswith("image/"):
+        if _kind_of(part) in {*_IMAGE_PARTS, DRAWN} or _inline_type(part).startswith("image/"):
             tokens += IMAGE_TOKENS
+        elif _kind_of(part) == FOUND_TOOLS:
+            tokens += max(0, len(canonical_json(part)) - len(block.text)) // 4
         elif _kind_of(part) == SHELL_OUTPUT:
             tokens += max(0, _shell_characters(part) - len(block.text)) // 4
         elif (characters := _text_characters(part)) is not None:
@@ -70,7 +72,7 @@ def media_tokens(block: Block) -> int:
 def _is_file(block: Block) -> bool:
     """Return whether a block is a file that the model made."""
     part = server_part(block)
-    return part is not None and google_kind(part) in GOOGLE_FILES
+    return part is not None and (google_kind(part) in GOOGLE_FILES or _kind_of(part) == DRAWN)
 
 
 def media_within(block: Block, tokens: int) -> int:

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
 
+NATIVE: Final = "assistant.native"
+"""The type of a block that is native content as a whole, in its ``data``.
+
+What servers of Anthropic and Google ran, and what they drew, is in blocks of the type ``assistant.part`` instead, among
+parts that no request has: so logs hold it that were written before this type came.
+"""
+COMPACTION: Final = "compaction"
+"""The type of what a provider's server leaves of a history that it compacted itself, at Anthropic and at OpenAI."""
 SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 """Types of Anthropic's parts that are calls of tools which its server runs."""
 GOOGLE_CALLS: Final[dict[str, str]] = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
@@ -27,21 +35,40 @@ CLIENT_CALLS: Final[dict[str, str]] = {
     "shell_call": "action",
     "apply_patch_call": "operation",
     "computer_call": "action",
+    "tool_search_call": "arguments",
 }
 """OpenAI's items that call a tool of the client and are no function calls, each with the key of its arguments."""
 FUNCTION_CALL: Final = "function_call"
 """The type of an OpenAI item that calls a function; the form of a call that has a namespace."""
 NAMESPACE: Final = "namespace"
 """The key in such a form for the namespace that has the function: the API refuses the call without it."""
+CALLER: Final = "caller"
+"""The key in a form for the program of OpenAI's server that made the call: its result goes to the program."""
+APPROVAL: Final = "mcp_approval_request"
+"""The type of an OpenAI item that asks whether a tool of an MCP server may run: the form of a call that waits."""
 SHELL_OUTPUT: Final = "shell_call_output"
 """The type of an OpenAI item that says what a shell printed; a result's text has its words."""
+FOUND_TOOLS: Final = "tool_search_output"
+"""The type of an OpenAI item that says which tools a search found; a result's text has their names."""
 PHASE: Final = "phase"
 """The key in a completion's ``data`` for what OpenAI calls a message: ``commentary``, or the ``final_answer``."""
 
+DRAWN: Final = "image_generation_call"
+"""The type of an OpenAI item that is a picture which its server drew."""
+OPENAI_ITEMS: Final = frozenset(
+    {
+        *("web_search_call", "file_search_call", "code_interpreter_call", DRAWN, "mcp_call"),
+        *("mcp_list_tools", "tool_search_call", "tool_search_output", "shell_call", "shell_call_output"),
+        *("program", "program_output", "item_reference", COMPACTION),
+    }
+)
+"""Items that OpenAI's server makes, or names, and reads again; a shell's and a tool search's where they are its own."""
 _OPENAI_CALLS: Final = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call", "shell_call"}
 )
 """OpenAI's items of tools that its server runs; a shell's is a part only where the shell is the server's."""
+_APPROVED_BY: Final = "approval_request_id"
+_OF_APPROVED: Final = ("type", "id", "name", "server_label", _APPROVED_BY)
 _PART: Final = "assistant.part"
 _PARTS_SENT: Final = (Reasoning, ToolResult, UserPrompt, Attachment)
 """Blocks whose content parts are sent."""
@@ -56,11 +83,13 @@ def google_kind(part: Mapping[str, Any]) -> str:
 
 
 def server_part(block: Block) -> dict[str, Any] | None:
-    """Return the part of a response that says what the provider's server did, found or drew; None of any other.
+    """Return the part of a response that says what the provider's server did, found, drew or compacted, else None.
 
     Only the provider runs such tools and reads their results.
     """
     data = block.data
+    if block.type == NATIVE:
+        return data if isinstance(data, dict) else None
     if block.type != _PART or not isinstance(data, dict):
         return None
     return data if _is_anthropics(data) or google_kind(data) else None
@@ -76,7 +105,7 @@ def is_server_result(part: Any) -> bool:
 
 def has_server_results(blocks: Iterable[Block]) -> bool:
     """Return whether tools of the provider's server ran within the call whose response blocks are."""
-    return any(block.type == _PART and is_server_result(block.data) for block in blocks)
+    return any(block.type in {_PART, NATIVE} and is_server_result(block.data) for block in blocks)
 
 
 def sent_data(block: Block) -> JsonValue:
@@ -96,7 +125,7 @@ def sent_data(block: Block) -> JsonValue:
 def hidden_data(block: Block, data: JsonValue) -> JsonValue:
     """Return what is sent of a hidden block's data: the phase of an answer, the namespace of a function.
 
-    Neither is content, and the replacement is taken for something else without it.
+    Neither is content, and the replacement is taken for something else without it. Nor is that a call was approved.
 
     Args:
         block: the block.
@@ -104,8 +133,10 @@ def hidden_data(block: Block, data: JsonValue) -> JsonValue:
     """
     if isinstance(block, AssistantCompletion):
         return data
-    is_function = isinstance(block, ToolCall) and isinstance(data, dict) and data.get("type") == FUNCTION_CALL
-    return data if is_function else None
+    form = data if isinstance(data, dict) else {}
+    if block.type == NATIVE and form.get(_APPROVED_BY):  # without this call, what was approved may run again
+        return {key: form[key] for key in _OF_APPROVED if key in form}
+    return data if isinstance(block, ToolCall) and form.get("type") == FUNCTION_CALL else None
 
 
 def sent_data_before_6(block: Block) -> JsonValue:
@@ -127,7 +158,7 @@ def compared_data(block: Block) -> JsonValue:
     """
     if isinstance(block, ToolCall | AssistantCompletion) and sent_data(block) is not None:
         return None
-    return _without_nulls(block.data) if block.type == _PART else block.data
+    return _without_nulls(block.data) if block.type in {_PART, NATIVE} else block.data
 
 
 def compared_arguments(call: ToolCall) -> JsonValue:
@@ -147,7 +178,9 @@ def _without_nulls(value: JsonValue) -> JsonValue:
 
 def _is_form(data: Mapping[str, Any]) -> bool:
     kind = str(data.get("type"))
-    return kind in CLIENT_CALLS or (kind == FUNCTION_CALL and isinstance(data.get(NAMESPACE), str))
+    if kind == FUNCTION_CALL:
+        return isinstance(data.get(NAMESPACE), str) or isinstance(data.get(CALLER), dict)
+    return kind in CLIENT_CALLS or kind == APPROVAL
 
 
 def _is_anthropics(data: JsonValue) -> bool:

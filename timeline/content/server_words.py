@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import ToolCall, ToolResult
-from timeline.content.native import GOOGLE_CALLS, GOOGLE_FILES, google_kind, server_part
+from timeline.content.native import (
+    COMPACTION,
+    DRAWN,
+    GOOGLE_CALLS,
+    GOOGLE_FILES,
+    OPENAI_ITEMS,
+    google_kind,
+    server_part,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,15 +30,22 @@ _UNREADABLE: Final = frozenset(
     {"type", "id", "encrypted_content", "encrypted_index", "encrypted_stdout", "file_id", "media_type", "cache_control"}
 )
 """Keys of a part whose texts say nothing to a reader."""
+_ADDRESS: Final = frozenset({"name", "server_label", "call_id", "container_id", "approval_request_id", "status"})
+"""Keys of an item of OpenAI's that say where it belongs."""
+_OPENAI_ASKED: Final[dict[str, str]] = {"program": "code", "shell_call": "action", "tool_search_call": "arguments"}
+"""OpenAI's items that are calls alone, each with the key of its arguments; others are a call and its result in one."""
+_WORDLESS: Final = frozenset({COMPACTION, DRAWN, "item_reference", "mcp_list_tools"})
+"""OpenAI's items that say nothing to a reader."""
 
 
 def as_tool_block(block: Block) -> Block:
     """Return what a tool of the provider's server did as a call or a result; any other block as it is."""
     part = server_part(block)
-    if part is None or block.text or google_kind(part) in GOOGLE_FILES:
+    if part is None or block.text or google_kind(part) in GOOGLE_FILES or part.get("type") in _WORDLESS:
         return block
     same = {"path": block.path, "turn_id": block.turn_id, "at": block.at, "response_id": block.response_id}
-    made = _of_google(part) if google_kind(part) else _of_anthropic(part)
+    read = _of_google if google_kind(part) else _of_openai if part.get("type") in OPENAI_ITEMS else _of_anthropic
+    made = read(part)
     return made.model_copy(update=same)
 
 
@@ -62,6 +77,18 @@ def _of_google(part: dict[str, Any]) -> Block:
         return ToolCall(call_id=call_id, name=name, arguments=asked if isinstance(asked, dict) else {})
     said = own.get("response") if kind == "toolResponse" else own.get("output")
     failed = own.get("outcome") not in (None, "OUTCOME_OK")  # no set: a recording may have any value
+    return ToolResult(call_id=call_id, name=name, text="\n".join(_words(said)), is_error=failed)
+
+
+def _of_openai(item: dict[str, Any]) -> Block:
+    kind = str(item["type"])
+    name = str(item.get("name") or kind.removesuffix("_output").removesuffix("_call"))
+    call_id = str(item.get("call_id") or item.get("id") or kind)
+    if kind in _OPENAI_ASKED:
+        asked = item.get(_OPENAI_ASKED[kind])
+        return ToolCall(call_id=call_id, name=name, arguments=asked if isinstance(asked, dict) else {"asked": asked})
+    said = {key: value for key, value in item.items() if key not in _ADDRESS}
+    failed = item.get("status") == "failed" or item.get("error") is not None
     return ToolResult(call_id=call_id, name=name, text="\n".join(_words(said)), is_error=failed)
 
 

@@ -11,12 +11,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import CustomBlock, SystemMessage, ToolCall, ToolResult, UserPrompt
+from timeline.content.native import NATIVE
 from timeline.frozen import compact_json
 from timeline.importers.builder import Origin, client_message
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.media import attachment_block
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.openai_responses import item_blocks
+from timeline.wire.responses_approvals import ANSWER, answer_block
 from timeline.wire.responses_calls import call_block, is_of_client, result_block
 
 if TYPE_CHECKING:
@@ -109,7 +111,9 @@ class ItemReader:
         elif type_ in NOTHING:
             self._report.counts["skipped"] += 1
         elif _is_search_of_the_server(item, type_):
-            self._add(CustomBlock(type="assistant.part", author="assistant", data=item), origin)
+            self._add(CustomBlock(type=NATIVE, author="assistant", data=item), origin)
+        elif type_ == ANSWER:
+            self._read_answer(item, origin)
         elif type_.endswith("_output"):
             self._read_result(item, type_, origin)
         elif type_ in CALLS:
@@ -165,6 +169,12 @@ class ItemReader:
                 else:
                     is_clients = not kind.startswith(_USERS) if kind else self._is_client(text)
                     yield client_message(text) if is_clients else UserPrompt(text=text)
+
+    def _read_answer(self, item: dict[str, Any], origin: Origin) -> None:
+        self._open = False
+        answer = answer_block(item, self._names.get(text_of(item, "approval_request_id"), ""))
+        if answer is not None:
+            self._builder.add_result(answer, origin)
 
     def _read_result(self, item: dict[str, Any], type_: str, origin: Origin) -> None:
         self._open = self._open and not self.results_end_it

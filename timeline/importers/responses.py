@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import SystemMessage
-from timeline.content.native import CLIENT_CALLS
+from timeline.content.native import CLIENT_CALLS, FUNCTION_CALL, OPENAI_ITEMS
 from timeline.events import ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.exchange import replied_items
@@ -20,6 +20,7 @@ from timeline.importers.response_items import CALLS, NOTHING, SAID_BY_THE_MODEL,
 from timeline.wire.foreign import text_of
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.openai_chat import parts_of
+from timeline.wire.responses_approvals import ANSWER
 from timeline.wire.responses_calls import is_placeholder
 from timeline.wire.usage import responses_usage
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     Item = dict[str, Any]
 
 FORMAT: Final = "openai-responses"
-_OUTPUTS: Final = frozenset(f"{call}_output" for call in ("function_call", *CLIENT_CALLS))
-_ITEMS: Final = SAID_BY_THE_MODEL | CALLS | NOTHING | _OUTPUTS
+_OUTPUTS: Final = frozenset(f"{call}_output" for call in (FUNCTION_CALL, "local_shell_call", *CLIENT_CALLS))
+_ITEMS: Final = SAID_BY_THE_MODEL | CALLS | NOTHING | _OUTPUTS | OPENAI_ITEMS | {ANSWER}
 _PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
 """Part types that only these items have. A list of messages with plain texts is also valid Chat Completions."""
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment
-from timeline.content.native import GOOGLE_CALLS, SERVER_CALLS, SHELL_OUTPUT, google_kind
+from timeline.content.native import FOUND_TOOLS, GOOGLE_CALLS, SERVER_CALLS, SHELL_OUTPUT, google_kind
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
@@ -41,8 +41,13 @@ _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 """The object inside a content part of Chat Completions, and its required keys, by the part's type."""
 
-_UNSAID: Final = frozenset({"text", SHELL_OUTPUT, *SERVER_CALLS})
-"""Parts that say nothing of their own: a block's text has their words, or a result behind them."""
+_UNSAID: Final = frozenset(
+    {
+        *("text", SHELL_OUTPUT, FOUND_TOOLS, *SERVER_CALLS),
+        *("web_search_call", "mcp_list_tools", "tool_search_call", "shell_call", "program"),
+    }
+)
+"""Parts that say nothing of their own: a block's text has their words, or a result behind them, or an answer."""
 _ATTACHMENT: Final[str] = Attachment.model_fields["type"].default
 _GEMINI_PARTS: Final = {"inlineData": "inline_data", "fileData": "file_data"}
 _GEMINI_KEYS: Final[dict[str, dict[str, str]]] = {

@@ -1,8 +1,9 @@
 """OpenAI's Responses API: encode a context as ``instructions``, ``tools`` and ``input`` items, and decode items.
 
-The API demands that a `function_call_output` names a call before it, and that a reasoning item comes right before the
-message or call that it led to. Encrypted reasoning is sent as it came, or not at all; without its encrypted content
-the server could only look it up, so it is left out. Caching is automatic, so nothing is marked.
+The API demands that a `function_call_output` names a call before it, that a reasoning item comes right before what it
+led to, and that an item with an id has the reasoning item before it that it came with. Encrypted reasoning is sent as
+it came, or not at all; without its encrypted content the server could only look it up, so it is left out. Caching is
+automatic, so nothing is marked.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
-from timeline.content.native import CLIENT_CALLS, FUNCTION_CALL, NAMESPACE, PHASE
+from timeline.content.native import (
+    APPROVAL,
+    CLIENT_CALLS,
+    FOUND_TOOLS,
+    FUNCTION_CALL,
+    NAMESPACE,
+    NATIVE,
+    OPENAI_ITEMS,
+    PHASE,
+)
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, system_text, text_of
@@ -20,15 +30,19 @@ from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
 from timeline.wire.read_only import plain
+from timeline.wire.responses_approvals import ANSWER, answer_block, answer_item, request_block, request_item
 from timeline.wire.responses_calls import (
     OUTPUT,
     call_block,
     call_item,
+    caller_of,
+    found_tools,
     is_of_client,
     is_placeholder,
     output_item,
     result_block,
 )
+from timeline.wire.responses_items import is_of_server, items_of_server, with_caller, with_reference
 from timeline.wire.writing import Writer
 
 if TYPE_CHECKING:
@@ -40,12 +54,19 @@ if TYPE_CHECKING:
     from timeline.wire.groups import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
+    from timeline.wire.responses_items import Before
 
-ENCODER: Final = 5
+ENCODER: Final = 6
+_THOUGHT: Final = "assistant.reasoning"
 GIVEN: Final = frozenset({"instructions", "tools", "input"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 _PHASES: Final = frozenset({"commentary", "final_answer"})
-_RESULTS: Final = frozenset(call + OUTPUT for call in ("function_call", *CLIENT_CALLS))
+_LOCAL_SHELL: Final = "local_shell_call"
+"""A call of a shell in the form of a model that is gone: it goes back as a function call."""
+_RESULTS: Final = frozenset(
+    {*(call + OUTPUT for call in (FUNCTION_CALL, _LOCAL_SHELL, *CLIENT_CALLS)), FOUND_TOOLS, ANSWER}
+)
+"""Items that answer the model."""
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:
@@ -117,28 +138,46 @@ class _Writer(Writer):
             self.messages.append({"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]})
 
     def _add_response(self, response: Response) -> None:
-        said = [item for part in response.parts for item in self._said(part)]
-        # The API refuses reasoning without the item that it led to. Items of the provider's own tools are not sent.
+        said: list[Part] = []
+        answers: list[Part] = []
+        own = self._own_items(response)
+        for part in response.parts:
+            if not isinstance(part, Call):
+                said += self._said(part, own, (self.messages, said))
+                continue
+            call = self._call(part, (self.messages, said), in_form=own is not None)
+            said += [*_said_text(part.placed.entry.text), call]
+            answers.append(_answer(call, part.result.entry if part.result else None))
+        # The API refuses reasoning without the item that it led to, which may be one that is not sent.
         thought = [item["type"] in OPENAI_RESPONSES.signed_reasoning for item in said]
         said = [item for n, item in enumerate(said) if not thought[n] or thought[n + 1 : n + 2] == [False]]
-        if not said:
-            return
-        self.open_if_empty()
-        self.messages += said
-        calls = [item for item in said if "call_id" in item and item["type"] not in OPENAI_RESPONSES.signed_reasoning]
-        for call, told in zip(response.calls, calls, strict=True):
-            entry = call.result.entry if call.result else None
-            self.messages.append(output_item(told, entry, _output(entry) if entry else INTERRUPTED))
+        if said:
+            self.open_if_empty()
+            self.messages += [*said, *answers]
 
-    def _said(self, part: Placed | Call) -> list[Part]:
-        if isinstance(part, Call):
-            return [*_said_text(part.placed.entry.text), self._call(part)]
+    def _own_items(self, response: Response) -> dict[int, Part] | None:
+        """Return the items of a response that its server made, by the number of their entry.
+
+        None where no item of it may go back that has an id: the model has none of them, or a thought is left out. By
+        that id the API looks for the thought that led to it.
+        """
+        said = [part.entry for part in response.parts if not isinstance(part, Call)]
+        left_out = any(entry.type == _THOUGHT and not self._takes(entry) for entry in said)
+        if left_out or OPENAI_RESPONSES.takes_unsigned(self._model):
+            return None
+        return items_of_server(response.parts)
+
+    def _said(self, part: Placed, own: dict[int, Part] | None, before: Before) -> list[Part]:
         entry = part.entry
-        if entry.type == "assistant.reasoning":
-            return [entry.data] if isinstance(entry.data, dict) and self._takes(entry, entry.data) else []
+        if entry.type == _THOUGHT:
+            return [entry.data] if isinstance(entry.data, dict) and self._takes(entry) else []
+        item = own.get(part.number) if own else None
+        if item is not None and (told := with_reference(item, before)) is not None:
+            return [told]
         return _said_text(entry.text or "\n".join(unseen_lines(entry)), self._phase(entry))
 
-    def _takes(self, entry: Entry, data: Part) -> bool:
+    def _takes(self, entry: Entry) -> bool:
+        data = entry.data if isinstance(entry.data, dict) else {}
         if data.get("type") != "reasoning" or not isinstance(data.get("id"), str):
             return False
         if not isinstance(data.get("summary"), list):
@@ -152,22 +191,43 @@ class _Writer(Writer):
         phase = text_of(entry.data, PHASE) if isinstance(entry.data, dict) else ""
         return {PHASE: phase} if phase in _PHASES and not OPENAI_RESPONSES.takes_unsigned(self._model) else {}
 
-    def _call(self, call: Call) -> Part:
+    def _call(self, call: Call, before: Before, *, in_form: bool) -> Part:
+        """Return the item of a call.
+
+        Args:
+            call: the call.
+            before: the items in front of it, in lists.
+            in_form: whether one with an id may go back in its own form.
+        """
         entry = call.placed.entry
+        if in_form and (request := request_item(entry)) is not None:
+            return request
         call_id = self.ids.give(str(entry.call_id))
         own = call_item(entry, call_id, call.result.entry if call.result else None)
-        if own is not None and not OPENAI_RESPONSES.takes_unsigned(self._model):
-            return own
-        arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
-        name = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
-        item = {"type": FUNCTION_CALL, "call_id": call_id, "name": name, "arguments": arguments}
-        return {**item, **self._namespace(entry)}
+        if own is None or OPENAI_RESPONSES.takes_unsigned(self._model) or ("id" in own and not in_form):
+            own = {**_function_call(entry, call_id), **self._of_function(entry)}
+        return with_caller(own, before)
 
-    def _namespace(self, entry: Entry) -> Part:
-        """Return the namespace of a function, without which OpenAI refuses each later request."""
+    def _of_function(self, entry: Entry) -> Part:
+        """Return the namespace of a function, without which OpenAI refuses each later request, and its caller."""
         form = entry.data if isinstance(entry.data, dict) and entry.data.get("type") == FUNCTION_CALL else {}
+        if not form or OPENAI_RESPONSES.takes_unsigned(self._model):
+            return {}
         namespace = text_of(form, NAMESPACE)
-        return {NAMESPACE: namespace} if namespace and not OPENAI_RESPONSES.takes_unsigned(self._model) else {}
+        return {**({NAMESPACE: namespace} if namespace else {}), **plain(caller_of(form))}
+
+
+def _function_call(entry: Entry, call_id: str) -> Part:
+    arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
+    name = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
+    return {"type": FUNCTION_CALL, "call_id": call_id, "name": name, "arguments": arguments}
+
+
+def _answer(call: Part, entry: Entry | None) -> Part:
+    """Return the item that answers a call; one without a result gets a text that says so."""
+    if call["type"] == APPROVAL:
+        return answer_item(call, entry)
+    return output_item(call, entry, _output(entry) if entry else INTERRUPTED)
 
 
 STEPWISE: Final = Stepwise(_Writer, _body)
@@ -238,7 +298,7 @@ class MessageDecoder:
         if kind == "message" and item.get("role") != "assistant":
             self._response = ""
             return self._said_to_model(item)
-        if kind in _RESULTS and text_of(item, "call_id") not in self._of_server:
+        if kind in _RESULTS and not self._is_of_server(item, kind):
             self._response = ""
             return self._result(item)
         self._response = self._response or name or f"response_{self._number}"
@@ -247,6 +307,9 @@ class MessageDecoder:
         if kind in CLIENT_CALLS and not is_of_client(item):
             self._of_server.add(text_of(item, "call_id"))
         return blocks
+
+    def _is_of_server(self, item: Part, kind: str) -> bool:
+        return is_of_server(item) if kind == FOUND_TOOLS else text_of(item, "call_id") in self._of_server
 
     def _said_to_model(self, item: Part) -> list[Block]:
         if text_of(item, "role") in {"system", "developer"}:
@@ -258,8 +321,15 @@ class MessageDecoder:
         if is_placeholder(item):
             return []
         output = item.get("output")
-        call_id = text_of(item, "call_id") or f"call_{self._number}"
+        kind = _kind_of(item)
+        if kind == ANSWER:
+            answer = answer_block(item, self._names.get(text_of(item, "approval_request_id"), ""))
+            return [answer] if answer is not None else []
+        own_id = text_of(item, "id") if kind == _LOCAL_SHELL + OUTPUT else ""
+        call_id = text_of(item, "call_id") or own_id or f"call_{self._number}"
         name = self._names.get(call_id, "")
+        if kind == FOUND_TOOLS:
+            return [found_tools(item, call_id, name or "tool_search")]
         if (own := result_block(item, call_id, name)) is not None:
             return [own]
         parts = parts_of(output)
@@ -270,8 +340,25 @@ class MessageDecoder:
         return [ToolResult(call_id=call_id, name=name, text=text, data=output if holds_more else None)]
 
 
+def once_a_part(item: Part, response_id: str) -> Block | None:
+    """Return what an item is read as that earlier releases kept as a part of a response; None for any other part.
+
+    Args:
+        item: the part.
+        response_id: the response that it belongs to.
+    """
+    kind = _kind_of(item)
+    if kind == ANSWER or kind == _LOCAL_SHELL + OUTPUT or (kind == FOUND_TOOLS and not is_of_server(item)):
+        return next(iter(MessageDecoder().decode(item)), None)
+    if kind in OPENAI_ITEMS or kind in {APPROVAL, _LOCAL_SHELL} or (is_of_client(item) and text_of(item, "call_id")):
+        return item_blocks(item, response_id, 0)[0]
+    return None
+
+
 def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
     """Decode an item of the model's; an item without a block type of its own is kept whole.
+
+    A shell's output is of the server's own shell here: another one answers the model.
 
     Args:
         item: the item.
@@ -291,10 +378,18 @@ def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
         case "function_call":
             name, arguments = text_of(item, "name") or "unknown", arguments_of(item.get("arguments", ""))
             namespace = text_of(item, NAMESPACE)
-            form: JsonValue = {"type": FUNCTION_CALL, NAMESPACE: namespace} if namespace else None
+            more = {**({NAMESPACE: namespace} if namespace else {}), **caller_of(item)}
+            form: JsonValue = {"type": FUNCTION_CALL, **more} if more else None
             return [ToolCall(call_id=call_id, name=name, arguments=arguments, data=form, response_id=response_id)]
         case _ if is_of_client(item):
             return [call_block(item, call_id, response_id)]
+        case "local_shell_call":
+            arguments = arguments_of(item.get("action"))
+            return [ToolCall(call_id=call_id, name="local_shell", arguments=arguments, response_id=response_id)]
+        case "mcp_approval_request":
+            return [request_block(item, call_id, response_id)]
+        case kind if is_of_server(item) or kind == "shell_call_output":
+            return [CustomBlock(type=NATIVE, author="assistant", data=item, response_id=response_id)]
         case _:
             return [CustomBlock(type="assistant.part", author="assistant", data=item, response_id=response_id)]
 

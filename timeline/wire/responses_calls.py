@@ -1,4 +1,4 @@
-"""OpenAI's calls of the client's tools that are no function calls: custom tools, shell, patches, computer use.
+"""OpenAI's calls of the client's tools that are no function calls: custom tools, shell, patches, screens, tool search.
 
 Such a call, and its result, has an item type of its own. To OpenAI's models both go back in it; to others, and where
 the call or what its result must have is hidden, they are a function call of the same name and its output.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import ToolCall, ToolResult
-from timeline.content.native import CLIENT_CALLS
+from timeline.content.native import CALLER, CLIENT_CALLS, FOUND_TOOLS
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import fit
 from timeline.wire.neutral import FAILED, INTERRUPTED
@@ -26,11 +26,13 @@ _CUSTOM: Final = "custom_tool_call"
 _SHELL: Final = "shell_call"
 _PATCH: Final = "apply_patch_call"
 _COMPUTER: Final = "computer_call"
+_SEARCH: Final = "tool_search_call"
 _KEPT: Final[dict[str, tuple[str, ...]]] = {
     _CUSTOM: ("namespace",),
     _SHELL: ("environment", "status"),
     _PATCH: ("status",),
     _COMPUTER: ("id", "pending_safety_checks", "status"),
+    _SEARCH: ("execution", "status"),
 }
 """The fields that a request takes beside the call's id and arguments. An id where it may be left out is: the API would
 look for the thought that an item of that id belongs to."""
@@ -43,9 +45,15 @@ _CHUNK: Final = ("stdout", "stderr", "outcome")
 
 
 def is_of_client(item: Part) -> bool:
-    """Return whether an item calls a tool of the client in one of these forms; a shell may be the server's own."""
-    if text_of(item, "type") not in CLIENT_CALLS:
+    """Return whether an item calls a tool of the client in one of these forms.
+
+    A shell, and a search for tools, may be the server's own.
+    """
+    kind = text_of(item, "type")
+    if kind not in CLIENT_CALLS:
         return False
+    if kind == _SEARCH:
+        return text_of(item, "execution") != "server" and bool(text_of(item, "call_id"))
     where = item.get("environment")
     return not isinstance(where, dict) or where.get("type") == "local"
 
@@ -62,7 +70,8 @@ def call_block(item: Part, call_id: str, response_id: str) -> ToolCall:
     key = _ACTIONS if kind == _COMPUTER and isinstance(item.get(_ACTIONS), list) else CLIENT_CALLS[kind]
     told = {key: item[key]} if key == _ACTIONS else item.get(key)
     arguments = told if kind == _CUSTOM and isinstance(told, str) else arguments_of(told)
-    form = {"type": kind, key: None, **{name: item[name] for name in _KEPT[kind] if item.get(name) is not None}}
+    kept = {name: item[name] for name in _KEPT[kind] if item.get(name) is not None}
+    form = {"type": kind, key: None, **kept, **caller_of(item)}
     return ToolCall(
         call_id=call_id,
         name=text_of(item, "name") or kind.removesuffix("_call"),
@@ -70,6 +79,12 @@ def call_block(item: Part, call_id: str, response_id: str) -> ToolCall:
         data=form,
         response_id=response_id,
     )
+
+
+def caller_of(item: Part) -> Part:
+    """Return the program that made a call, under its key; nothing where the model called by itself."""
+    caller = item.get(CALLER)
+    return {CALLER: caller} if isinstance(caller, dict) and text_of(caller, "caller_id") else {}
 
 
 def call_item(entry: Entry, call_id: str, result: Entry | None) -> Part | None:
@@ -85,6 +100,8 @@ def call_item(entry: Entry, call_id: str, result: Entry | None) -> Part | None:
     if not isinstance(form, dict) or kind not in CLIENT_CALLS:
         return None
     if kind == _COMPUTER and not _screen(result):  # the API takes no screen without its picture
+        return None
+    if kind == _SEARCH and _tools(result) is None:  # nor a search without the tools that it found
         return None
     arguments: Any = entry.arguments
     told = arguments.get(_ACTIONS) if isinstance(arguments, dict) and _ACTIONS in form else arguments
@@ -104,6 +121,8 @@ def _is_whole(item: Part) -> bool:
             return isinstance(told, dict) and isinstance(told.get("commands"), list)
         case "apply_patch_call":
             return isinstance(told, dict) and bool(text_of(told, "path")) and bool(text_of(item, "status"))
+        case "tool_search_call":
+            return True
     whole = isinstance(told, dict) or isinstance(item.get(_ACTIONS), list)
     return whole and bool(text_of(item, "id")) and isinstance(item.get("pending_safety_checks"), list)
 
@@ -117,7 +136,7 @@ def output_item(call: Part, entry: Entry | None, output: str | list[Part]) -> Pa
         output: what the result says, as the output of a function call.
     """
     kind = call["type"] + OUTPUT
-    of_call = {"type": kind, "call_id": call["call_id"]}
+    of_call = {"type": kind, "call_id": call["call_id"], **caller_of(call)}
     text = output if isinstance(output, str) else "\n".join(map(text_of, output))
     failed = entry is None or entry.is_error
     match call["type"]:
@@ -129,6 +148,9 @@ def output_item(call: Part, entry: Entry | None, output: str | list[Part]) -> Pa
             return {**of_call, "status": "failed" if failed else "completed", **({"output": text} if text else {})}
         case "computer_call":
             return {**of_call, **_screen(entry)}
+        case "tool_search_call":
+            own = {"type": FOUND_TOOLS, "execution": "client", "status": "completed"}
+            return {**of_call, **own, "tools": _tools(entry)}
     return {**of_call, "output": output}
 
 
@@ -149,6 +171,21 @@ def result_block(item: Part, call_id: str, name: str) -> ToolResult | None:
         checks = {_SCREEN: item[_SCREEN]} if item.get(_SCREEN) else {}
         return ToolResult(call_id=call_id, name=name, data=[{**picture, **checks}])
     return None
+
+
+def found_tools(item: Part, call_id: str, name: str) -> ToolResult:
+    """Read what a search of the client for tools found: their names, and in ``data`` the tools.
+
+    Args:
+        item: one of the type `FOUND_TOOLS`.
+        call_id: the id of the search.
+        name: the name of the search.
+    """
+    tools = item.get("tools")
+    told = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    names = "\n".join(filter(None, (text_of(tool, "name") or text_of(tool, "server_label") for tool in told)))
+    data: Any = {"type": FOUND_TOOLS, "tools": told}
+    return ToolResult(call_id=call_id, name=name, text=names, data=data)
 
 
 def is_placeholder(item: Part) -> bool:
@@ -195,6 +232,13 @@ def _is_chunk(chunk: Any) -> bool:
     if not isinstance(end, dict):
         return False
     return end == {"type": "timeout"} or (end.keys() == {"type", "exit_code"} and type(end["exit_code"]) is int)
+
+
+def _tools(entry: Entry | None) -> list[Any] | None:
+    """Return the tools that a search found; None where it has no result, or a hidden one."""
+    data = entry.data if entry is not None else None
+    tools = data.get("tools") if isinstance(data, dict) and data.get("type") == FOUND_TOOLS else None
+    return plain(tools) if isinstance(tools, list) else None
 
 
 def _screen(entry: Entry | None) -> Part:

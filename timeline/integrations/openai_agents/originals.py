@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import CustomBlock, ToolCall
+from timeline.content.native import NATIVE
 from timeline.frozen import compact_json
 from timeline.integrations.openai_agents.history import key_of
 from timeline.integrations.openai_agents.items import KEY, items_of
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item
     from timeline.projection.context import RenderedContext
     from timeline.wire.groups import Placed
+    from timeline.wire.neutral import NeutralContext
 
 _PLAIN: Final = frozenset({None, "message", "function_call", "function_call_output", "reasoning"})
 """Items that every model of the SDK is sent."""
+_OWN_FORMS: Final = frozenset({NATIVE, "react.tool.call"})
+"""Types of blocks whose data is a form of that API."""
 _MOST_UNCOUNTED: Final = 4_000
-"""Characters of a hosted tool's item that is sent again: the account of a context does not count them."""
+"""Characters of an item that is sent again although its block is not counted, as a hosted tool's in an older log."""
 
 
 def as_items(context: RenderedContext, listed: Sequence[tuple[Any, list[Block]]], *, plain: bool) -> list[Any]:
@@ -60,7 +64,8 @@ class _Originals:
 
     def written(self) -> list[Any]:
         """Return the items of the whole context."""
-        written = written_items(self._context.neutral, self._instead)
+        neutral = self._context.neutral
+        written = written_items(_in_plain_forms(neutral) if self._plain else neutral, self._instead)
         return [*written, *self._beside_until(len(self._left))]
 
     def _instead(self, said: Placed | Response) -> list[Any] | None:
@@ -93,10 +98,17 @@ class _Originals:
             sent = listed.pop() if listed else item
             if not isinstance(sent, dict) or (self._plain and sent.get("type") not in _PLAIN):
                 return None
-            is_hosted = any(isinstance(block, CustomBlock) for block in blocks)
-            if not is_hosted or len(compact_json(sent)) <= _MOST_UNCOUNTED:
+            is_uncounted = any(isinstance(block, CustomBlock) and block.type != NATIVE for block in blocks)
+            if not is_uncounted or len(compact_json(sent)) <= _MOST_UNCOUNTED:
                 found.append(sent)
         return found[::-1]
+
+
+def _in_plain_forms(neutral: NeutralContext) -> NeutralContext:
+    """Return a context without what only OpenAI's Responses API has a form for; its calls are function calls."""
+    told = ((entry, entry.data is not None and entry.type in _OWN_FORMS) for entry in neutral.entries)
+    bare = tuple(entry.model_copy(update={"data": None}) if is_own else entry for entry, is_own in told)
+    return neutral.model_copy(update={"entries": bare})
 
 
 def _units(live: Sequence[Item]) -> dict[int, list[Item]]:
