@@ -221,7 +221,11 @@ async def test_a_shell_that_the_server_runs_is_no_call_of_the_clients() -> None:
     """Its item and what it printed are the server's."""
     hosted = {**SHELL, "environment": {"type": "container_reference", "container_id": "cntr_1"}}
     timeline = await recorded(hosted, {**RAN, "id": "sho_1", "status": "completed"})
-    assert [item.block.type for item in timeline.window.items] == ["user.prompt", "assistant.native", "assistant.native"]
+    assert [item.block.type for item in timeline.window.items] == [
+        "user.prompt",
+        "assistant.native",
+        "assistant.native",
+    ]
     assert [block.type for block in decode([hosted, RAN])] == ["assistant.native", "assistant.native"]
 
 

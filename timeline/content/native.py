@@ -96,15 +96,15 @@ def server_part(block: Block) -> dict[str, Any] | None:
 
 
 def is_server_result(part: Any) -> bool:
-    """Return whether a part of a response is what a tool of the provider's server found, sent back or not."""
+    """Return whether a part of a response is what the provider's server found or compacted, sent back or not."""
     if not isinstance(part, dict):
         return False
     kind = str(part.get("type") or google_kind(part))
-    return kind in GOOGLE_CALLS.values() or kind in _OPENAI_CALLS or kind.endswith("_tool_result")
+    return kind in {*GOOGLE_CALLS.values(), *_OPENAI_CALLS, COMPACTION} or kind.endswith("_tool_result")
 
 
 def has_server_results(blocks: Iterable[Block]) -> bool:
-    """Return whether tools of the provider's server ran within the call whose response blocks are."""
+    """Return whether the provider's server ran tools, or compacted, within the call whose response blocks are."""
     return any(block.type in {_PART, NATIVE} and is_server_result(block.data) for block in blocks)
 
 

@@ -34,14 +34,16 @@ _ADDRESS: Final = frozenset({"name", "server_label", "call_id", "container_id", 
 """Keys of an item of OpenAI's that say where it belongs."""
 _OPENAI_ASKED: Final[dict[str, str]] = {"program": "code", "shell_call": "action", "tool_search_call": "arguments"}
 """OpenAI's items that are calls alone, each with the key of its arguments; others are a call and its result in one."""
-_WORDLESS: Final = frozenset({COMPACTION, DRAWN, "item_reference", "mcp_list_tools"})
-"""OpenAI's items that say nothing to a reader."""
+_WORDLESS: Final = frozenset({DRAWN, "item_reference", "mcp_list_tools"})
+"""OpenAI's items that say nothing to a reader, as its compactions do; one of Anthropic's has words."""
 
 
 def as_tool_block(block: Block) -> Block:
     """Return what a tool of the provider's server did as a call or a result; any other block as it is."""
     part = server_part(block)
     if part is None or block.text or google_kind(part) in GOOGLE_FILES or part.get("type") in _WORDLESS:
+        return block
+    if part.get("type") == COMPACTION and not part.get("content"):
         return block
     same = {"path": block.path, "turn_id": block.turn_id, "at": block.at, "response_id": block.response_id}
     read = _of_google if google_kind(part) else _of_openai if part.get("type") in OPENAI_ITEMS else _of_anthropic

@@ -392,7 +392,7 @@ class ModelCalled(Payload):
     error: str = ""
     """First words of the error of a failed call."""
     server_tools: bool = False
-    """Tools of the provider's server ran within it: the usage counts the context as often as the model read it."""
+    """Tools of the provider's server ran, or it compacted: the usage counts the context as often as it was read."""
 
 
 class ContextRendered(Payload):

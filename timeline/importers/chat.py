@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import SystemMessage, ToolResult, UserPrompt
-from timeline.content.native import SERVER_CALLS
+from timeline.content.native import COMPACTION, SERVER_CALLS
 from timeline.events import ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message
 from timeline.importers.exchange import replied_message
@@ -29,7 +29,7 @@ Dialect: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai
 
 _ANTHROPIC_PARTS: Final = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
-    | {*SERVER_CALLS, "search_result", "container_upload"}
+    | {*SERVER_CALLS, "search_result", "container_upload", COMPACTION}
 )
 _ANTHROPIC_KEYS: Final = ("system", "stop_reason")
 """Keys that only this API's requests and replies have beside the messages."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
+from timeline.content.native import COMPACTION, NATIVE
 from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
@@ -34,6 +35,8 @@ GIVEN: Final = frozenset({"system", "tools", "messages"})
 NO_OUTPUT: Final = "[no output]"
 """Text of a failed call without output: the API refuses an error without content."""
 
+_COMPACTED: Final = ("content", "encrypted_content", "signature", "tool_changes")
+"""The fields of a compaction that a request takes."""
 _SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 """The keys of signed reasoning, by its type; the value of the last key may not be empty, save for models that sign
 nothing."""
@@ -142,6 +145,8 @@ class _Writer(PlacedWriter):
     def _assistant_parts(self, entry: Entry, sent: set[str]) -> list[Part]:
         if (own := part_of(entry)) is not None and id_of(own) in sent:
             return [own]
+        if (compacted := _compaction(entry)) is not None:
+            return [compacted]
         if entry.type == "assistant.reasoning":
             return [entry.data] if isinstance(entry.data, dict) and sends_reasoning(entry, self._model) else []
         if entry.text.strip():
@@ -198,6 +203,17 @@ def sends_reasoning(entry: Entry, model: str) -> bool:
 
 def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
+
+
+def _compaction(entry: Entry) -> Part | None:
+    """Return what the server left of the history before it, to be sent back verbatim: it reads nothing before that.
+
+    None of any other entry, and where it compacted in vain: such a part changes nothing.
+    """
+    data = entry.data if entry.type == NATIVE and isinstance(entry.data, dict) else {}
+    if data.get("type") != COMPACTION or not text_of(data, "content"):
+        return None
+    return {"type": COMPACTION, **{key: data[key] for key in _COMPACTED if data.get(key) is not None}}
 
 
 def _media_parts(entry: Entry, place: str) -> list[Part]:
@@ -308,6 +324,8 @@ def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
             return Reasoning(text=text_of(part, "thinking"), data=part, response_id=response_id)
         case "redacted_thinking":
             return Reasoning(data=part, response_id=response_id)
+        case "compaction":
+            return CustomBlock(type=NATIVE, author="assistant", data=part, response_id=response_id)
         case "tool_use":
             return ToolCall(
                 call_id=text_of(part, "id") or call_id,

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment
-from timeline.content.native import FOUND_TOOLS, GOOGLE_CALLS, SERVER_CALLS, SHELL_OUTPUT, google_kind
+from timeline.content.native import COMPACTION, FOUND_TOOLS, GOOGLE_CALLS, SERVER_CALLS, SHELL_OUTPUT, google_kind
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
@@ -103,11 +103,16 @@ def _typed(value: JsonValue) -> Part:
 
 def unseen_lines(entry: Entry) -> list[str]:
     """Return what is sent instead of a part of a response that this wire cannot send."""
-    parts = content_parts(entry.data)
+    parts = [part for part in content_parts(entry.data) if not _is_in_vain(part)]
     kind = google_kind(entry.data) if isinstance(entry.data, dict) else ""
     if kind and kind not in GOOGLE_CALLS:
         parts = [{"type": kind}]
     return [unseen_line(entry, part) for part in parts]
+
+
+def _is_in_vain(part: Part) -> bool:
+    """Return whether a part is a compaction of Anthropic's that failed: it stands for nothing."""
+    return part["type"] == COMPACTION and "content" in part and not part["content"]
 
 
 def unseen_line(entry: Entry, part: Part | None = None) -> str:
@@ -119,7 +124,9 @@ def unseen_line(entry: Entry, part: Part | None = None) -> str:
 
 
 def words_of(part: Part) -> str:
-    """Return the words of a part that says nothing else: a search result or a document of text, in Anthropic's form."""
+    """Return the words of a part of Anthropic's that says nothing else: a search result, a text, a compaction."""
+    if part["type"] == COMPACTION:
+        return text_of(part, "content")
     if part["type"] == "search_result":
         return _titled(part, part.get("content"))
     source = part.get("source") if part["type"] == "document" else None

@@ -141,7 +141,7 @@ def _request_item(entry: Entry) -> Part | None:
     """Return the item that an entry is in a request; None where it is hidden, or lacks what the API demands."""
     data: Any = entry.data
     fields = _SENT.get(text_of(data, "type")) if entry.type == NATIVE and isinstance(data, dict) else None
-    if fields is None:
+    if fields is None or "content" in data:  # Anthropic's compaction has a content
         return None
     if text_of(data, "type") == _MCP_CALL and "arguments" not in data:
         data = {**data, "arguments": "{}", "output": entry.text}  # hidden: what was approved may not run again
