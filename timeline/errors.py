@@ -156,8 +156,8 @@ class UnknownResponse(TimelineError, TypeError):
         self.got = got
         super().__init__(
             f"Not a model response: {got}. Pass an Anthropic message, an OpenAI chat completion, "
-            "an OpenAI response or a Google content response, as the SDK's object or its dict; pass a stream "
-            "to `recording` or `record_stream`. Nothing was written."
+            "an OpenAI response or a reply of Google's or Ollama's, as the SDK's object "
+            "or its dict; pass a stream to `recording` or `record_stream`. Nothing was written."
         )
 
 

@@ -278,3 +278,14 @@ def test_events_that_are_lost_repeated_or_mixed_up_never_raise(
         reader.take(event)
     response = reader.response(unnamed="own")
     assert response is None or response.called.response_id
+
+
+def test_chunks_that_mistrals_sdk_puts_into_events_are_read() -> None:
+    """Each is the ``data`` of an event."""
+    reader = StreamReader()
+    for content, finish in (("I ", None), ("look.", "stop")):
+        choice = {"index": 0, "delta": {"role": "assistant", "content": content}, "finish_reason": finish}
+        reader.take({"data": {"id": "m1", "model": "mistral-large", "choices": [choice]}})
+    response = reader.response(unnamed="r")
+    assert response is not None
+    assert [block.text for block in response.blocks] == ["I look."]

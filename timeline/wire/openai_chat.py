@@ -18,6 +18,7 @@ from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import FAILED, INTERRUPTED
+from timeline.wire.ollama import pictures
 from timeline.wire.providers import OPENAI_CHAT
 from timeline.wire.read_only import plain
 from timeline.wire.writing import Writer
@@ -197,7 +198,8 @@ class MessageDecoder:
             case "system" | "developer":
                 return [SystemMessage(text=text) for text in map(_text_of, parts_of(message.get("content"))) if text]
             case "user":
-                read = [block for part in parts_of(message.get("content")) if (block := _user_block(part))]
+                parts = (*parts_of(message.get("content")), *pictures(message))
+                read = [block for part in parts if (block := _user_block(part))]
                 return [_with_meta(block, message, ("name",)) for block in read]
             case role:
                 return [

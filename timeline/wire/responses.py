@@ -1,7 +1,7 @@
 """Decode the response that a provider's SDK returns into blocks and the facts of one model call.
 
-Four shapes are read: Anthropic's message, OpenAI's chat completion, OpenAI's response and Google's content response. No
-SDK is imported: an object is read through its ``model_dump``, and a plain dict works as well.
+Five shapes are read: Anthropic's message, OpenAI's chat completion and response, Google's content response and Ollama's
+reply. No SDK is imported: an object is read through its ``model_dump``, and a plain dict works as well.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from timeline.wire import anthropic, openai_chat
 from timeline.wire.foreign import plain
 from timeline.wire.gemini import camel, model_blocks
 from timeline.wire.gemini import parts_of as gemini_parts_of
+from timeline.wire.ollama import as_completion, is_ollama
 from timeline.wire.openai_responses import item_blocks
 from timeline.wire.usage import anthropic_usage, gemini_usage, openai_usage, responses_usage
 
@@ -76,7 +77,7 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
         unnamed: the id for a response without one.
 
     Raises:
-        UnknownResponse: it has none of the four shapes.
+        UnknownResponse: it has none of the five shapes.
         InvalidBlock: it holds a value that has no form in JSON.
     """
     try:
@@ -85,6 +86,8 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
         raise UnknownResponse(str(error)) from None
     if not isinstance(told, dict):
         raise UnknownResponse(f"an object of type {type(reply).__name__}")
+    if is_ollama(told):
+        told = as_completion(told)
     if is_gemini(told):
         told = camel(told)
         told |= {"id": told.get("responseId"), "model": told.get("modelVersion")}

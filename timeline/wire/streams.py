@@ -1,8 +1,8 @@
 """Assemble the events of a model's stream into one response, also where the stream was cut.
 
-Four dialects are read, each recognised by its first event: Anthropic's message events, OpenAI's chat chunks, OpenAI's
-response events and Google's content chunks, plain or as their SDKs' stream helpers yield them. Content that arrived
-before a cut is kept (`interrupted` in `timeline.wire.responses` documents how much of it is sent).
+Five dialects are read, each recognised by its first event: Anthropic's message events, OpenAI's chat chunks, OpenAI's
+response events, Google's content chunks and Ollama's pieces, plain or as their SDKs' stream helpers yield them. What
+arrived before a cut is kept (`interrupted` in `timeline.wire.responses` documents how much of it is sent).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from timeline.frozen import compact_json
 from timeline.wire.chat_content import Chunks
 from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, Details
 from timeline.wire.foreign import arguments_of, plain
-from timeline.wire.gemini import camel, parts_of
+from timeline.wire.gemini_stream import GeminiStream
+from timeline.wire.ollama import OllamaStream, is_ollama
 from timeline.wire.responses import cut_call, interrupted, read_response
 
 if TYPE_CHECKING:
@@ -84,8 +85,19 @@ def _dialect_of(event: Any) -> _Dialect | None:
     if isinstance(type_, str) and type_.startswith("response."):
         return _Responses()
     if any(_field(event, name) is not None for name in _GEMINI_FIELDS):
-        return _Gemini()
-    return _Chat() if type_ == "chunk" or isinstance(_field(event, "choices"), list) else None
+        return GeminiStream()
+    if is_ollama(plain(event)):
+        return OllamaStream()
+    has_choices = isinstance(_field(_chunk(event), "choices"), list)
+    return _Chat() if type_ == "chunk" or has_choices else None
+
+
+def _chunk(event: Any) -> Any:
+    """Return the chunk in an event of Chat Completions: OpenAI's helper and Mistral's SDK put it into an object."""
+    if _field(event, "type") == "chunk":
+        return _field(event, "chunk")
+    inner = _field(event, "data")
+    return event if _field(inner, "choices") is None else inner
 
 
 def _field(event: Any, name: str) -> Any:
@@ -209,7 +221,7 @@ class _Chat:
         self._pieces = _Pieces()
 
     def take(self, event: Any) -> None:
-        chunk = _field(event, "chunk") if _field(event, "type") == "chunk" else event
+        chunk = _chunk(event)
         groq = _field(chunk, "x_groq")
         usage = _object(chunk, "usage") or _object(groq, "usage")
         head = {"id": _field(chunk, "id"), "model": _field(chunk, "model"), "usage": usage}
@@ -362,42 +374,3 @@ class _Responses:
         if item["type"] == "message":
             return {**item, "content": [{"type": "output_text", "text": text} for text in texts]}
         return {**item, "summary": [{"type": "summary_text", "text": text} for text in texts]}
-
-
-class _Gemini:
-    """Chunks of Google's content responses: each brings whole parts, texts in pieces; the figures are totals so far."""
-
-    def __init__(self) -> None:
-        self.complete = False
-        self._head: dict[str, Any] = {}
-        self._finish: Any = None
-        self._parts: list[Part] = []
-
-    def take(self, event: Any) -> None:
-        told = plain(event)
-        chunk = camel(told) if isinstance(told, dict) else {}
-        keys = ("responseId", "modelVersion", "usageMetadata", "promptFeedback")
-        self._head |= {key: chunk[key] for key in keys if chunk.get(key)}
-        candidates = chunk.get("candidates")
-        candidate = candidates[0] if isinstance(candidates, list) and candidates else None
-        if isinstance(candidate, dict):
-            content = candidate.get("content")
-            for part in parts_of(content.get("parts")) if isinstance(content, dict) else ():
-                self._take_part(part)
-            self._finish = candidate.get("finishReason") or self._finish
-        feedback = self._head.get("promptFeedback")
-        refused = isinstance(feedback, dict) and feedback.get("blockReason")
-        self.complete = bool(self._finish or refused)
-
-    def _take_part(self, part: Part) -> None:
-        """Join a text to the one before it. A signed part stays separate: it is sent back as it came."""
-        before = self._parts[-1] if self._parts else {}
-        keys = {"text", "thought"}
-        if part.keys() <= keys >= before.keys() and before and part.get("thought") == before.get("thought"):
-            self._parts[-1] = {**before, "text": f"{before.get('text')}{part.get('text')}"}
-        else:
-            self._parts.append(part)
-
-    def reply(self) -> tuple[dict[str, Any], list[Part]]:
-        candidate = {"content": {"role": "model", "parts": self._parts}, "finishReason": self._finish}
-        return {**self._head, "candidates": [candidate]}, []
