@@ -15,6 +15,8 @@ from heapq import nsmallest
 from math import log
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from timeline.content.native import server_content
+from timeline.content.server_words import words_said
 from timeline.errors import InvalidFilter
 
 from ..digests import EARLIEST, LATEST, moment
@@ -42,8 +44,8 @@ class Text(NamedTuple):
 def text_of(payload: str) -> Text | None:
     """Return the searchable text of an event, or None where it appends no block or the payload is damaged.
 
-    A call's text is the tool's name and the values of the arguments, without their keys. Of a text of more than
-    `MOST_CHARACTERS` it is the beginning.
+    A call's text is the tool's name and the values of the arguments, without their keys; that of what a provider's
+    server did, what its tool was asked and found. Of a text of more than `MOST_CHARACTERS` it is the beginning.
     """
     block = _object(payload).get("block")
     if not isinstance(block, dict):
@@ -52,6 +54,8 @@ def text_of(payload: str) -> Text | None:
     parts = [text] if isinstance(text, str) else []
     if type_ == "react.tool.call":
         parts = [*_values(block.get("name")), *_values(block.get("arguments")), *parts]
+    elif not text and (part := server_content(str(type_), block.get("data"))) is not None:
+        parts = [*words_said(part)]
     return Text(str(type_), composed("\n".join(parts)[:MOST_CHARACTERS]))
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.scenes import COUNTER, planned, window_of
 from tests.wire.entries import GOOGLE_CODE, GOOGLE_FILE, GOOGLE_FOUND, SERVER_CALL, SERVER_RESULT
-from timeline import policies
+from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, CustomBlock, ToolCall, ToolResult, UserPrompt
 from timeline.content.native import NATIVE
-from timeline.content.server_words import as_tool_block
+from timeline.content.server_words import as_tool_block, words_said
 from timeline.planning.account import FixedPart
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.summarizers import ExtractiveSummarizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def part(data: Any, **more: Any) -> CustomBlock:
@@ -121,3 +124,27 @@ async def test_a_summary_has_what_the_providers_server_was_asked_and_found() -> 
     assert request is not None
     summary = await ExtractiveSummarizer().summarize(request)
     assert "/srv/data/limits.toml" in summary.text
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_what_a_providers_server_found_is_found_again(tmp_path: Path, kind: str) -> None:
+    """By a search for its words, and among the facts that it names."""
+    found = {
+        **SERVER_RESULT,
+        "content": [{"type": "web_search_result", "url": "https://example.org/limits", "title": "Quota", "x": "QUJD"}],
+    }
+    asked = {"type": "mcp_call", "id": "mcp_1", "name": "ask", "arguments": "{}", "output": "see ENT-241"}
+    async with open_store("memory://" if kind == "memory" else tmp_path / "a.db") as store:
+        timeline = await Timeline.open(store, "c")
+        own = part(asked).model_copy(update={"type": NATIVE})
+        await timeline.append(UserPrompt(text="Look it up."), part(SERVER_CALL), part(found), own)
+        hits = [hit.path async for hit in store.search("quota")]
+        named = {(fact.kind, fact.subject) async for fact in store.facts()}
+    assert hits == ["bl:turn_1.assistant.part.2"]
+    assert {("url", "https://example.org/limits"), ("identifier", "ENT-241")} <= named
+
+
+def test_the_words_of_a_picture_and_of_a_list_of_tools_are_none() -> None:
+    """One is base64, the other the client's own schemas."""
+    for item in ({"type": "image_generation_call", "result": "QUJD"}, {"type": "mcp_list_tools", "tools": ["x"]}):
+        assert [*words_said(item)] == []

@@ -87,12 +87,14 @@ def server_part(block: Block) -> dict[str, Any] | None:
 
     Only the provider runs such tools and reads their results.
     """
-    data = block.data
-    if block.type == NATIVE:
-        return data if isinstance(data, dict) else None
-    if block.type != _PART or not isinstance(data, dict):
+    return server_content(block.type, block.data)
+
+
+def server_content(type_: str, data: Any) -> dict[str, Any] | None:
+    """Return what `server_part` returns of a block of a type with these data."""
+    if not isinstance(data, dict) or type_ not in {_PART, NATIVE}:
         return None
-    return data if _is_anthropics(data) or google_kind(data) else None
+    return data if type_ == NATIVE or _is_anthropics(data) or google_kind(data) else None
 
 
 def is_server_result(part: Any) -> bool:

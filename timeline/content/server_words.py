@@ -30,8 +30,13 @@ _UNREADABLE: Final = frozenset(
     {"type", "id", "encrypted_content", "encrypted_index", "encrypted_stdout", "file_id", "media_type", "cache_control"}
 )
 """Keys of a part whose texts say nothing to a reader."""
-_ADDRESS: Final = frozenset({"name", "server_label", "call_id", "container_id", "approval_request_id", "status"})
-"""Keys of an item of OpenAI's that say where it belongs."""
+_ADDRESS: Final = frozenset(
+    {
+        *("name", "server_label", "call_id", "container_id", "approval_request_id", "status", "execution"),
+        *("fingerprint", "tool_use_id", "signature", "outcome", "language", "toolType"),
+    }
+)
+"""Keys of a part itself, or of an item of OpenAI's, that say where it belongs, or how it ended."""
 _OPENAI_ASKED: Final[dict[str, str]] = {"program": "code", "shell_call": "action", "tool_search_call": "arguments"}
 """OpenAI's items that are calls alone, each with the key of its arguments; others are a call and its result in one."""
 _WORDLESS: Final = frozenset({DRAWN, "item_reference", "mcp_list_tools"})
@@ -49,6 +54,18 @@ def as_tool_block(block: Block) -> Block:
     read = _of_google if google_kind(part) else _of_openai if part.get("type") in OPENAI_ITEMS else _of_anthropic
     made = read(part)
     return made.model_copy(update=same)
+
+
+def words_said(part: dict[str, Any]) -> Iterator[str]:
+    """Iterate over the words of what a provider's server did: the tool's name, what it was asked, what it found.
+
+    Args:
+        part: what `timeline.content.native.server_part` returns.
+    """
+    kind = google_kind(part)
+    if kind not in GOOGLE_FILES and part.get("type") not in _WORDLESS:
+        said = part[kind] if kind else part
+        yield from _words({key: value for key, value in said.items() if key == "name" or key not in _ADDRESS})
 
 
 def _of_anthropic(part: dict[str, Any]) -> Block:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
+from timeline.content.native import server_part
+from timeline.content.server_words import words_said
 from timeline.facts.model import Fact
 from timeline.facts.program_names import program_names
 from timeline.facts.requests import requests_in, users_words
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from timeline.facts.model import FactKind
     from timeline.facts.tool_use import Call, UseKind
 
-FORM: Final = 5
+FORM: Final = 6
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
 MOST_NAMED: Final = 100
 """The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
@@ -169,6 +171,8 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
     A **request** is a sentence of a prompt, or of a user's reason to refuse a call, see `timeline.facts.requests`; its
     ``detail`` is how it asks.
 
+    What a provider's server did names what its tools were asked and found.
+
     At most `MOST_NAMED` of each kind; a summary names nothing of its own. The time is linear in the text.
     """
     return _named(_Said(block, version, at))
@@ -241,6 +245,8 @@ def _remembered(find: Callable[[str], Iterable[str]]) -> Callable[[str], tuple[s
 def _texts(block: Block) -> Iterator[str]:
     if block.text:
         yield block.text
+    elif (part := server_part(block)) is not None:
+        yield from words_said(part)
     if isinstance(block, ToolCall):
         yield from _keys_and_strings(block.arguments)
 

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
 ENCODER: Final = 6
 _THOUGHT: Final = "assistant.reasoning"
+_IN_FORMS: Final = frozenset({NATIVE, "react.tool.call"})
+"""Types of blocks whose data may be the form of an item with an id."""
 GIVEN: Final = frozenset({"instructions", "tools", "input"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 _PHASES: Final = frozenset({"commentary", "final_answer"})
@@ -161,7 +163,9 @@ class _Writer(Writer):
         None where no item of it may go back that has an id: the model has none of them, or a thought is left out. By
         that id the API looks for the thought that led to it.
         """
-        said = [part.entry for part in response.parts if not isinstance(part, Call)]
+        said = [part.placed.entry if isinstance(part, Call) else part.entry for part in response.parts]
+        if not any(entry.type in _IN_FORMS and entry.data is not None for entry in said):
+            return {}
         left_out = any(entry.type == _THOUGHT and not self._takes(entry) for entry in said)
         if left_out or OPENAI_RESPONSES.takes_unsigned(self._model):
             return None
