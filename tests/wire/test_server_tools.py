@@ -12,9 +12,11 @@ from tests.depth import examples
 from tests.invariants.wires import check_anthropic
 from tests.providers import anthropic
 from tests.wire.entries import SERVER_CALL, SERVER_RESULT, answer, call, prompt, result
-from timeline.blocks import CustomBlock
+from timeline import Timeline
+from timeline.blocks import CustomBlock, UserPrompt
 from timeline.content.media_tokens import with_media
 from timeline.engine.encoders import Encoders
+from timeline.store.memory import MemoryStore
 from timeline.wire import WIRES, encoder
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 
@@ -154,3 +156,30 @@ def test_what_a_servers_tool_found_counts_by_its_size() -> None:
     assert 300 < with_media(block, 0) < 350
     other = CustomBlock(type="assistant.part", author="assistant", data={"type": "other", "text": "x" * 999})
     assert with_media(other, 0) == 0
+
+
+CITED: dict[str, Any] = {
+    "type": "web_search_result_location",
+    "url": "https://x",
+    "title": "X",
+    "cited_text": "So.",
+    "encrypted_index": "QUJD",
+}
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_what_a_text_cites_of_a_search_goes_back_with_the_search(hidden: bool) -> None:  # noqa: FBT001
+    """Anthropic asks for it; a document is cited by its place in another request, so that stays in the log."""
+    of_document = {"type": "char_location", "cited_text": "a", "document_index": 0}
+    said = {"type": "text", "text": "So.", "citations": [CITED, of_document]}
+    content = [SERVER_CALL, SERVER_RESULT, said]
+    timeline = await Timeline.open(MemoryStore(), "c")
+    await timeline.append(UserPrompt(text="go"))
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-5", "stop_reason": "end_turn"}
+    await timeline.record({**head, "content": content, "usage": {"input_tokens": 9, "output_tokens": 1}})
+    if hidden:
+        for item in timeline.window.items[1:3]:
+            await timeline.hide(item.block.path)
+    body = (await timeline.render()).to_anthropic()
+    anthropic.WIRE.check({"model": "claude-opus-5", "max_tokens": 9, **body})
+    assert body["messages"][1]["content"][-1].get("citations") == (None if hidden else [CITED])

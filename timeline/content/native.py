@@ -67,6 +67,8 @@ _OPENAI_CALLS: Final = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call", "shell_call"}
 )
 """OpenAI's items of tools that its server runs; a shell's is a part only where the shell is the server's."""
+WEB_CITATIONS: Final = "web_search_citations"
+"""The key in a completion's ``data`` for what it cites of results that Anthropic's web search found."""
 _APPROVED_BY: Final = "approval_request_id"
 _OF_APPROVED: Final = ("type", "id", "name", "server_label", _APPROVED_BY)
 _PART: Final = "assistant.part"
@@ -120,7 +122,8 @@ def sent_data(block: Block) -> JsonValue:
     if isinstance(block, ToolCall):
         return data if _is_form(data) else None
     if isinstance(block, AssistantCompletion):
-        return {PHASE: data[PHASE]} if isinstance(data.get(PHASE), str) else None
+        kinds = {PHASE: str, WEB_CITATIONS: list}
+        return {key: data[key] for key, kind in kinds.items() if isinstance(data.get(key), kind)} or None
     return server_part(block)
 
 
@@ -134,7 +137,7 @@ def hidden_data(block: Block, data: JsonValue) -> JsonValue:
         data: what is sent of its data where it is shown.
     """
     if isinstance(block, AssistantCompletion):
-        return data
+        return {PHASE: data[PHASE]} if isinstance(data, dict) and PHASE in data else None
     form = data if isinstance(data, dict) else {}
     if block.type == NATIVE and form.get(_APPROVED_BY):  # without this call, what was approved may run again
         return {key: form[key] for key in _OF_APPROVED if key in form}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
-from timeline.content.native import COMPACTION, NATIVE
+from timeline.content.native import COMPACTION, NATIVE, WEB_CITATIONS
 from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
@@ -24,6 +24,8 @@ from timeline.wire.writing import PlacedWriter
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from pydantic import JsonValue
+
     from timeline.blocks import Block
     from timeline.wire.groups import Placed
     from timeline.wire.media import Part
@@ -35,6 +37,8 @@ GIVEN: Final = frozenset({"system", "tools", "messages"})
 NO_OUTPUT: Final = "[no output]"
 """Text of a failed call without output: the API refuses an error without content."""
 
+_OF_WEB: Final = "web_search_result_location"
+_CITED: Final = ("url", "cited_text", "encrypted_index")
 _COMPACTED: Final = ("content", "encrypted_content", "signature", "tool_changes")
 """The fields of a compaction that a request takes."""
 _SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
@@ -150,7 +154,7 @@ class _Writer(PlacedWriter):
         if entry.type == "assistant.reasoning":
             return [entry.data] if isinstance(entry.data, dict) and sends_reasoning(entry, self._model) else []
         if entry.text.strip():
-            return [_text_part(entry.text)]
+            return [{**_text_part(entry.text), **(_cited(entry) if sent else {})}]
         return [*map(_text_part, unseen_lines(entry))]
 
     def _use(self, entry: Entry) -> Part:
@@ -203,6 +207,22 @@ def sends_reasoning(entry: Entry, model: str) -> bool:
 
 def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
+
+
+def _cited(entry: Entry) -> Part:
+    """Return the citations of a text, as a response has them whose searches are sent: they point into the results."""
+    told = entry.data.get(WEB_CITATIONS) if isinstance(entry.data, dict) else None
+    return {"citations": told} if told else {}
+
+
+def _web_citations(cited: Any) -> list[JsonValue]:
+    """Return those of a text's citations that a request takes back; others name a document by its place in another."""
+    parts = [each for each in cited if isinstance(each, dict)] if isinstance(cited, list) else []
+    return [
+        {"type": _OF_WEB, "title": each.get("title"), **{key: each[key] for key in _CITED}}
+        for each in parts
+        if each.get("type") == _OF_WEB and all(isinstance(each.get(key), str) for key in _CITED)
+    ]
 
 
 def _compaction(entry: Entry) -> Part | None:
@@ -319,7 +339,8 @@ def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
         case "text":
             text, cited = text_of(part), part.get("citations")
             meta = {"citations": cited} if cited else {}
-            return AssistantCompletion(text=text, response_id=response_id, meta=meta) if text else None
+            data: JsonValue = {WEB_CITATIONS: of_web} if (of_web := _web_citations(cited)) else None
+            return AssistantCompletion(text=text, data=data, response_id=response_id, meta=meta) if text else None
         case "thinking":
             return Reasoning(text=text_of(part, "thinking"), data=part, response_id=response_id)
         case "redacted_thinking":
