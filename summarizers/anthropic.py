@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from timeline.errors import needs
 from timeline.wire.usage import anthropic_usage
@@ -36,6 +36,9 @@ class AnthropicSummarizer(ModelSummarizer):
         MissingExtra: the SDK is not installed.
         ValueError: an option is invalid.
     """
+
+    provider: ClassVar[str] = "anthropic"
+    """The provider, as OpenTelemetry's conventions name it."""
 
     def __init__(
         self, model: str, *, client: AsyncAnthropic | None = None, name: str = "anthropic", **options: Unpack[Options]

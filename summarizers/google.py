@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from timeline.errors import needs
 from timeline.wire.usage import gemini_usage
@@ -40,6 +40,9 @@ class GoogleSummarizer(ModelSummarizer):
         MissingExtra: the SDK is not installed.
         ValueError: an option is invalid.
     """
+
+    provider: ClassVar[str] = "gcp.gen_ai"
+    """The provider, as OpenTelemetry's conventions name it."""
 
     def __init__(
         self, model: str, *, client: AsyncClient | None = None, name: str = "google", **options: Unpack[Options]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Unpack
 
 from timeline.errors import needs
 from timeline.wire.usage import openai_usage, responses_usage
@@ -153,6 +153,9 @@ class OpenAISummarizer(ModelSummarizer):
         MissingExtra: the SDK is not installed.
         ValueError: an option is invalid.
     """
+
+    provider: ClassVar[str] = "openai"
+    """The provider, as OpenTelemetry's conventions name it."""
 
     def __init__(
         self,

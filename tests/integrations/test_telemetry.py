@@ -93,6 +93,7 @@ class Biller(Scribe):
     """A summarizer that knows its model, and tells what an answer cost."""
 
     model = "model-x"
+    provider = summarizers.AnthropicSummarizer.provider
 
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Answer, and wait a moment, so that two requests are under way at the same time."""
@@ -166,6 +167,16 @@ async def test_a_compaction_says_what_it_did(recorder: Recorder) -> None:
         "timeline.compaction.summary_path": summary.block.path,
         "timeline.compaction.cache_prefix_invalidated_tokens": before.tokens,
     }
+
+
+async def test_a_request_names_the_provider(recorder: Recorder) -> None:
+    """In its span and in the metric, where the conventions demand it."""
+    timeline = await talk(recorder, *FULL)
+    await timeline.compact()
+    [chat] = recorder.named("chat model-x")
+    assert (chat.attributes or {})["gen_ai.provider.name"] == "anthropic"
+    named = {told["gen_ai.provider.name"] for told, _ in recorder.points("gen_ai.client.token.usage")}
+    assert named == {"anthropic"}
 
 
 async def test_the_two_requests_of_a_split_turn_are_siblings(recorder: Recorder) -> None:

@@ -118,6 +118,8 @@ T = TypeVar("T")
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 COMPACTED: Final = "gen_ai.conversation.compacted"
+_TOLD_BY_SUMMARIZERS: Final = {"gen_ai.request.model": "model", "gen_ai.provider.name": "provider"}
+"""Attributes of a request, each with the attribute of a summarizer that has it."""
 _COMPACTION: Final = "timeline.compaction."
 _RENDER: Final = "timeline.render."
 _TOKEN_BUCKETS: Final = tuple(4**power for power in range(14))
@@ -282,8 +284,8 @@ class Telemetry(Observer):
 
     async def _chat(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
         """Ask a summarizer inside a span of its own: two requests at the same time are two spans side by side."""
-        model = getattr(summarizer, "model", None)
-        known = {"gen_ai.request.model": model} if isinstance(model, str) else {}
+        named = {name: getattr(summarizer, own, None) for name, own in _TOLD_BY_SUMMARIZERS.items()}
+        known = {name: told for name, told in named.items() if isinstance(told, str)}
         attributes = {"gen_ai.operation.name": "chat", "timeline.summary.kind": request.kind, **known}
         if conversation := _CURRENT.get():
             attributes[CONVERSATION] = conversation
