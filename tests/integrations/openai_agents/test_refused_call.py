@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
-from agents import Agent, ModelRetrySettings, ModelSettings, RunConfig, retry_policies
+from agents import Agent, ModelRetrySettings, ModelSettings, OpenAIResponsesModel, RunConfig, retry_policies
+from openai import AsyncOpenAI
 
 from tests.integrations.openai_agents.test_run import model_of, opened, read_file, reading, run
 from tests.providers import FakeProvider, Trouble
@@ -84,3 +85,17 @@ async def test_other_errors_are_retried_as_often_as_the_settings_say(
             with pytest.raises(openai.InternalServerError):
                 await run(session, agent, "Go", config=config)
     assert len(provider.asked) == 1 + 1 + retries
+
+
+async def test_a_run_that_allows_no_retry_has_none_of_the_clients_either(tmp_path: Path) -> None:
+    """So the SDK says of ``max_retries=0``."""
+    settings = ModelSettings(retry=ModelRetrySettings(max_retries=0))
+    with FakeProvider(refusing(*range(1, 9), what=Trouble("overloaded"))) as provider:
+        client = AsyncOpenAI(api_key="none", base_url=provider.openai_url, max_retries=2)
+        async with open_store(tmp_path / "agent.db") as store:
+            session = await opened(store)
+            agent = Agent(name="a", model=OpenAIResponsesModel("gpt-5.6", client), tools=[read_file])
+            config = RunConfig(tracing_disabled=True, model_settings=settings)
+            with pytest.raises(openai.InternalServerError):
+                await run(session, agent, "Go", config=config)
+    assert len(provider.asked) == 1 + 1

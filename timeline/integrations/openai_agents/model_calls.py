@@ -137,7 +137,8 @@ Shrink: TypeAlias = "Callable[[Call, BaseException], Awaitable[bool]]"
 def with_retry(settings: ModelSettings | None, shrink: Shrink) -> ModelSettings:
     """Return settings under which a call that is refused for its size is made once more, with a smaller context.
 
-    All other retries are those of the settings and of the agent, as many as they allow.
+    All other retries are those of the settings and of the agent, as many as they allow. A run that allows none
+    (``max_retries=0``) has none, not those of the provider's client either: so it wants it.
 
     Args:
         settings: those of a run, if it has any.
@@ -145,6 +146,8 @@ def with_retry(settings: ModelSettings | None, shrink: Shrink) -> ModelSettings:
     """
     settings = settings or ModelSettings()
     theirs = settings.retry or ModelRetrySettings()
+    if theirs.max_retries == 0:
+        return settings
     retry = replace(theirs, max_retries=_MOST, policy=_smaller_once(settings.retry, shrink))
     return replace(settings, retry=retry)
 
