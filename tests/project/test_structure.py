@@ -21,7 +21,7 @@ FACE = "re-exports"
 PICTURE = {
     "vocabulary": "",
     "content": "vocabulary",
-    "facts": "vocabulary",
+    "facts": "vocabulary content",
     "tokens": "vocabulary",
     "policy": "vocabulary",
     "fold": "vocabulary content",
@@ -64,7 +64,7 @@ PICTURE = {
 ``re-exports`` is `timeline` itself, which imports lazily.
 """
 BESIDE_THE_CORE = {
-    "store": "blocks databases digest errors events facts frozen home log.collector log.off_loop ports queries",
+    "store": "blocks content databases digest errors events facts frozen home log.collector log.off_loop ports queries",
     "summarizers": "blocks digest errors events frozen policy.limits ports tokens usage wire.refusals wire.usage",
 }
 """What of `timeline` the two other packages may import."""

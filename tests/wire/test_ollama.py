@@ -54,6 +54,6 @@ def test_a_stream_is_the_reply_that_it_brings_in_pieces() -> None:
 
 def test_the_pictures_of_a_message_are_attachments() -> None:
     """They are base64 beside the content; a path is only known to be there."""
-    blocks = decode([{"role": "user", "content": "What is it?", "images": [PNG, "/home/a.png"]}])
+    blocks = decode([{"role": "user", "content": "What is it?", "images": [PNG, "pictures/a.png"]}])
     assert [type(block) for block in blocks[1:]] == [Attachment, Attachment]
     assert blocks[1].data == {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
