@@ -11,10 +11,11 @@ from pydantic import TypeAdapter
 from tests.providers import openai_responses
 from tests.wire.entries import validated
 from timeline import Timeline
-from timeline.blocks import CustomBlock, ToolResult, UserPrompt
+from timeline.blocks import CustomBlock, ToolCall, ToolResult, UserPrompt
 from timeline.content.media_tokens import IMAGE_TOKENS, with_media
 from timeline.store.memory import MemoryStore
 from timeline.wire.openai_responses import decode
+from timeline.wire.streams import StreamReader
 
 ITEMS: TypeAdapter[Any] = TypeAdapter(ResponseInputParam)
 MODEL = "gpt-5.6"
@@ -288,3 +289,24 @@ async def test_a_local_shell_goes_back_as_a_function() -> None:
     timeline = await recorded([call])
     await timeline.append_messages([{"type": "local_shell_call_output", "id": "c7", "output": "a"}])
     assert [item["type"] for item in await sent(timeline)] == ["function_call", "function_call_output"]
+
+
+async def test_half_an_item_is_not_sent() -> None:
+    """A stream was cut in it; what was approved may have run, and is said to have begun."""
+    begun = {**CALLED, "status": "in_progress", "output": None}
+    timeline = await recorded([ASKED])
+    await timeline.append_messages([APPROVED])
+    reply = {"object": "response", "id": "resp_9", "model": MODEL}
+    await timeline.record({**reply, "output": [{**begun, "approval_request_id": "mcpr_1"}, {**begun, "id": "mcp_2"}]})
+    told = [item for item in await sent(timeline) if item["type"] == "mcp_call"]
+    assert [(item["id"], item["status"]) for item in told] == [("mcp_1", "incomplete")]
+
+
+def test_half_a_request_for_an_approval_is_no_request() -> None:
+    """Nobody can approve what is not known."""
+    reader = StreamReader()
+    reader.take({"type": "response.created", "response": {"id": "r1", "model": MODEL}})
+    reader.take({"type": "response.output_item.added", "output_index": 0, "item": {**ASKED, "arguments": ""}})
+    response = reader.response(unnamed="r")
+    assert response is not None
+    assert not [block for block in response.blocks if isinstance(block, ToolCall)]

@@ -66,6 +66,8 @@ _SENT: Final[dict[str, _Fields]] = {
 """An id where it may be left out is, save for a compaction's: the API would look for the thought that it belongs to."""
 _CALL_OF: Final = {"tool_search_output": "tool_search_call", "shell_call_output": "shell_call"}
 _RUN_BY: Final = "execution"
+_UNFINISHED: Final = frozenset({"in_progress", "searching", "interpreting", "generating", "calling"})
+"""What an item says of itself that a stream was cut in: it is left out, save for what was approved and may have run."""
 
 
 def is_of_server(item: Part) -> bool:
@@ -145,6 +147,10 @@ def _request_item(entry: Entry) -> Part | None:
         return None
     if text_of(data, "type") == _MCP_CALL and "arguments" not in data:
         data = {**data, "arguments": "{}", "output": entry.text}  # hidden: what was approved may not run again
+    if data.get("status") in _UNFINISHED:
+        if not data.get(_APPROVED_BY):
+            return None
+        data = {**data, "status": "incomplete"}
     if any(data.get(name) is None for name in fields.needed):
         return None
     told = [name for name in (*fields.needed, *fields.optional) if data.get(name) is not None]

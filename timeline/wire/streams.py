@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol
 
-from timeline.content.native import CLIENT_CALLS
+from timeline.content.native import APPROVAL, CLIENT_CALLS
 from timeline.frozen import compact_json
 from timeline.wire.chat_content import Chunks
 from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, Details
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from timeline.wire.responses import ModelResponse
 
 _ANTHROPIC_STARTS = frozenset({"message_start", "content_block_start", "content_block_delta", "message_delta"})
-_CALL_ITEMS = frozenset({"function_call", *CLIENT_CALLS})
+_CALL_ITEMS = frozenset({"function_call", APPROVAL, *CLIENT_CALLS})
 _OBJECTS = ("action", "actions", "operation")
 """The keys of a call's arguments that are no text."""
 _TEXT_ITEMS = frozenset({"message", "reasoning"})
