@@ -271,3 +271,10 @@ async def test_a_list_without_phases_follows_a_reply_with_one() -> None:
     listed = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "Done."}]
     await timeline.list_follower().take([decode([item]) for item in listed])
     assert timeline.version == before
+
+
+@pytest.mark.parametrize("call", [*(call for call, _ in PAIRS), SPACED], ids=lambda item: str(item["type"]))
+async def test_no_form_of_a_call_is_said_in_chat_completions(call: Item) -> None:
+    """There it is a call of a function, and nothing of it is left unseen."""
+    body = (await (await recorded(call)).render()).to_openai_chat()
+    assert body["messages"][1].get("content") is None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 4
+ENCODER: Final = 5
 GIVEN: Final = frozenset({"messages", "tools"})
 Message = dict[str, Any]
 
@@ -146,10 +146,12 @@ def _content(parts: list[Part], model: str) -> str | list[Part]:
 
 
 def _said(said: Placed | Call, model: str) -> list[Part]:
-    entry = said.placed.entry if isinstance(said, Call) else said.entry
-    if entry.type == "assistant.reasoning":
-        return chunks_given_back(entry, model)
-    text = entry.text or "\n".join(unseen_lines(entry))
+    if isinstance(said, Call):
+        text = said.placed.entry.text
+    elif said.entry.type == "assistant.reasoning":
+        return chunks_given_back(said.entry, model)
+    else:
+        text = said.entry.text or "\n".join(unseen_lines(said.entry))
     return [_text_part(text)] if text.strip() else []
 
 
