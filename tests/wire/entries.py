@@ -41,6 +41,13 @@ SERVER_RESULT: Final[dict[str, JsonValue]] = {
 GOOGLE_CODE: Final[dict[str, JsonValue]] = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
 GOOGLE_FOUND: Final[dict[str, JsonValue]] = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
 GOOGLE_FILE: Final[dict[str, JsonValue]] = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+MCP_CALL: Final[dict[str, JsonValue]] = {
+    "type": "mcp_call",
+    "id": "m1",
+    "name": "f",
+    "server_label": "wiki",
+    "approval_request_id": "a",
+}
 SHELL_FORM: Final[dict[str, JsonValue]] = {"type": "shell_call", "action": None, "status": "completed"}
 PATCH_FORM: Final[dict[str, JsonValue]] = {"type": "apply_patch_call", "operation": None, "status": "completed"}
 SHELL_CHUNK: Final[dict[str, JsonValue]] = {
@@ -90,6 +97,24 @@ DATA: Final[list[JsonValue]] = [
     SERVER_CALL,
     SERVER_RESULT,
     {"type": "mcp_tool_use", "id": 5},
+    {"type": "mcp_approval_request", "arguments": None, "server_label": "wiki"},
+    {
+        "type": "mcp_call",
+        "id": "m1",
+        "name": "f",
+        "server_label": "wiki",
+        "arguments": "{}",
+        "approval_request_id": "a",
+    },
+    {"type": "mcp_call", "id": "m1", "name": "f", "server_label": "wiki", "approval_request_id": "a"},
+    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+    {"type": "compaction", "encrypted_content": "QUJD"},
+    {"type": "program", "id": "p", "call_id": "p1", "code": "go()", "fingerprint": "f"},
+    {"type": "program_output", "id": "o", "call_id": "p1", "result": "1", "status": "completed"},
+    {"type": "function_call", "caller": {"type": "program", "caller_id": "p1"}},
+    {"type": "tool_search_call", "arguments": None, "execution": "client"},
+    {"type": "tool_search_output", "tools": [], "execution": "client", "call_id": "a"},
+    {"web_search_citations": [{"type": "web_search_result_location"}]},
     {"no": "type"},
     [],
     17,
@@ -99,6 +124,7 @@ TYPES: Final = (
     "assistant.completion",
     "assistant.reasoning",
     "assistant.part",
+    "assistant.native",
     "react.tool.call",
     "react.tool.result",
     "conv.range.summary",

@@ -61,15 +61,24 @@ def check_legal(body: dict[str, Any]) -> None:
             case "function_call" | "shell_call" | "apply_patch_call" | "custom_tool_call" | "computer_call":
                 assert item["call_id"] not in calls
                 calls.append(item["call_id"])
+            case "tool_search_call" if item.get("execution") == "client":
+                calls.append(item["call_id"])
+            case "tool_search_output" | "program_output":
+                of_call = {"tool_search_output": "tool_search_call", "program_output": "program"}[item["type"]]
+                assert (of_call, item.get("call_id")) in [(o["type"], o.get("call_id")) for o in told[:position]]
+            case "mcp_approval_response":
+                assert item["approval_request_id"] in [other.get("id") for other in told[:position]]
             case kind if kind.endswith("_output"):
-                of_call = [other for other in told[:position] if other.get("call_id") == item["call_id"]]
-                assert [other["type"] for other in of_call] == [kind.removesuffix("_output")]
+                before = [other for other in told[:position] if other.get("call_id") == item["call_id"]]
+                assert [other["type"] for other in before] == [kind.removesuffix("_output")]
             case "reasoning":
                 after = told[position + 1]
                 assert after["type"] in {"reasoning", "function_call"} or after.get("role") == "assistant"
             case "message":
                 assert item["content"]
-    outputs = [item["call_id"] for item in told if item["type"].endswith("_output")]
+    outputs = [
+        item["call_id"] for item in told if item["type"].endswith("_output") and item["type"] != "program_output"
+    ]
     assert sorted(outputs) == sorted(calls), "each call is answered once"
     assert markers(told) == 0
 

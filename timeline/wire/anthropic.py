@@ -150,7 +150,7 @@ class _Writer(PlacedWriter):
         if (own := part_of(entry)) is not None and id_of(own) in sent:
             return [own]
         if (compacted := _compaction(entry)) is not None:
-            return [compacted]
+            return [compacted, *([_text_part(entry.text)] if entry.text.strip() else [])]
         if entry.type == "assistant.reasoning":
             return [entry.data] if isinstance(entry.data, dict) and sends_reasoning(entry, self._model) else []
         if entry.text.strip():
@@ -212,7 +212,8 @@ def _text_part(text: str) -> Part:
 def _cited(entry: Entry) -> Part:
     """Return the citations of a text, as a response has them whose searches are sent: they point into the results."""
     told = entry.data.get(WEB_CITATIONS) if isinstance(entry.data, dict) else None
-    return {"citations": told} if told else {}
+    cited = _web_citations(told)
+    return {"citations": cited} if cited else {}
 
 
 def _web_citations(cited: Any) -> list[JsonValue]:

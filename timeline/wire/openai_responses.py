@@ -177,7 +177,7 @@ class _Writer(Writer):
             return [entry.data] if isinstance(entry.data, dict) and self._takes(entry) else []
         item = own.get(part.number) if own else None
         if item is not None and (told := with_reference(item, before)) is not None:
-            return [told]
+            return [told, *_said_text("" if told.get("output") == entry.text else entry.text)]
         return _said_text(entry.text or "\n".join(unseen_lines(entry)), self._phase(entry))
 
     def _takes(self, entry: Entry) -> bool:
