@@ -77,7 +77,7 @@ def _check_pairs(items: list[dict[str, Any]], *, continues: bool) -> None:
 
 
 def _check_references(items: list[dict[str, Any]]) -> None:
-    """What an answer, a program's call or its output, and found tools refer to, stands before them."""
+    """What an answer, a program's call or its output, and found tools refer to, comes before them."""
     seen: set[tuple[str, Any]] = set()
     for item in items:
         kind, caller = str(item.get("type")), item.get("caller") or {}

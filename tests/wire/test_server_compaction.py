@@ -77,7 +77,7 @@ async def test_a_compaction_in_vain_is_not_sent() -> None:
 
 @pytest.mark.parametrize("wire", ["openai_chat", "openai_responses", "gemini"])
 async def test_another_provider_reads_the_words_of_a_compaction(wire: str) -> None:
-    """What it stands for may be in no other message."""
+    """What it replaces may be in no other message."""
     timeline = await Timeline.open(MemoryStore(), "c")
     await timeline.append_messages([{"role": "assistant", "content": [COMPACTED]}, {"role": "user", "content": "And?"}])
     body = (await timeline.render()).to_wire(wire, model="gpt-5.6")

@@ -111,7 +111,7 @@ def unseen_lines(entry: Entry) -> list[str]:
 
 
 def _is_in_vain(part: Part) -> bool:
-    """Return whether a part is a compaction of Anthropic's that failed: it stands for nothing."""
+    """Return whether a part is a compaction of Anthropic's that failed: it replaces nothing."""
     return part["type"] == COMPACTION and "content" in part and not part["content"]
 
 

@@ -80,7 +80,7 @@ def answer_item(request: Part, entry: Entry | None) -> Part:
 
 
 def answer_block(item: Part, name: str) -> ToolResult | None:
-    """Read an answer; None where it names no request, or stands for one that nobody gave.
+    """Read an answer; None where it names no request, or is the denial that is sent as long as there is none.
 
     Args:
         item: one of the type `ANSWER`.
