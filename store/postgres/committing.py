@@ -53,8 +53,6 @@ _SEVERAL: Final = 2
 _ROUNDS: Final = 5
 """Times that a group that came second is tried as a group."""
 _LONGEST_PAUSE: Final = 0.05
-_FAREWELL: Final = 10.0
-"""Seconds that a connection has to close."""
 
 
 class Uncertain(Exception):
@@ -95,7 +93,7 @@ class Heads:
 
 
 class Committer:
-    """Commits one group after the other on a connection that it keeps: one of a pool costs turns of the event loop.
+    """Commits one group after the other, each on one connection.
 
     Args:
         database: the store's connections.
@@ -124,17 +122,14 @@ class Committer:
         if self._connection is not None:
             self._connection.terminate()
 
-    async def aclose(self) -> None:
-        """Close the connection, if there is one."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            try:
-                await connection.close(timeout=_FAREWELL)
-            except DRIVER_ERRORS as error:
-                log.debug("%s: closing: %s", self._database.where, error)
-
     async def commit(self, batches: Sequence[Batch]) -> list[Appended | BaseException]:
         """Append batches together as far as that goes, the others one by one in their order."""
+        try:
+            return await self._committed(batches)
+        finally:
+            self._give_back()
+
+    async def _committed(self, batches: Sequence[Batch]) -> list[Appended | BaseException]:
         done: dict[int, Appended] = {}
         away = self._reached = False
         self._until = self._gone = None
@@ -225,10 +220,17 @@ class Committer:
         return is_away(error)
 
     async def _connected(self) -> Connection:
-        """Return the connection, a new one if it broke; the driver's errors pass."""
-        if self._connection is None or self._connection.is_closed():
-            self._connection = await self._database.connected()
+        """Return the group's connection, a new one if it broke; the driver's errors pass."""
+        if self._connection is not None and self._connection.is_closed():
+            self._give_back()
+        if self._connection is None:
+            self._connection = await self._database.pools.appenders.take()
         return self._connection
+
+    def _give_back(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._database.pools.appenders.put(connection)
 
     @asynccontextmanager
     async def _begun(self) -> AsyncIterator[Connection]:

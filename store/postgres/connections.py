@@ -1,4 +1,4 @@
-"""The types of the driver's connections, which the parts of the store name in their signatures."""
+"""The type of the driver's connections, which the parts of the store name in their signatures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,5 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import asyncpg
-    from asyncpg.pool import PoolConnectionProxy
 
-    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
-    Pool: TypeAlias = asyncpg.Pool[asyncpg.Record]
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]

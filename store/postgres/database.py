@@ -1,7 +1,7 @@
-"""The connections of a PostgreSQL store: pools of asyncpg, the session's settings, and the translation of errors.
+"""The connections of a PostgreSQL store: their pools, the session's settings, and the translation of errors.
 
 Reads are single statements on any connection of the readers' pool. A write has a transaction on one of the writers'
-pool. The queue of appends waits for neither: it keeps connections of its own.
+pool. The queue of appends waits for neither: it has a pool of its own.
 
 The schema and the tenant are settings of the session, made when a connection is opened. Behind pgbouncer a session is
 not ours between two transactions: there each transaction sets them for itself, also around a single read.
@@ -26,26 +26,33 @@ from ..addresses import WRITE_IT
 from ..failures import closed
 from ..open_database import OpenDatabase
 from . import statements
-from .connecting import CONNECT, Servers
-from .failures import AGAIN, DRIVER_ERRORS, bypasses, is_away, is_coming, pooled, reading_only, store_error
+from .connecting import Servers
+from .failures import (
+    AGAIN,
+    DRIVER_ERRORS,
+    bypasses,
+    has_no_room,
+    is_away,
+    is_coming,
+    pooled,
+    reading_only,
+    store_error,
+)
 from .migrations import check_version, migrate
+from .pool import Pools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from ..codec import Row
     from .address import Address
-    from .connections import Connection, Pool
+    from .connections import Connection
 
 T = TypeVar("T")
 Durability: TypeAlias = Literal["full", "normal"]
 
 log: Final = logging.getLogger("timeline.store")
 LEAST_SERVER: Final = 15
-READERS: Final = 4
-"""Most connections that read at once."""
-WRITERS: Final = 2
-"""Most connections that write at once, beside those of the queue of appends."""
 PATIENCE: Final = 10.0
 """Seconds that a read, and an append, wait for a server that went away to come back."""
 ATTEMPTS: Final = 10
@@ -82,8 +89,9 @@ class Database(OpenDatabase):
         self.servers = Servers(address.dsn)
         self._said: float | None = None
         """When it was last said that the server has not answered."""
-        self._readers: Pool | None = None
-        self._writers: Pool | None = None
+        self._said_away: float | None = None
+        """When it was last said that the server is waited for."""
+        self._pools: Pools | None = None
         self._jobs: set[asyncio.Task[Any]] = set()
         self.begin = self._beginning()
 
@@ -99,14 +107,9 @@ class Database(OpenDatabase):
             async with self.alone() as connection:
                 with self.answering("what makes the store ready"):
                     await self._prepare(connection)
-            self._readers = self._pool(READERS)
-            await self._readers
-            if not self.read_only:
-                self._writers = self._pool(WRITERS)
-                await self._writers
         except DRIVER_ERRORS as error:
-            await self._drop_pools()
             raise store_error(error, self.where) from error
+        self._pools = Pools(self.connected)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Connection]:
@@ -203,17 +206,16 @@ class Database(OpenDatabase):
             raise StoreError(f"{self.where}: this is no URL that can be used. {WRITE_IT}") from None
         return connection
 
-    def _pool(self, most: int) -> Pool:
-        return asyncpg.create_pool(
-            self.address.dsn,
-            min_size=0,  # the driver logs a traceback for each that it cannot open ahead of use
-            max_size=most,
-            max_inactive_connection_lifetime=0,
-            reset=_keep,
-            connect=self.servers.connect,
-            timeout=CONNECT,
-            **self._options(),
-        )
+    @property
+    def pools(self) -> Pools:
+        """The pools of an open store.
+
+        Raises:
+            StoreError: it is closed.
+        """
+        if self._pools is None:
+            raise closed(self.where)
+        return self._pools
 
     def _options(self) -> dict[str, Any]:
         if self.address.pgbouncer:
@@ -266,12 +268,9 @@ class Database(OpenDatabase):
         It gets no number, so that it holds nobody up; only what VACUUM may free waits for its end.
         """
         self.check_open()
-        pool = self._readers
-        if pool is None:
-            raise closed(self.where)
         try:
             async with (
-                pool.acquire() as connection,
+                self.pools.readers.lend() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 if self.address.pgbouncer:
@@ -281,16 +280,9 @@ class Database(OpenDatabase):
             raise store_error(error, self.where) from error
 
     async def _fetched(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
-        pool = self._readers
-        if pool is None:
-            raise closed(self.where)
-        async with pool.acquire() as connection:
-            try:
-                with self.answering("a read"):
-                    return [tuple(row) for row in await self._asked(connection, statement, parameters)]
-            except asyncpg.InternalClientError:
-                connection.terminate()  # the driver lost track of what the server says
-                raise
+        async with self.pools.readers.lend() as connection:
+            with self.answering("a read"):
+                return [tuple(row) for row in await self._asked(connection, statement, parameters)]
 
     async def _asked(self, connection: Connection, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         if not self.address.pgbouncer:
@@ -324,6 +316,14 @@ class Database(OpenDatabase):
                 seconds,
             )
 
+    def _say_away(self, error: BaseException) -> None:
+        """Say in a warning what is waited for, once a minute: many wait for the same."""
+        now = monotonic()
+        if self._said_away is None or now - self._said_away >= _BETWEEN:
+            self._said_away = now
+            lacks = "has no connection left" if has_no_room(error) else "is away"
+            log.warning("%s: the server %s, waiting for it (%s)", self.where, lacks, error)
+
     async def patiently(self, work: Callable[[], Awaitable[T]], waits: Callable[[BaseException], bool] = is_away) -> T:
         """Do work again while the server is away, for some seconds; the work may have been done each time.
 
@@ -337,7 +337,7 @@ class Database(OpenDatabase):
                 return await work()
             except DRIVER_ERRORS as error:
                 if until is None and waits(error):
-                    log.warning("%s: the server is away, waiting for it (%s)", self.where, error)
+                    self._say_away(error)
                 until = until or monotonic() + PATIENCE
                 if not waits(error) or monotonic() + pause > until or self._closing is not None:
                     raise
@@ -353,10 +353,7 @@ class Database(OpenDatabase):
         """
         if self.read_only:
             raise reading_only(self.where)
-        pool = self._writers
-        if pool is None:
-            raise closed(self.where)
-        async with pool.acquire() as connection:
+        async with self.pools.writers.lend() as connection:
             yield connection
 
     @asynccontextmanager
@@ -409,16 +406,9 @@ class Database(OpenDatabase):
     async def _close(self) -> None:
         while self._jobs:
             await asyncio.wait(self._jobs)
-        await self._drop_pools()
-
-    async def _drop_pools(self) -> None:
-        pools = [pool for pool in (self._readers, self._writers) if pool is not None]
-        self._readers = self._writers = None
-        for pool in pools:
-            try:
-                await asyncio.wait_for(pool.close(), CONNECT)
-            except TimeoutError:
-                pool.terminate()
+        if self._pools is not None:
+            await self._pools.aclose()
+            self._pools = None
 
     def check_writable(self) -> None:
         """Check that the store is open, and not for reading only.
@@ -431,10 +421,5 @@ class Database(OpenDatabase):
             raise reading_only(self.where)
 
     def __del__(self) -> None:
-        if self._closing is None and self._readers is not None and not self._home.forked:
+        if self._closing is None and self._pools is not None and not self._home.forked:
             warnings.warn(f"{self.where}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
-
-
-async def _keep(connection: object) -> None:
-    """Leave a connection as it is when it goes back to its pool: its settings are the store's."""
-    del connection

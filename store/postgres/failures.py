@@ -105,6 +105,8 @@ _OF_POOLERS: Final = "unsupported startup parameter"
 """What pgbouncer says of the settings that a connection begins with; its state is that of a server that is away."""
 _OF_RETRIES: Final = "server_login_retry"
 """What pgbouncer says while the server behind it was away when it last looked."""
+_OF_CLIENTS: Final = "no more connections allowed"
+"""What pgbouncer says where it has as many clients as it takes."""
 _OF_POOL_MODE: Final = "statement pooling mode"
 """What pgbouncer says of a transaction where each statement may have another connection."""
 _OF_SETTINGS: Final = "unrecognized configuration parameter"
@@ -157,19 +159,17 @@ _OF_LOGINS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
     ("does not exist", _NO_DATABASE),
 )
 """What pgbouncer says of a login that it refuses; its state is that of a server that is away."""
-_OF_POOLS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
+_NONE_BEHIND: Final = (
+    StoreUnavailable,
     (
-        "query_wait_timeout",
-        (
-            StoreUnavailable,
-            (
-                "the pooler had no connection to the server for too long. See whether the server is there and what"
-                " keeps its connections, or raise the pooler's default_pool_size; then try again"
-            ),
-        ),
+        "the pooler had no connection to the server for too long. See whether the server is there and what keeps its"
+        " connections, or raise the pooler's default_pool_size; then try again"
     ),
+)
+_OF_POOLS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
+    ("query_wait_timeout", _NONE_BEHIND),
     (
-        "no more connections allowed",
+        _OF_CLIENTS,
         (StoreUnavailable, "the pooler takes no more clients. Raise its max_client_conn, or try again"),
     ),
     (_OF_POOL_MODE, (StoreError, "a store needs transactions. Set pool_mode = transaction for the pooler")),
@@ -200,10 +200,16 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, OSError) and _without_tls(error) is None
 
 
+def has_no_room(error: BaseException) -> bool:
+    """Return whether the server, or the pooler, has no connection left: another one has to end first."""
+    full = isinstance(error, asyncpg.TooManyConnectionsError)
+    return full or (isinstance(error, asyncpg.PostgresError) and _OF_CLIENTS in str(error))
+
+
 def is_coming(error: BaseException) -> bool:
-    """Return whether a server or a pooler answered, and said that one who can be used is not there yet."""
+    """Return whether a server or a pooler answered, and said that it cannot be used yet."""
     starts = isinstance(error, asyncpg.TargetServerAttributeNotMatched | asyncpg.CannotConnectNowError)
-    return starts or (is_away(error) and _OF_RETRIES in str(error))
+    return starts or has_no_room(error) or (is_away(error) and _OF_RETRIES in str(error))
 
 
 def store_error(error: BaseException, where: str) -> StoreError:

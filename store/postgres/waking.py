@@ -19,16 +19,16 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
+import asyncpg
+
 from timeline.errors import StoreError
 
 from .connecting import Servers
-from .failures import DRIVER_ERRORS, is_away
+from .failures import DRIVER_ERRORS, has_no_room, is_away
 from .statements import ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
-
-    import asyncpg
 
     from .database import Database
     from .horizon import Horizon
@@ -112,8 +112,13 @@ class Waking:
         servers = database.servers if address.listen_url is None else Servers(address.listen_url)
 
         async def connect() -> Connection:
-            # No statement is prepared: those of this connection have no parameters.
-            return await servers.connect(statement_cache_size=0)
+            try:
+                # No statement is prepared: those of this connection have no parameters.
+                return await servers.connect(statement_cache_size=0)
+            except asyncpg.PostgresError as error:
+                if has_no_room(error):
+                    database.pools.make_room()  # for the next time
+                raise
 
         listens = address.listen_url is not None or not address.pgbouncer
         name = f"{address.schema}\n{address.tenant or 0}"

@@ -23,6 +23,7 @@ from timeline.ports import Appended
 from .appending import MOST_EVENTS
 from .committing import Committer, Heads
 from .database import SLOW
+from .pool import APPENDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from ..codec import Batch
     from .database import Database
 
-GROUPS: Final = 2
-"""Most groups that are under way at once."""
 FEWEST: Final = 8
 """Conversations that have to wait for a group to begin beside another one."""
 MOST_TOGETHER: Final = 128
@@ -78,7 +77,7 @@ class Writer:
     def __init__(self, database: Database, told: Callable[[Batch, Appended], None]) -> None:
         self._database, self._where, self._told = database, database.where, told
         heads = Heads()
-        self._idle = [Committer(database, heads) for _ in range(GROUPS)]
+        self._idle = [Committer(database, heads) for _ in range(APPENDERS)]
         self._jobs: dict[str, deque[_Job]] = {}
         """What waits, by conversation. A conversation that is under way has an entry, with or without jobs."""
         self._turns: deque[str] = deque()
@@ -133,8 +132,6 @@ class Writer:
                 await asyncio.wait(self._running)
         if self._look is not None:
             self._look.cancel()
-        for committer in self._idle:
-            await committer.aclose()
 
     def _look_around(self) -> None:
         """Refuse what waits for too long, and say where the server has not answered; again while anything waits."""
@@ -172,7 +169,7 @@ class Writer:
         waiting = len(self._turns)
         if self._under_way:
             return waiting if waiting >= max(FEWEST, self._under_way) else 0
-        return waiting if waiting < GROUPS * FEWEST else waiting // GROUPS
+        return waiting if waiting < APPENDERS * FEWEST else waiting // APPENDERS
 
     async def _run(self, committer: Committer) -> None:
         """Commit groups until none is due."""

@@ -93,6 +93,7 @@ def test_what_has_no_connection_left_is_waited_for_and_named(error: asyncpg.Post
         (asyncpg.CannotConnectNowError("the database system is starting up"), True),
         (asyncpg.TargetServerAttributeNotMatched("None of the hosts match"), True),
         (POOLER("server login has been failing, try again later (server_login_retry)"), True),
+        (asyncpg.TooManyConnectionsError("sorry, too many clients already"), True),
         (POOLER("server conn crashed?"), False),
         (ConnectionRefusedError(), False),
     ],

@@ -24,8 +24,6 @@ from timeline.store.testing import block_event, compaction, events, fork
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from timeline.store.postgres.connections import Connection as AnyConnection
-
     Connection = asyncpg.Connection[asyncpg.Record]
 
 STATEMENTS = {
@@ -202,14 +200,8 @@ async def test_a_merge_of_facts_compares_no_subject_with_another(postgres_url: s
 async def asked_by_appends(store: PostgresStore) -> list[tuple[str, Sequence[Any]]]:
     """Return the statements of appends of all kinds to one conversation."""
     asked: list[tuple[str, Sequence[Any]]] = []
-    connected = store.database.connected
-
-    async def logging() -> AnyConnection:
-        connection = await connected()
+    async with store.database.pools.appenders.lend() as connection:  # the one that is lent next as well
         connection.add_query_logger(lambda query: asked.append((query.query, query.args)))
-        return connection
-
-    store.database.connected = logging  # type: ignore[method-assign] # the queue of appends has connections of its own
     first = [block_event("t:1"), *events(2)]
     await store.append("new", first)
     await store.append("new", first)  # the same again, which is found by its ids

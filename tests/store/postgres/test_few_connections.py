@@ -1,0 +1,114 @@
+"""A role that may have few connections: reads, appends and wake-ups share them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from tests.postgres import direct_url, schema_of, without
+from timeline.errors import StoreUnavailable
+from timeline.store.postgres import database
+from timeline.store.postgres.store import PostgresStore
+from timeline.store.testing import events
+from timeline.store.testing.samples import versions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@asynccontextmanager
+async def limited(url: str, connections: int) -> AsyncIterator[str]:
+    """Give the URL of a schema for a role that may have so many connections, and owns it."""
+    role = f"few_{uuid4().hex[:8]}"
+    administrator = await asyncpg.connect(without(url, "schema"))
+    try:
+        await administrator.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT {connections}")
+        await administrator.execute(f"CREATE SCHEMA {schema_of(url)} AUTHORIZATION {role}")
+        parts = urlsplit(url)
+        yield parts._replace(netloc=f"{role}@{parts.netloc.rpartition('@')[2]}").geturl()
+        await administrator.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+    finally:
+        await administrator.close()
+
+
+async def allow(url: str, connections: int) -> None:
+    """Let the role of a URL have so many connections from now on."""
+    administrator = await asyncpg.connect(without(direct_url(), "schema"))
+    await administrator.execute(f"ALTER ROLE {urlsplit(url).username} CONNECTION LIMIT {connections}")
+    await administrator.close()
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what the store warned of."""
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_an_append_takes_a_connection_that_reads_have_no_use_for(postgres_url: str) -> None:
+    """They keep each that they needed at once, which may be all that there are."""
+    async with limited(postgres_url, 3) as url, await PostgresStore.open(url) as store:
+        async with AsyncExitStack() as reads:
+            for _ in range(3):
+                await reads.enter_async_context(store.database.moment())
+        async with asyncio.timeout(5):
+            assert (await store.append("a", events(1))).version == 1
+
+
+async def test_an_append_takes_the_connection_of_the_read_that_ends_first(postgres_url: str) -> None:
+    """The others go on."""
+    async with limited(postgres_url, 3) as url, await PostgresStore.open(url) as store, AsyncExitStack() as reads:
+        for _ in range(2):
+            await reads.enter_async_context(store.database.moment())
+        async with store.database.moment():
+            append = asyncio.create_task(store.append("a", events(1)))
+            await asyncio.sleep(0.05)
+            assert not append.done()
+        async with asyncio.timeout(5):
+            assert (await append).version == 1
+
+
+async def test_what_has_no_connection_of_its_own_waits_without_a_warning(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Reads make do with the connections that there are, and appends with one."""
+    async with limited(postgres_url, 3) as url, await PostgresStore.open(url) as store:
+        names = [f"c{number}" for number in range(20)]
+        for _ in range(2):
+            await asyncio.gather(*(store.append(name, events(1)) for name in names))
+            assert await asyncio.gather(*(versions(store, name) for name in names))
+    assert warnings_of(caplog) == []
+
+
+async def test_reads_that_wait_for_a_connection_say_so_once(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There is none any more; the error says what is to be raised."""
+    monkeypatch.setattr(database, "PATIENCE", 0.2)
+    async with limited(postgres_url, 1) as url, await PostgresStore.open(url) as store:
+        await allow(url, 0)
+        found = await asyncio.gather(*(versions(store, "a") for _ in range(20)), return_exceptions=True)
+    assert {type(each) for each in found} == {StoreUnavailable}
+    assert all("CONNECTION LIMIT" in str(each) for each in found)
+    (warned,) = warnings_of(caplog)
+    assert "has no connection left, waiting for it" in warned
+
+
+async def test_a_connection_that_was_broken_off_is_not_lent_again(postgres_url: str) -> None:
+    """Who had it gets a typed error; the next one gets another connection."""
+
+    async def broken_off() -> None:
+        async with store.database.moment() as connection:
+            connection.terminate()
+            await connection.fetchval("SELECT 1")
+
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("a", events(1))
+        with pytest.raises(StoreUnavailable):
+            await broken_off()
+        assert await versions(store, "a") == [1]
