@@ -26,7 +26,7 @@ from ..addresses import WRITE_IT
 from ..failures import closed
 from ..open_database import OpenDatabase
 from . import statements
-from .connecting import Servers
+from .connecting import CONNECT, Servers
 from .failures import (
     AGAIN,
     DRIVER_ERRORS,
@@ -34,6 +34,7 @@ from .failures import (
     has_no_room,
     is_away,
     is_coming,
+    no_server_behind,
     pooled,
     reading_only,
     store_error,
@@ -149,8 +150,11 @@ class Database(OpenDatabase):
 
     async def _check_session(self, connection: Connection) -> None:
         """Check that the session has our settings: a pooler that leaves them out would show another tenant's rows."""
-        if self.address.pgbouncer:
-            await connection.execute(statements.ALIVE)  # pgbouncer has answered so far, whatever is behind it
+        if self.address.pgbouncer:  # which has answered so far, whatever is behind it
+            try:
+                await connection.execute(statements.ALIVE, timeout=CONNECT)
+            except TimeoutError as error:
+                raise no_server_behind(self.where, CONNECT) from error
             return
         wanted = (self.address.quoted_schema, str(self.address.tenant or 0))
         if tuple(await connection.fetchrow(statements.SESSION) or ()) != wanted:

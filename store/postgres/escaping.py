@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 MOST: Final = 500
 """Characters of a text that is its own key."""
-HEAD: Final = MOST + 1 - 64
-"""Characters of a longer text that its key begins with; the hash comes behind them."""
+HASH: Final = 64
+"""Characters of the hash that a longer text's key ends with. They are bytes in every encoding, so that a server whose
+database is in SQL_ASCII, and takes each byte for a character, cuts them off at the same place."""
+HEAD: Final = MOST + 1 - HASH
+"""Characters of a longer text that its key begins with."""
 ESCAPED: Final = "\\0"
 """What a content-addressed text begins with that is stored escaped; JSON, which nearly all of them are, never does."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

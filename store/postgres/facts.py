@@ -25,7 +25,7 @@ from ..running_records import RunningRecords
 from ..search.scanning import redacted_version
 from . import statements
 from .catching_up import LAST_OF_ALL, Made, catch_up
-from .escaping import HEAD, escaped, joined, key_of, unescaped
+from .escaping import HASH, escaped, joined, key_of, unescaped
 from .rows import plain
 from .statements import LINEAGE_OF_ID, LINEAGE_OF_KEY, OWN, RARE_WHERE
 
@@ -44,7 +44,7 @@ T = TypeVar("T")
 SLICE: Final = 500
 """Events that are read in one transaction."""
 _RARE_OF_E: Final = RARE_WHERE.replace("type", "e.type")
-_PATH: Final = f"CASE WHEN path_rest IS NULL THEN coalesce(path, '') ELSE left(path, {HEAD}) || path_rest END"
+_PATH: Final = f"CASE WHEN path_rest IS NULL THEN coalesce(path, '') ELSE left(path, -{HASH}) || path_rest END"
 _PATH_OF_E: Final = _PATH.replace("path", "e.path")
 _FACT: Final = (
     "f.position, f.number, f.conversation, f.kind, f.failed, f.status, f.version, f.call, f.subject, f.tool, f.detail,"

@@ -277,6 +277,11 @@ def pooled(where: str) -> StoreError:
     return StoreError(f"{where}: {_POOLER[1]}.")
 
 
+def no_server_behind(where: str, seconds: float) -> StoreUnavailable:
+    """Return the error for a pooler that has no server to ask for so long."""
+    return StoreUnavailable(f"{where}: {_NONE_BEHIND[1]} (nothing came for {seconds:.0f} seconds).")
+
+
 def reading_only(where: str) -> StoreReadOnly:
     """Return the error for an append to a store that is open for reading only."""
     return StoreReadOnly(f"{where}: the store is open for reading only. Nothing was written. Open it without readonly.")

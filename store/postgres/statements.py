@@ -16,7 +16,7 @@ from typing import Final
 from timeline.events.chain import SALT, SIZE
 
 from .create import TENANT
-from .escaping import HEAD as _HEAD_OF_KEY
+from .escaping import HASH
 
 RARE_WHERE: Final = "type <> 'block.appended' AND type <> 'context.rendered' AND type <> 'model.called'"
 """Condition of the two partial indexes of rare events."""
@@ -33,7 +33,7 @@ HORIZON: Final = (
 )
 """The position that all transactions below it have ended, so that no event will have a lower one any more."""
 
-PATH_OF_E: Final = f"CASE WHEN e.path_rest IS NULL THEN e.path ELSE left(e.path, {_HEAD_OF_KEY}) || e.path_rest END"
+PATH_OF_E: Final = f"CASE WHEN e.path_rest IS NULL THEN e.path ELSE left(e.path, -{HASH}) || e.path_rest END"
 EVENT: Final = (
     "e.position, e.version, e.event_id::text, e.type, e.schema_version, e.at, e.payload, e.checksum,"
     f" {PATH_OF_E}, e.turn_id, e.tokens"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -12,8 +12,9 @@ import pytest
 from tests.postgres import Postgres, direct_url, schema_of, with_query, without
 from tests.postgres_server import Pool, given_to_server, shared_server
 from timeline.errors import NotAStore, StoreError, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnavailable
+from timeline.events import BlockAppended
 from timeline.ports import Appended
-from timeline.store.postgres import examining, migrations
+from timeline.store.postgres import database, examining, migrations
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.migrating import bring_up_to_date, migration_sql
 from timeline.store.postgres.store import PostgresStore
@@ -136,17 +137,25 @@ async def test_a_name_of_ours_that_is_taken_is_another_applications(postgres_url
     assert [name for (name,) in names] == ["events"]
 
 
-@pytest.fixture
-async def latin() -> AsyncIterator[str]:
-    """The URL of a database of its own in the encoding LATIN1."""
-    name = f"latin_{uuid4().hex[:8]}"
+@asynccontextmanager
+async def database_in(encoding: str) -> AsyncIterator[str]:
+    """Give the URL of a database of its own in an encoding."""
+    name = f"encoded_{uuid4().hex[:8]}"
     connection = await asyncpg.connect(without(direct_url(), "schema"))
     try:
-        await connection.execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+        options = f"ENCODING '{encoding}' LOCALE 'C' LOCALE_PROVIDER libc TEMPLATE template0"
+        await connection.execute(f"CREATE DATABASE {name} {options}")
         yield urlsplit(direct_url())._replace(path=f"/{name}").geturl()
         await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:
         await connection.close()
+
+
+@pytest.fixture
+async def latin() -> AsyncIterator[str]:
+    """The URL of a database of its own in the encoding LATIN1."""
+    async with database_in("LATIN1") as url:
+        yield url
 
 
 async def test_no_store_is_made_where_not_every_text_can_be_stored(latin: str) -> None:
@@ -173,6 +182,20 @@ async def test_a_store_that_is_in_another_encoding_goes_on_and_is_examined(latin
     assert (found.level, "LATIN1" in found.text, "timeline copy" in found.text) == ("warning", True, True)
 
 
+async def test_a_long_path_is_read_back_where_the_server_takes_each_byte_for_a_character() -> None:
+    """A store that an earlier release made in SQL_ASCII: its server cuts texts in the midst of a character."""
+    path = "路径" * 300
+    async with database_in("SQL_ASCII") as url:
+        connection = await asyncpg.connect(url)
+        await connection.execute(migrations.sql(parse(url)))
+        await connection.close()
+        async with await PostgresStore.open(url) as store:
+            await store.append("a", [block_event(path, "words")])
+            (read,) = [event async for event in store.read("a")]
+            assert isinstance(read.payload, BlockAppended)
+            assert read.payload.block.path == path
+
+
 @pytest.mark.parametrize("postgres_url", [Postgres(pooled=True)], ids=["pgbouncer"], indirect=True)
 async def test_a_pool_without_its_setting_is_refused(postgres_url: str) -> None:
     """Pgbouncer refuses the settings of a session; the error names the cure, and nothing is written."""
@@ -184,19 +207,37 @@ async def test_a_pool_without_its_setting_is_refused(postgres_url: str) -> None:
         assert await connection.fetchval("SELECT to_regclass('migrations')") is None
 
 
-@pytest.fixture
-def forgiving_pool() -> Iterator[Pool]:
-    """A pgbouncer that drops the settings of a session, with three connections to the server."""
+@contextmanager
+def own_pool(connections: int, ignored: str = "") -> Iterator[Pool]:
+    """Run a pgbouncer of the test's own, with so many connections to the server."""
     server = shared_server()
     folder = server.folder / f"pool-{uuid4().hex[:8]}"
     folder.mkdir()
     given_to_server(folder)
-    pool = Pool(folder, server.folder, connections=3, ignored=IGNORED)
+    pool = Pool(folder, server.folder, connections=connections, ignored=ignored)
     try:
         pool.start()
         yield pool
     finally:
         pool.stop()
+
+
+@pytest.fixture
+def forgiving_pool() -> Iterator[Pool]:
+    """A pgbouncer that drops the settings of a session, with three connections to the server."""
+    with own_pool(3, IGNORED) as pool:
+        yield pool
+
+
+async def test_opening_behind_a_pool_without_a_server_to_ask_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pgbouncer itself keeps who waits for a server that hangs, or is busy, for two minutes."""
+    monkeypatch.setattr(database, "CONNECT", 0.3)
+    with own_pool(1) as pool:
+        other = await asyncpg.connect(without(pool.url(), "pgbouncer"), statement_cache_size=0)
+        async with asyncio.timeout(10), other.transaction():
+            with pytest.raises(StoreUnavailable, match="pooler had no connection"):
+                await PostgresStore.open(pool.url())
+        await other.close()
 
 
 async def test_a_pool_that_drops_settings_and_statements_is_refused(postgres_url: str, forgiving_pool: Pool) -> None:
