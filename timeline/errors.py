@@ -31,7 +31,7 @@ TimelineError
 │   ├── StoreBusy                        more waits to be written than the server keeps up with
 │   ├── StoreUnavailable                 the server of the store cannot be reached
 │   ├── AppendUncertain                  the commit of an append failed, and may be found after a crash all the same
-│   ├── StoreMoved                       the database file was swapped while it was open
+│   ├── StoreMoved                       the file was swapped while it was open, or the server went back
 │   ├── ScavengeInProgress               another process is removing history from the store
 │   ├── WrongEventLoop (RuntimeError)    a store or conversation is used from another event loop than its own
 │   ├── ForkedProcess (RuntimeError)     a store or conversation is used in a fork of its process
@@ -488,10 +488,11 @@ class AppendUncertain(StoreError):
 
 
 class StoreMoved(StoreError):
-    """The database file was deleted, renamed, replaced or overwritten while it was open.
+    """The store went back, or is another one: what was read of it, or written to it, may not be there any more.
 
-    The newest appends may be in the old file only, and reads from it are no longer valid. The store takes no more
-    appends: open it again, and append again.
+    A database file was deleted, renamed, replaced or overwritten while it was open. The newest appends may be in the
+    old file only, and the store takes no more: open it again, and append again. Or a server took over that lacks the
+    newest appends, or an older copy was restored into it: open the conversation again, and append what is missing.
     """
 
 

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 
 from timeline.blocks import stem
-from timeline.errors import ConversationNotFound, HistoryUnavailable, PathTaken, StoreLocked, VersionConflict
+from timeline.errors import (
+    ConversationNotFound,
+    HistoryUnavailable,
+    PathTaken,
+    StoreLocked,
+    StoreMoved,
+    VersionConflict,
+)
 from timeline.events import BlockRedacted, CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import is_due, take_snapshot
@@ -73,6 +80,8 @@ class StoredLog:
         self._unnamed: Adopted | None = None
         self._kept = 0
         """Version of the newest snapshot that this log wrote."""
+        self._newest: tuple[int, UUID] | None = None
+        """Version and id of the newest event that was written, or read beyond the window that was loaded."""
         self.screen: Callable[[Payload], Payload] | None = None
         """What the application leaves of an event before it is written; all of it unless given."""
         self._queue = AppendQueue(self._append, self._lock)
@@ -238,8 +247,8 @@ class StoredLog:
                 await self._store.append(
                     self._fold.conversation, events, expected=self._fold.version, snapshot=snapshot
                 )
-            except VersionConflict:
-                await self._follow()
+            except VersionConflict as conflict:
+                await self._overtaken(conflict)
             except PathTaken as error:
                 if error.path in own_paths:  # the caller's choice: no other path would do
                     raise
@@ -248,6 +257,7 @@ class StoredLog:
             else:
                 self._kept = self._kept if snapshot is None else snapshot.version
                 _apply(self._fold, events)
+                self._newest = self._fold.version, events[-1].id
                 notify(self._store, self._fold.conversation, events)
                 return addressed
         raise busy(self._fold.conversation)
@@ -289,9 +299,10 @@ class StoredLog:
                 if expected is not None and expected != self._fold.version:
                     raise VersionConflict(self._fold.conversation, expected, self._fold.version)
                 events = _dated(payloads, self._time(at), ids)
-                with suppress(VersionConflict):
+                try:
                     return await self._write(events, values or {}, snapshot=snapshot)
-                await self._follow()
+                except VersionConflict as conflict:
+                    await self._overtaken(conflict)
         raise busy(self._fold.conversation)
 
     async def decide(
@@ -326,10 +337,10 @@ class StoredLog:
                     return False
                 try:
                     await self._write(_dated(payloads, time), values or {}, snapshot=snapshot)
-                except VersionConflict:
+                except VersionConflict as conflict:
                     if not tries_left:
                         raise
-                    await self._follow()
+                    await self._overtaken(conflict)
                 else:
                     break
         return True
@@ -351,6 +362,7 @@ class StoredLog:
         else:
             _apply(fold, events)
         self._kept = self._kept if ahead is None else ahead[1].version
+        self._newest = self._fold.version, events[-1].id
         notify(self._store, self._fold.conversation, events)
         return appended.first_version
 
@@ -376,9 +388,10 @@ class StoredLog:
                     continue  # the log is longer now
                 try:
                     await self._revert(fold, CompactionReverted(versions=tuple(versions), policy=policy), at)
-                except VersionConflict:
+                except VersionConflict as conflict:
                     if not tries_left:
                         raise
+                    await self._overtaken(conflict)
                 else:
                     break
         return versions
@@ -425,7 +438,8 @@ class StoredLog:
                     await self._store.append(
                         fold.conversation, [*events, *appended], expected=last, snapshot=take_snapshot(fold)
                     )
-                except VersionConflict:
+                except VersionConflict as conflict:
+                    await self._overtaken(conflict)
                     continue
                 except PathTaken as error:
                     avoid.add(error.path)
@@ -476,10 +490,26 @@ class StoredLog:
         while self._fold.window.policy is None:
             try:
                 await self._write(_dated([changed], self._time(given)), values, snapshot=False)
-            except VersionConflict:
-                await self._follow()
+            except VersionConflict as conflict:
+                await self._overtaken(conflict)
         self._unnamed = None
         return self._fold.version != before
+
+    async def _overtaken(self, conflict: VersionConflict) -> None:
+        """Read what another writer appended first.
+
+        Raises:
+            StoreMoved: the log no longer holds what was read of it, or written to it.
+        """
+        fold = self._fold
+        if conflict.actual < fold.version:
+            raise went_back(fold.conversation, fold.version, f"ends at version {conflict.actual}")
+        if self._newest is not None:
+            version, id_ = self._newest
+            stored = await self._store.read_versions(fold.conversation, [version])
+            if any(event.id != id_ for event in stored):  # there is none where it was scavenged since
+                raise went_back(fold.conversation, version, "has another event there")
+        await self._follow()
 
     async def _follow(self) -> None:
         fold = self._fold
@@ -490,6 +520,7 @@ class StoredLog:
                     self._replace_fold(await load_fold(self._store, fold.conversation))
                     return
                 fold.apply(event.version, event.at, event.payload)
+                self._newest = event.version, event.id
         except HistoryNeeded:
             self._replace_fold(await load_fold(self._store, fold.conversation))
 
@@ -532,6 +563,15 @@ def busy(conversation: str) -> StoreLocked:
     """Return the error of an append that other writers were before each time."""
     return StoreLocked(
         f"{_TRIES} appends to conversation {conversation!r} came too late: other writers are busy. Try again."
+    )
+
+
+def went_back(conversation: str, version: int, found: str) -> StoreMoved:
+    """Return the error of a log that has lost what was acknowledged, or read."""
+    return StoreMoved(
+        f"Conversation {conversation!r} was read up to version {version}, and {found} now: an older copy of the store"
+        " was restored, or a server took over that lacks the newest appends. Nothing was written. Open the conversation"
+        " again, and append what is missing."
     )
 
 

@@ -3,8 +3,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
+import pytest
 
 from tests.postgres import Postgres, direct_url, restored, schema_of, without
+from timeline import Timeline
+from timeline.blocks import UserPrompt
+from timeline.errors import StoreMoved
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import fork, versions
@@ -89,3 +93,37 @@ async def test_a_fork_in_a_copy_without_its_sequence_reads_what_it_shares(postgr
         assert await versions(store, "c") == [1, 2, 3, 4]
         assert [info.id async for info in store.conversations()] == ["a", "b", "c"]
         assert await store.examine() == []
+
+
+async def _taken_back(url: str, store: PostgresStore) -> Timeline:
+    """Return the timeline of a conversation whose last append its server has lost: the one that took over lacks it."""
+    timeline = await Timeline.open(store, "c")
+    for text in ("kept", "lost"):
+        await timeline.append(UserPrompt(text=text))
+    await asked(url, "DELETE FROM events AS e USING conversations AS c WHERE c.version = e.version")
+    newest = "SELECT version, link FROM events ORDER BY version DESC LIMIT 1"
+    await asked(url, f"UPDATE conversations SET (version, head) = ({newest})")  # noqa: S608 - a constant
+    return timeline
+
+
+async def test_an_append_to_a_log_that_has_lost_its_end_says_so(postgres_url: str) -> None:
+    """Trying again would find the same for ever; the conversation goes on from what is there once it is opened anew."""
+    async with await PostgresStore.open(postgres_url) as store:
+        timeline = await _taken_back(postgres_url, store)
+        with pytest.raises(StoreMoved, match="lacks the newest appends"):
+            await timeline.append(UserPrompt(text="more"))
+        again = await Timeline.open(store, "c")
+        await again.append(UserPrompt(text="lost"))
+        assert (await again.verify()).ok
+
+
+async def test_an_append_behind_what_others_wrote_in_the_place_of_a_lost_end_is_refused(postgres_url: str) -> None:
+    """The window of who saw the lost events would hold them, and lack those that are there."""
+    async with await PostgresStore.open(postgres_url) as store, await PostgresStore.open(postgres_url) as other:
+        timeline = await _taken_back(postgres_url, store)
+        elsewhere = await Timeline.open(other, "c")
+        for text in ("in its place", "and behind it"):
+            await elsewhere.append(UserPrompt(text=text))
+        with pytest.raises(StoreMoved, match="another event"):
+            await timeline.append(UserPrompt(text="more"))
+        assert (await elsewhere.verify()).ok
