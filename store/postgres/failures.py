@@ -58,6 +58,13 @@ _IDLE: Final = (
         " Nothing was written; try again, or have that raised"
     ),
 )
+_TRANSACTION: Final = (
+    StoreUnavailable,
+    (
+        "the server ended the connection: its transaction_timeout passed before the work was done. Nothing that was"
+        " acknowledged is lost; try again, or have the role's transaction_timeout raised"
+    ),
+)
 _ROW_SECURITY: Final = (
     StoreError,
     "the role has row_security turned off. Have an administrator run ALTER ROLE ... SET row_security = on",
@@ -139,6 +146,7 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "55P03": _LOCKED,
     "57014": _ENDED,
     "25P03": _IDLE,
+    "25P04": _TRANSACTION,
     "26000": _POOLER,
     "42P05": _POOLER,
     "XX001": _DAMAGED,
@@ -166,15 +174,16 @@ _NONE_BEHIND: Final = (
         " connections, or raise the pooler's default_pool_size; then try again"
     ),
 )
-_OF_POOLS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
+_OF_LIMITS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
     ("query_wait_timeout", _NONE_BEHIND),
     (
         _OF_CLIENTS,
         (StoreUnavailable, "the pooler takes no more clients. Raise its max_client_conn, or try again"),
     ),
     (_OF_POOL_MODE, (StoreError, "a store needs transactions. Set pool_mode = transaction for the pooler")),
+    ("due to transaction timeout", _TRANSACTION),
 )
-"""What pgbouncer says of itself; its state is that of a server that is away."""
+"""What pgbouncer says of itself, and the server where it ended the connection; the state is of one that is away."""
 _OF_ENDING: Final = "the underlying connection is closed"
 """What the driver says of a transaction whose connection broke; why is the error before."""
 _OUT_OF_STEP: Final = "cannot switch to state"
@@ -244,8 +253,8 @@ def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
         return login
     if _OF_POOLERS in said:
         return _POOLER
-    if isinstance(error, asyncpg.PostgresError) and (pool := _of_pool(error)) is not None:
-        return pool
+    if isinstance(error, asyncpg.PostgresError) and (limit := _of_limit(error)) is not None:
+        return limit
     if isinstance(error, OSError) and (refused := _without_tls(error)) is not None:
         return refused
     return _AWAY if is_away(error) else (StoreError, "the database refused. Nothing was written")
@@ -258,9 +267,9 @@ def _of_login(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | No
     return next((meaning for said, meaning in _OF_LOGINS if said in str(error)), None)
 
 
-def _of_pool(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | None:
-    """Return what it means where a pooler has no connection to give, or gives none for a transaction."""
-    return next((meaning for said, meaning in _OF_POOLS if said in str(error)), None)
+def _of_limit(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | None:
+    """Return what it means where a limit of the pooler, or of the server, ended the connection."""
+    return next((meaning for said, meaning in _OF_LIMITS if said in str(error)), None)
 
 
 def _without_tls(error: OSError) -> tuple[type[StoreError], str] | None:

@@ -77,9 +77,13 @@ def test_what_a_restart_makes_of_a_connection_is_waited_for(error: BaseException
         (POOLER("query_wait_timeout"), "default_pool_size"),
         (POOLER("no more connections allowed (max_client_conn)"), "max_client_conn"),
         (asyncpg.TooManyConnectionsError('too many connections for role "app"'), "CONNECTION LIMIT"),
+        (
+            asyncpg.ConnectionDoesNotExistError("terminating connection due to transaction timeout"),
+            "transaction_timeout raised",
+        ),
     ],
 )
-def test_what_has_no_connection_left_is_waited_for_and_named(error: asyncpg.PostgresError, cure: str) -> None:
+def test_what_ends_at_a_limit_of_the_server_is_waited_for_and_named(error: asyncpg.PostgresError, cure: str) -> None:
     """It is no server that cannot be reached: something is to be raised."""
     assert is_away(error)
     told = store_error(error, "the store")
