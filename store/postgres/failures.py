@@ -116,12 +116,13 @@ _OF_CLIENTS: Final = "no more connections allowed"
 """What pgbouncer says where it has as many clients as it takes."""
 _OF_POOL_MODE: Final = "statement pooling mode"
 """What pgbouncer says of a transaction where each statement may have another connection."""
-_OF_SETTINGS: Final = "unrecognized configuration parameter"
-"""What the server says of a setting in the URL that the driver passes on to it."""
+_OF_SETTINGS: Final = frozenset({"find_option", "assignable_custom_variable_name"})
+"""The functions of the server, of several versions, that refuse a setting in the URL which the driver passes on to it.
+Unlike its words, their names are the same in every language that a server speaks."""
 _OF_RULES: Final = "pg_hba.conf"
 """What the server says of a connection that no rule allows; its state is that of a wrong role."""
-_OF_ROW_SECURITY: Final = "would be affected by row-level security"
-"""What the server says to a role that wants no rows left out; its state is that of a missing right."""
+_OF_ROW_SECURITY: Final = "check_enable_rls"
+"""The function of the server that refuses a role that wants no rows left out; its state is that of a missing right."""
 _OF_TLS: Final = "rejected SSL upgrade"
 """What the driver says of a server without TLS; its type is that of a connection that broke."""
 _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
@@ -243,9 +244,9 @@ def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
         return _RULES
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return _NONE_LEADS
-    if isinstance(error, asyncpg.UndefinedObjectError) and _OF_SETTINGS in said:
+    if isinstance(error, asyncpg.UndefinedObjectError) and _raised_by(error) in _OF_SETTINGS:
         return _UNKNOWN_SETTING
-    if isinstance(error, asyncpg.InsufficientPrivilegeError) and _OF_ROW_SECURITY in said:
+    if isinstance(error, asyncpg.InsufficientPrivilegeError) and _raised_by(error) == _OF_ROW_SECURITY:
         return _ROW_SECURITY
     if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:
         return _BY_STATE[error.sqlstate]
@@ -258,6 +259,11 @@ def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
     if isinstance(error, OSError) and (refused := _without_tls(error)) is not None:
         return refused
     return _AWAY if is_away(error) else (StoreError, "the database refused. Nothing was written")
+
+
+def _raised_by(error: asyncpg.PostgresError) -> str | None:
+    """Return the function of the server that raised an error; poolers, and the driver, give none."""
+    return getattr(error, "server_source_function", None)
 
 
 def _of_login(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | None:

@@ -18,6 +18,11 @@ POOLER = asyncpg.ProtocolViolationError
 """What a pooler's own errors are, whatever they say."""
 
 
+def said(state: str, words: str, function: str) -> asyncpg.PostgresError:
+    """Return an error of a server that speaks German; the function that raised it is named in every language."""
+    return asyncpg.PostgresError.new({"C": state, "M": words, "R": function})
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "cure"),
     [
@@ -28,13 +33,13 @@ POOLER = asyncpg.ProtocolViolationError
         (POOLER('no such database: "none"'), StoreError, "Create it first"),
         (POOLER('database "none" does not exist'), StoreError, "Create it first"),
         (
-            asyncpg.InsufficientPrivilegeError("query would be affected by row-level security policy"),
+            said("42501", "Policy für Sicherheit auf Zeilenebene würde Auswirkung haben", "check_enable_rls"),
             StoreError,
             "SET row_security = on",
         ),
         (asyncpg.InsufficientPrivilegeError("permission denied for table events"), StoreError, "grant it USAGE"),
         (
-            asyncpg.UndefinedObjectError('unrecognized configuration parameter "connect_timeout"'),
+            said("42704", "unbekannter Konfigurationsparameter »connect_timeout«", "find_option"),
             StoreError,
             "Take it out of the URL",
         ),
