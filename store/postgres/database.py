@@ -97,7 +97,7 @@ class Database(OpenDatabase):
         self.begin = self._beginning()
 
     async def connect(self) -> None:
-        """Make the pools, and bring the schema up to date.
+        """Make the pools, and bring the schema up to date; the connection that did it is the first one that reads.
 
         Raises:
             StoreUnavailable: the server cannot be reached.
@@ -105,12 +105,11 @@ class Database(OpenDatabase):
             StoreError: the server is too old, or refused the role.
         """
         try:
-            async with self.alone() as connection:
-                with self.answering("what makes the store ready"):
-                    await self._prepare(connection)
+            connection = await self.patiently(self._ready, is_coming)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.where) from error
         self._pools = Pools(self.connected)
+        self._pools.readers.put(connection)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Connection]:
@@ -128,6 +127,17 @@ class Database(OpenDatabase):
                 await connection.close()
         except DRIVER_ERRORS as error:
             raise store_error(error, self.where) from error
+
+    async def _ready(self) -> Connection:
+        """Open a connection, and bring the schema up to date on it; the driver's errors pass."""
+        connection = await self._reached()
+        try:
+            with self.answering("what makes the store ready"):
+                await self._prepare(connection)
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     async def _reached(self) -> Connection:
         """Open a connection to a server that a store may be on; the driver's errors pass."""

@@ -50,6 +50,14 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+async def test_a_store_reads_by_the_connection_that_opened_it(postgres_url: str) -> None:
+    """A command that asks one question makes one connection."""
+    async with limited(postgres_url, 1) as url, await PostgresStore.open(url) as store:
+        await allow(url, 0)
+        async with asyncio.timeout(5):
+            assert [info async for info in store.conversations()] == []
+
+
 async def test_an_append_takes_a_connection_that_reads_have_no_use_for(postgres_url: str) -> None:
     """They keep each that they needed at once, which may be all that there are."""
     async with limited(postgres_url, 3) as url, await PostgresStore.open(url) as store:
@@ -92,6 +100,8 @@ async def test_reads_that_wait_for_a_connection_say_so_once(
     monkeypatch.setattr(database, "PATIENCE", 0.2)
     async with limited(postgres_url, 1) as url, await PostgresStore.open(url) as store:
         await allow(url, 0)
+        async with store.database.pools.readers.lend() as connection:
+            connection.terminate()
         found = await asyncio.gather(*(versions(store, "a") for _ in range(20)), return_exceptions=True)
     assert {type(each) for each in found} == {StoreUnavailable}
     assert all("CONNECTION LIMIT" in str(each) for each in found)
