@@ -108,7 +108,7 @@ class Database(OpenDatabase):
             connection = await self.patiently(self._ready, is_coming)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.where) from error
-        self._pools = Pools(self.connected)
+        self._pools = Pools(self.connected, self.where)
         self._pools.readers.put(connection)
 
     @asynccontextmanager

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
+from ..failures import closed
 from .failures import DRIVER_ERRORS, has_no_room
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Pool:
         """Lend a connection, until `put` gives it back, when there is one; the driver's errors pass.
 
         Raises:
-            asyncpg.InterfaceError: the pool is closed.
+            StoreClosed: the pool is closed.
         """
         while not self._closed:
             connection: Connection | None
@@ -97,7 +98,7 @@ class Pool:
                 self._lent.add(connection)
                 return connection
             self._lent.discard(connection)
-        raise asyncpg.InterfaceError("the pool is closed")
+        raise closed(self._others.where)
 
     def put(self, connection: Connection) -> None:
         """Take a connection back that was lent; one that broke, or is in the midst of something, is dropped."""
@@ -205,14 +206,17 @@ class Pools:
 
     Args:
         connect: opens a connection.
+        where: names the store in errors.
 
     Attributes:
+        where: names the store in errors.
         readers: for reads.
         writers: for what changes older rows.
         appenders: for the queue of appends.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], where: str) -> None:
+        self.where = where
         self.readers = Pool(connect, READERS, self)
         self.writers = Pool(connect, WRITERS, self)
         self.appenders = Pool(connect, APPENDERS, self)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
 
 from tests.postgres import without
-from timeline.errors import AppendUncertain, StoreBusy, StoreUnavailable
+from timeline.errors import AppendUncertain, StoreBusy, StoreClosed, StoreUnavailable
 from timeline.ports import Appended
-from timeline.store.postgres import committing, database, migrations, writer
+from timeline.store.postgres import committing, database, migrations, pool, writer
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import events
 
@@ -115,6 +115,23 @@ async def test_a_store_closes_although_the_server_does_not_answer(
             await first
         with pytest.raises(StoreBusy):
             await second
+
+
+async def test_what_waits_for_a_connection_is_refused_when_the_store_closes(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server is there, and nothing is said about it."""
+    store = await PostgresStore.open(postgres_url)
+    async with AsyncExitStack() as held:
+        for _ in range(pool.READERS):
+            await held.enter_async_context(store.database.moment())
+        waiting = [asyncio.create_task(work) for work in (store.read_versions("a", [1]), store.examine())]
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(store.aclose())
+        refused = await asyncio.gather(*waiting, return_exceptions=True)
+    await closing
+    assert [type(each) for each in refused] == [StoreClosed] * 2
+    assert caplog.records == []
 
 
 async def test_reads_wait_for_a_server_that_ends_their_connections(own_postgres: Server) -> None:
