@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 import anyio.to_thread
 
 import timeline.sync
-from timeline.errors import InvalidArgument
+from timeline.errors import InvalidArgument, StoreMoved
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Followed(NamedTuple):
 
 
 class Conversations:
-    """Opens the conversations of one store on demand.
+    """Opens the conversations of one store on demand; all of them again where the store went back.
 
     Args:
         store: an open store. One from `timeline.open_store` serves hooks that are awaited in the loop that it was
@@ -104,7 +104,11 @@ class Conversations:
                 "belongs to an event loop, and the agent was called without one; open the store with "
                 "timeline.sync.open_store, or call the agent with await",
             )
-        return _carry_out(steps)
+        try:
+            return _carry_out(steps)
+        except StoreMoved:
+            self._open.clear()
+            raise
 
     async def carry_out_async(self, steps: Steps[R]) -> R:
         """Run steps in an event loop; a blocking store is called in a thread."""
@@ -120,6 +124,9 @@ class Conversations:
         except StopIteration as end:
             value: R = end.value
             return value
+        except StoreMoved:
+            self._open.clear()
+            raise
 
     async def _done(self, step: Ours | Theirs) -> Any:
         if isinstance(step, Ours) and self.blocking:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -9,12 +10,14 @@ from tests.postgres import Postgres, direct_url, restored, schema_of, without
 from timeline import Timeline
 from timeline.blocks import UserPrompt
 from timeline.errors import StoreMoved
+from timeline.integrations.conversations import Conversations, Ours
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import fork, versions
 
 if TYPE_CHECKING:
     from tests.postgres_server import Server
+    from timeline.integrations.conversations import Steps
 
 
 async def _as_if_restored(postgres_url: str) -> None:
@@ -95,14 +98,19 @@ async def test_a_fork_in_a_copy_without_its_sequence_reads_what_it_shares(postgr
         assert await store.examine() == []
 
 
+async def _lose_last_event(url: str) -> None:
+    """Leave of the one conversation what a server has that took over without its newest event."""
+    newest = "SELECT version, link FROM events ORDER BY version DESC LIMIT 1"
+    await asked(url, "DELETE FROM events AS e USING conversations AS c WHERE c.version = e.version")
+    await asked(url, f"UPDATE conversations SET (version, head) = ({newest})")  # noqa: S608 - a constant
+
+
 async def _taken_back(url: str, store: PostgresStore) -> Timeline:
-    """Return the timeline of a conversation whose last append its server has lost: the one that took over lacks it."""
+    """Return the timeline of a conversation whose last append its server has lost."""
     timeline = await Timeline.open(store, "c")
     for text in ("kept", "lost"):
         await timeline.append(UserPrompt(text=text))
-    await asked(url, "DELETE FROM events AS e USING conversations AS c WHERE c.version = e.version")
-    newest = "SELECT version, link FROM events ORDER BY version DESC LIMIT 1"
-    await asked(url, f"UPDATE conversations SET (version, head) = ({newest})")  # noqa: S608 - a constant
+    await _lose_last_event(url)
     return timeline
 
 
@@ -127,3 +135,22 @@ async def test_an_append_behind_what_others_wrote_in_the_place_of_a_lost_end_is_
         with pytest.raises(StoreMoved, match="another event"):
             await timeline.append(UserPrompt(text="more"))
         assert (await elsewhere.verify()).ok
+
+
+async def test_an_adapter_opens_a_conversation_again_whose_log_has_lost_its_end(postgres_url: str) -> None:
+    """The call in which it is found fails; the next one finds the log as it is."""
+
+    def said(text: str) -> Steps[None]:
+        followed = yield from adapter.opened("c")
+        yield Ours(partial(followed.timeline.append, UserPrompt(text=text)))
+
+    async with await PostgresStore.open(postgres_url) as store:
+        adapter = Conversations(store)
+        for text in ("kept", "lost"):
+            await adapter.carry_out_async(said(text))
+        await _lose_last_event(postgres_url)
+        with pytest.raises(StoreMoved):
+            await adapter.carry_out_async(said("more"))
+        await adapter.carry_out_async(said("more"))
+        opened = await Timeline.open(store, "c", create=False)
+        assert [item.block.text for item in opened.window.items] == ["kept", "more"]
