@@ -6,7 +6,8 @@ from typing import Final
 
 import pytest
 
-from tests.postgres import with_query
+from tests.depth import DEPTH, Depth
+from tests.postgres import PLACES, with_query
 from tests.store.postgres.test_edited_rows import CATALOGUE, connected
 from timeline import open_store
 from timeline.ports import Finding
@@ -29,6 +30,8 @@ BREAKS: Final = {
 """By table, with what is found."""
 
 
+# A server writes the conditions of its policies by itself, each version in its own way.
+@pytest.mark.parametrize("postgres_url", PLACES[:2] if DEPTH is Depth.NIGHT else PLACES[:1], indirect=True)
 async def test_a_table_that_keeps_tenants_apart_no_longer_is_found_and_mended(postgres_url: str) -> None:
     """Partitions as well: they are tables of their own. The table of searches binds its owner by no policy."""
     url = with_query(postgres_url, partitions="2")
