@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -85,3 +86,31 @@ async def test_a_payload_that_would_be_stored_as_another_text_is_put_aside(tmp_p
     copy = read(tmp_path, [*lines[:number], changed, *lines[number + 1 :]])
     assert told["version"] not in copy.events
     assert copy.report.counts["quarantined"] == 1
+
+
+@pytest.mark.parametrize("name", ["checksum", "salt", "c", "link"])
+async def test_a_line_whose_hash_is_no_hexadecimal_is_put_aside(tmp_path: Path, name: str) -> None:
+    """Quick reading takes hashes by their length."""
+    lines = await exported()
+    number, line = next((n, line) for n, line in enumerate(lines) if '"kept"' in line)
+    kept: str = json.loads(line)[name]
+    copy = read(tmp_path, [*lines[:number], line.replace(kept, f"x{kept[1:]}"), *lines[number + 1 :]])
+    assert json.loads(line)["version"] not in copy.events
+    assert copy.report.counts["quarantined"] == 1
+
+
+async def test_no_garbage_is_looked_for_while_a_file_is_read(tmp_path: Path) -> None:
+    """All that is made of its lines stays. One search may be due behind the reading."""
+    async with MemoryStore() as store:
+        timeline = await Timeline.open(store, "long")
+        await timeline.append(*[Note(text=str(number)) for number in range(1_000)])
+        lines = [line async for line in export_log(store, ["long"])]
+    file = tmp_path / "log.jsonl"
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    phases: list[str] = []
+    gc.callbacks.append(lambda phase, _: phases.append(phase))
+    try:
+        read_copies(file)
+    finally:
+        gc.callbacks.pop()
+    assert phases.count("start") <= 1

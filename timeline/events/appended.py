@@ -121,10 +121,12 @@ def written_columns(raw: bytes, time: str) -> Columns | None:
         time: a moment in a block's form, which most blocks have: that of the event.
     """
     data = _parts(raw)
-    shape = None if data is None else _shape_of(data["block"])
-    if data is None or shape is None or not shape.ordered or tuple(data) != _ORDER:
+    if data is None or tuple(data) != _ORDER:
         return None
     block = data["block"]
+    shape = _known_shape(block)
+    if shape is None or not shape.ordered or not all(map(block.get, shape.filled)):
+        return None
     if shape.timed and block["at"] != time and not (_MOMENT.fullmatch(block["at"]) and stored_instant(block["at"])):
         return None
     for name, default in shape.spare:
@@ -152,15 +154,18 @@ def _parts(raw: bytes) -> dict[str, Any] | None:
 
 
 def _shape_of(data: dict[str, Any]) -> _Shape | None:
+    shape = _known_shape(data)
+    return shape if shape is not None and shape.holds(data) else None
+
+
+def _known_shape(data: dict[str, Any]) -> _Shape | None:
     signature = (data.get("type"), *data, *map(type, data.values()))
     shape = _SHAPES.get(signature) if type(signature[0]) is str else None
     if shape is None:
         shape = _shape(data)
-        if shape is None:
-            return None
-        if len(_SHAPES) < _MOST_SHAPES:
+        if shape is not None and len(_SHAPES) < _MOST_SHAPES:
             _SHAPES[signature] = shape
-    return shape if shape.holds(data) else None
+    return shape
 
 
 def _made(shape: _Shape, data: dict[str, Any]) -> Block | None:

@@ -25,6 +25,7 @@ from timeline.events.encoding import checksum, decode_payload
 from timeline.frozen import compact_json, sha256_hex
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.recording import Report
+from timeline.log.collector import collector_at_rest
 from timeline.portable.lines import FORMAT, FORMAT_VERSION, KEY, OPENING, payload_text
 
 if TYPE_CHECKING:
@@ -156,22 +157,26 @@ def read_exported(data: bytes, name: str) -> list[LogCopy]:
     Raises:
         ImportFailed: a later version of this library wrote it, or nothing in it can be read.
     """
-    copies = _File(name).read(data)
+    with collector_at_rest():  # nearly all that is made stays
+        copies = _File(name).read(data)
     if not any(copy.events for copy in copies):
         raise ImportFailed(name, "no event in it can be read: all lines are damaged. Export it again.")
     return copies
 
 
-_HEX: Final = b"[0-9a-f]"
 _TEXT: Final = rb'"([^"\\\x00-\x1f]*)"'
+_ID: Final = b"-".join(b"[0-9a-f]{%d}" % digits for digits in (8, 4, 4, 4, 12))
 _WHOLE: Final = re.compile(
-    rb'\{"timeline":"event","conversation":%(text)b,"version":([1-9][0-9]{0,17})'
-    rb',"id":"(%(hex)b{8}(?:-%(hex)b{4}){3}-%(hex)b{12})","type":%(text)b,"schema_version":(0|[1-9][0-9]{0,17})'
-    rb',"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)","checksum":"(%(hex)b{64})"'
-    rb'(?:(?:,"salt":"(%(hex)b{32})")?,"c":"(%(hex)b{66})","link":"(%(hex)b{66})")?,"payload":'
-    % {b"text": _TEXT, b"hex": _HEX}
+    rb'(?s:\{"timeline":"event","conversation":%(text)b,"version":([1-9][0-9]{0,17})'
+    rb',"id":"(%(id)b)","type":%(text)b,"schema_version":(0|[1-9][0-9]{0,17})'
+    rb',"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)","checksum":"(.{64})"'
+    rb'(?:(?:,"salt":"(.{32})")?,"c":"(.{66})","link":"(.{66})")?,"payload":)' % {b"text": _TEXT, b"id": _ID}
 )
-"""The fields of an event's line as they mostly are, up to the payload, which is the last one."""
+"""The fields of an event's line as they mostly are, up to the payload, which is the last one.
+
+Hashes are taken by their length, at a third of the time: each is compared with what it is computed as, or read as
+hexadecimal, later.
+"""
 
 
 def _whole(raw: memoryview) -> tuple[str, CopiedEvent] | None:
@@ -182,25 +187,24 @@ def _whole(raw: memoryview) -> tuple[str, CopiedEvent] | None:
     found = _WHOLE.match(raw)
     if found is None or raw[-1] != _CLOSING:
         return None
-    conversation, version, id_, type_, schema_version, at, sum_, salt, c, link = found.groups()
-    payload = bytes(raw[found.end() : -1])
-    hashed = sha256(b"\n".join((conversation, version, id_, type_, schema_version, at, b"")))
-    hashed.update(payload)
-    stored = hashed.hexdigest()
+    *own, sum_, salt, c, link = found.groups()
+    head, payload = b"\n".join(own), bytes(raw[found.end() : -1])
+    stored = sha256(b"%b\n%b" % (head, payload)).hexdigest()
     try:
         if stored.encode() != sum_:
             return None
         salt, c, link = salt and unhexlify(salt), c and unhexlify(c), link and unhexlify(link)
         if salt is not None and commitment(salt, stored) != c:
             return None
-        type_, schema_version, at = str(type_, "utf-8"), int(schema_version), str(at, "ascii")
+        conversation, version, id_, type_, form, at = str(head, "utf-8").split("\n")
+        schema_version = int(form)
         content = _content(type_, schema_version, at, payload)
         if content is None:
             return None
-        place = (int(version), str(id_, "ascii"), type_, schema_version, at)
+        text, columns, read = content
         seal = None if c is None else _new(Seal, (salt, c))
-        event = _new(CopiedEvent, (*place, content[0], stored, content[1], content[2], False, seal, link))
-        return str(conversation, "utf-8"), event
+        fields = (int(version), id_, type_, schema_version, at, text, stored, columns, read, False, seal, link)
+        return conversation, _new(CopiedEvent, fields)
     except (ValueError, TypeError, StoreCorrupt):
         return None
 
@@ -251,7 +255,8 @@ class _File:
         whole = _whole(raw)
         if whole is None or not whole[0]:
             return False
-        copy, found = self._copy(whole[0]), whole[1]
+        conversation, found = whole
+        copy = self._copies.get(conversation) or self._copy(conversation)
         if copy.events.setdefault(found.version, found) is not found:
             return False
         copy.report.records += 1
