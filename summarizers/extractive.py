@@ -18,6 +18,7 @@ from .layouts import plain
 from .outline import FIRST, NEWEST, Draft, fitted, read_outline, task_text
 from .ranking import Point, Section, ranked
 from .record import gather
+from .remembered import Remembered
 from .shapes import Shape
 from .text import one_line, terms
 
@@ -62,6 +63,9 @@ NOTHING_SAID: Final = "Nothing that can be put in words was said."
 class ExtractiveSummarizer:
     """Summarises by extraction: labelled sections of short lines, taken from the blocks and the previous summary."""
 
+    def __init__(self) -> None:
+        self._extract = Remembered(lambda request, _: extract(request))
+
     @property
     def name(self) -> str:
         """Always ``extractive``."""
@@ -70,7 +74,7 @@ class ExtractiveSummarizer:
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Summarise a request; the same request always gets the same text, and no request fails."""
         size = sum(len(block.text) for block in request.blocks)
-        text = extract(request) if size < _LONG else await anyio.to_thread.run_sync(extract, request)
+        text = self._extract(request) if size < _LONG else await anyio.to_thread.run_sync(self._extract, request)
         return Summary(text=text, summarizer=self.name)
 
 

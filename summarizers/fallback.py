@@ -24,6 +24,7 @@ from timeline.wire.refusals import cause_of
 from .invented import invented_names, without_names
 from .progressive import ABSURD, REFUSED, cut_to_cap
 from .refused import is_refusal
+from .remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,6 +82,7 @@ class FallbackSummarizer:
         self._summarizers = (first, *others)
         self._seconds = seconds
         self._edit = edit
+        self._invented = Remembered(lambda request, text: invented_names(text, request))
 
     @property
     def name(self) -> str:
@@ -136,7 +138,7 @@ class FallbackSummarizer:
             until: when its time ends.
             spent: gets the usage of the second answer.
         """
-        names = invented_names(answer.text, request)
+        names = self._invented(request, answer.text)
         if not names:
             return answer
         told = f"{len(names)} of its names are not in what it covers: {_listed(names)}; asked again"
@@ -146,7 +148,7 @@ class FallbackSummarizer:
             spent.append(again.usage if isinstance(again.usage, Usage) else None)
         if not isinstance(again, SummarizerFailed) and isinstance(second := self._judged(again, request), Summary):
             answer = second
-            names = invented_names(answer.text, request)
+            names = self._invented(request, answer.text)
             if not names:
                 return replace(answer, repaired=told)
             told = f"{told}; the second answer had {_listed(names)}"

@@ -279,6 +279,7 @@ class _Compaction:
         before: the window that the commit found.
         asked: the usage of all summary requests so far.
         watch: measures it, from its turn on; waiting for another writer is no part of it.
+        counted: the plan whose messages were counted last, and how many it covers.
     """
 
     pressure: Pressure
@@ -291,6 +292,7 @@ class _Compaction:
     before: Window | None = None
     asked: SummaryRequestLog = field(default_factory=SummaryRequestLog)
     watch: Stopwatch | None = None
+    counted: tuple[Plan, int] | None = None
 
     @property
     def log(self) -> Log:
@@ -347,7 +349,7 @@ class _Compaction:
             plan = await self._plan()
             if plan.covers is None:
                 return plan
-            count = await _messages(plan)
+            count = await self._messages(plan)
             self.lease = await begin(self.log, least, self.pressure.at, partial(self._started, plan, count))
             if self.lease is not None:
                 return plan
@@ -428,7 +430,7 @@ class _Compaction:
                 number=number,
             )
             completed = await off_loop(len(window.items), write)
-            own = {"lease": self.lease, "messages": await _messages(plan)}
+            own = {"lease": self.lease, "messages": await self._messages(plan)}
             payloads.append(completed.model_copy(update=own | {"pruned_tokens": self._freed_before(plan)}))
         elif self.lease is not None:
             # The new plan covers nothing: record a failure to end our lease, or other writers wait for a summary that
@@ -444,6 +446,12 @@ class _Compaction:
                 BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned, counter=counter, unsaid=lost)
             )
         return payloads
+
+    async def _messages(self, plan: Plan) -> int:
+        """Return how many messages a plan covers: both the start of a compaction and its end say so."""
+        if self.counted is None or self.counted[0] is not plan:
+            self.counted = plan, len(await off_loop(len(plan.covered), partial(messages, plan.covered)))
+        return self.counted[1]
 
     async def _record(self, plan: Plan) -> FactRecord:
         """Return the record of all that a plan covers, what was covered earlier included.
@@ -577,11 +585,6 @@ class _Compaction:
         await announced.tell(self.compactor.hooks)
         boundary = await announced.mark() if self.pressure.policy.boundary else None
         return announced.taken(boundary)
-
-
-async def _messages(plan: Plan) -> int:
-    """Return how many messages a plan covers."""
-    return len(await off_loop(len(plan.covered), partial(messages, plan.covered)))
 
 
 def _with_reason(who: WrittenBy, warm: SentContext | str) -> WrittenBy:

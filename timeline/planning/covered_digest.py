@@ -7,6 +7,7 @@ blocks and stages.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Attachment, StageDigest, ToolCall, ToolResult
@@ -93,20 +94,14 @@ def _replaced(path: str, text: str) -> HiddenBlock:
 
 def _files(facts: Sequence[Fact]) -> tuple[FileUse, ...]:
     """Return the files of facts, each once; what failed was not done."""
-    files: dict[str, FileUse] = {}
-    for fact in facts:
-        if not fact.failed:
-            times = files[fact.subject].times + 1 if fact.subject in files else 1
-            files[fact.subject] = FileUse(file=fact.subject, tool=fact.tool, path=fact.path, times=times)
-    return tuple(files.values())
+    done = [fact for fact in facts if not fact.failed]
+    times, newest = Counter(fact.subject for fact in done), {fact.subject: fact for fact in done}
+    return tuple(FileUse(file=file, tool=fact.tool, path=fact.path, times=times[file]) for file, fact in newest.items())
 
 
 def _named(facts: Sequence[Fact]) -> tuple[Named, ...]:
-    names: dict[str, Named] = {}
-    for fact in facts:
-        times = names[fact.subject].times + 1 if fact.subject in names else 1
-        names[fact.subject] = Named(name=fact.subject, path=fact.path, times=times)
-    return tuple(names.values())
+    times, newest = Counter(fact.subject for fact in facts), {fact.subject: fact for fact in facts}
+    return tuple(Named(name=name, path=fact.path, times=times[name]) for name, fact in newest.items())
 
 
 def _command(fact: Fact) -> Command:
