@@ -41,12 +41,12 @@ from timeline.frozen import repair_text, shows
 from timeline.lifecycle.observer import Observer
 from timeline.log.off_loop import in_thread, off_loop
 from timeline.log.stopwatch import Stopwatch
-from timeline.planning.account import account_of, retry_growth
+from timeline.planning.account import retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.messages import messages
 from timeline.planning.originals import CutBlocks
-from timeline.planning.plan_step import plan_step
+from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import Plan, as_pruned
 from timeline.planning.summary_block import compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
@@ -153,6 +153,7 @@ class Pressure:
         wait: wait for another writer's compaction, instead of raising `CompactionInProgress`.
         sent: the context of the newest model call, to ask for a summary in; or why there is none to ask in.
         cut: what was cut for the summaries of earlier passes.
+        planned: plans the steps of the policy.
     """
 
     compactor: Compactor
@@ -166,6 +167,7 @@ class Pressure:
     wait: bool = True
     sent: SentContext | WhyAlone = "not_sent"
     cut: CutBlocks = field(default_factory=CutBlocks)
+    planned: PlannedSteps = field(default_factory=PlannedSteps)
 
     @property
     def clock(self) -> Clock:
@@ -193,13 +195,14 @@ class Pressure:
 
     async def account(self) -> Account:
         """Draw up the account of the window as it is now, with ``most`` as its limit where that is given."""
-        items = self.window.items
-        return await off_loop(len(items), partial(account_of, items, self.fixed, self.policy, most=self.most))
+        window = self.window
+        work = partial(self.planned.account, window, self.fixed, self.policy, most=self.most)
+        return await off_loop(len(window.items), work)
 
     async def plan(self, step: CoveringStep) -> Plan | Refusal:
         """Plan a covering step from the window as it is now."""
         window, counter = self.window, self.compactor.counter
-        work = partial(plan_step, step, window, self.fixed, self.policy, counter, most=self.most)
+        work = partial(self.planned.plan, step, window, self.fixed, self.policy, counter, most=self.most)
         return await off_loop(len(window.items), work)
 
 
@@ -248,7 +251,7 @@ async def set_back(
     )
     if repeated and lease is None:
         return
-    account = await off_loop(len(window.items), partial(account_of, window.items, pressure.fixed, policy))
+    account = await off_loop(len(window.items), partial(pressure.planned.account, window, pressure.fixed, policy))
     failed = CompactionFailed(
         reason=reason,
         detail=detail,

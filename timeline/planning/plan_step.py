@@ -44,7 +44,11 @@ def plan_step(
         most: bring the total down to this figure, instead of the policy's target.
     """
     costs = costs_of(window.items, policy)
-    ranges = Ranges(window, account_from(costs, fixed, most=most), costs, counter)
+    return plan_within(step, Ranges(window, account_from(costs, fixed, most=most), costs, counter))
+
+
+def plan_within(step: CoveringStep, ranges: Ranges) -> Plan | Refusal:
+    """Plan the compaction of a step with what all steps of a window share."""
     return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages})
 
 

@@ -1,0 +1,77 @@
+"""Plan steps of a policy, and remember what was planned on the newest window.
+
+A pass asks whether a step would be refused before it carries the step out, and goes on to the next step on the same
+window. What the steps share, and a plan that was made, is not worked out again. A window never changes: one with other
+items is another object, and so everything is planned anew for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.planning.account import account_from, costs_of
+from timeline.planning.plan_step import plan_within
+from timeline.planning.ranges import Ranges
+
+if TYPE_CHECKING:
+    from timeline.fold.window import Window
+    from timeline.planning.account import Account, Costs, FixedPart
+    from timeline.planning.plans import Plan, Refusal
+    from timeline.policy.model import Policy
+    from timeline.policy.steps import CoveringStep
+    from timeline.ports import TokenCounter
+
+
+class PlannedSteps:
+    """The plans of one pass. Ask it for one at a time."""
+
+    def __init__(self) -> None:
+        self._counted: tuple[Window, Costs] | None = None
+        self._ranges: tuple[Ranges, int | None] | None = None
+        self._plans: list[tuple[CoveringStep, Plan | Refusal]] = []
+
+    def account(self, window: Window, fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:
+        """Draw up the account of a window, as `timeline.planning.account.account_of` does."""
+        return account_from(self._costs(window, policy), fixed, most=most)
+
+    def plan(
+        self,
+        step: CoveringStep,
+        window: Window,
+        fixed: FixedPart,
+        policy: Policy,
+        counter: TokenCounter,
+        *,
+        most: int | None = None,
+    ) -> Plan | Refusal:
+        """Plan the compaction of a step, as `timeline.planning.plan_step.plan_step` does."""
+        ranges = self._known(window, fixed, policy, counter, most) or self._begun(window, fixed, policy, counter, most)
+        for planned, plan in self._plans:
+            if planned is step:
+                return plan
+        plan = plan_within(step, ranges)
+        self._plans.append((step, plan))
+        return plan
+
+    def _costs(self, window: Window, policy: Policy) -> Costs:
+        if self._counted is None or self._counted[0] is not window or self._counted[1].policy is not policy:
+            self._counted = window, costs_of(window.items, policy)
+        return self._counted[1]
+
+    def _known(
+        self, window: Window, fixed: FixedPart, policy: Policy, counter: TokenCounter, most: int | None
+    ) -> Ranges | None:
+        """Return what the steps of a window share, where it was the window of the last plan."""
+        if self._ranges is None:
+            return None
+        ranges, known_most = self._ranges
+        same = ranges.window is window and ranges.policy is policy and ranges.counter is counter and known_most == most
+        return ranges if same and ranges.before.fixed == fixed else None
+
+    def _begun(
+        self, window: Window, fixed: FixedPart, policy: Policy, counter: TokenCounter, most: int | None
+    ) -> Ranges:
+        costs = self._costs(window, policy)
+        ranges = Ranges(window, account_from(costs, fixed, most=most), costs, counter)
+        self._ranges, self._plans = (ranges, most), []
+        return ranges
