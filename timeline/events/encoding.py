@@ -47,7 +47,7 @@ from timeline.events.other_payloads import (
     StageRewound,
     ToolsChanged,
 )
-from timeline.frozen import compact_json, sha256_hex
+from timeline.frozen import compact_json, is_flat, sha256_hex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -100,8 +100,8 @@ _PART: Final = 200
 def encode_payload(payload: Payload) -> str:
     """Write a payload as the JSON text that is stored and hashed."""
     data = payload.dump()
-    # The long lists of a decision are fields of its own, or of its digest.
-    if not any(map(_is_long, (item for value in data.values() for item in _fields_of(value)))):
+    # The long lists of a decision are fields of its own, or of its digest. Contexts and calls, the most, have no list.
+    if is_flat(data) or not any(map(_is_long, (item for value in data.values() for item in _fields_of(value)))):
         return compact_json(data)
     return _object({name: _written(value) for name, value in data.items()})
 
