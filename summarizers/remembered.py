@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MOST: Final = 8
-"""Requests that are remembered: a dry run asks for the history and for the beginning of a turn."""
+_MOST: Final = 4
+"""Requests that are remembered, with their tasks and earlier summaries.
+
+A dry run asks for the history and for the beginning of a turn, and mostly what one of the two runs before it asked."""
 
 
 class _Known(NamedTuple, Generic[T]):
