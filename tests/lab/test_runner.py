@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +15,7 @@ from timeline import policies
 from timeline.errors import MissingExtra
 from timeline.lab.cache_files import Kept
 from timeline.lab.results import together
-from timeline.lab.runner import dask_executor, plan, run, shares
+from timeline.lab.runner import dask_executor, plan, run, shares, way_to_begin
 from timeline.lab.work import Options, Outcome, Work, carry_out, key_of
 from timeline.policy.files import find_policy
 
@@ -65,6 +67,37 @@ def test_a_process_gets_all_units_of_a_file_where_there_are_files_enough(tmp_pat
         folder = tmp_path / f"{files}"
         folder.mkdir()
         assert shares(dict(enumerate(several(folder, files))), jobs) == expected
+
+
+def test_a_few_files_are_divided_by_their_limits(works: list[Work]) -> None:
+    """The policies of one limit mostly begin alike, so that few processes replay the same beginning."""
+    assert shares(dict(enumerate(works)), 1) == [[0, 1], [2, 3]]
+
+
+def test_the_work_has_begun_before_progress_is_reported(works: list[Work]) -> None:
+    """A progress bar has a thread, and a process that is forked beside one would inherit the locks that it holds."""
+    begun: list[int] = []
+    seen: list[int] = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, *args: Any, **named: Any) -> Any:
+            begun.append(len(begun))
+            return super().submit(*args, **named)
+
+    with Counting(1) as executor:
+        run(works[:1], executor=executor, on_done=lambda _: seen.append(len(begun)))
+    assert seen == [1, 1]
+
+
+def test_a_process_with_another_thread_is_not_forked() -> None:
+    """The fork would have the thread's locks, and no thread that opens them."""
+    done = Event()
+    other = Thread(target=done.wait)
+    other.start()
+    method = way_to_begin().get_start_method()
+    done.set()
+    other.join()
+    assert method == "spawn"
 
 
 def test_files_that_are_shared_out_whole_give_what_one_process_finds(tmp_path: Path) -> None:

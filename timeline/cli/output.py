@@ -298,7 +298,10 @@ def _cell(value: object) -> str:
 
 @contextmanager
 def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error if it is a terminal; call the yielded function with the amount done."""
+    """Show a progress bar on standard error if it is a terminal; call the yielded function with the amount done.
+
+    The bar, and the thread that draws it, begin with the first call: what is to be forked is forked before.
+    """
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -306,6 +309,14 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
     from rich.markup import escape  # noqa: PLC0415 - the same
     from rich.progress import Progress  # noqa: PLC0415 - the same
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(show_controls(label)), total=total)
-        yield lambda done: bar.update(task, completed=done)
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(escape(show_controls(label)), total=total)
+
+    def advance(done: int) -> None:
+        bar.start()
+        bar.update(task, completed=done)
+
+    try:
+        yield advance
+    finally:
+        bar.stop()

@@ -7,18 +7,21 @@ The outcomes come back in the order of the work, and are the same on any number 
 from __future__ import annotations
 
 import os
+import sys
 from collections import defaultdict
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed, needs
-from timeline.lab.work import Failure, Outcome, Work, carry_out
+from timeline.lab.work import MOST_FILES, Failure, Outcome, Work, carry_out, make_ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
+    from multiprocessing.context import BaseContext
 
     from timeline.lab.cache_files import Kept
     from timeline.lab.work import Options
@@ -84,13 +87,15 @@ def run(
     for number, work in enumerate(works):
         if (known := _known(work, kept)) is not None:
             outcomes[number] = known
-    on_done(len(outcomes))
     left = {number: work for number, work in enumerate(works) if number not in outcomes}
-    for number, outcome in _carried_out(left, jobs or os.cpu_count() or 1, executor):
-        outcomes[number] = outcome
-        if kept is not None:
-            kept.keep(works[number], outcome)
+    # The processes begin before anybody hears of it: a progress bar has a thread, and they are no forks beside one.
+    with _carried_out(left, jobs or os.cpu_count() or 1, executor) as finished:
         on_done(len(outcomes))
+        for number, outcome in finished:
+            outcomes[number] = outcome
+            if kept is not None:
+                kept.keep(works[number], outcome)
+            on_done(len(outcomes))
     return [outcomes[number] for number in range(len(works))]
 
 
@@ -101,35 +106,47 @@ def _known(work: Work, kept: Kept | None) -> Outcome | None:
         return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
 
 
-def _carried_out(left: dict[int, Work], jobs: int, executor: Executor | None) -> Iterator[tuple[int, Outcome]]:
-    """Run units, and yield each outcome as it is finished."""
+@contextmanager
+def _carried_out(
+    left: dict[int, Work], jobs: int, executor: Executor | None
+) -> Iterator[Iterator[tuple[int, Outcome]]]:
+    """Begin units, and yield what yields each outcome as it is finished."""
     if executor is None and min(jobs, len(left)) <= 1:
-        yield from ((number, carry_out(work)) for number, work in left.items())
+        yield ((number, carry_out(work)) for number, work in left.items())
         return
     parts = shares(left, jobs) if executor is None else [[number] for number in left]
-    with _pool(jobs, len(parts)) if executor is None else _lent(executor) as pool:
+    with _pool(left, parts, jobs) if executor is None else _lent(executor) as pool:
         waiting: dict[Future[list[Outcome]], list[int]] = {
             pool.submit(_carry_out_all, [left[number] for number in part]): part for part in parts
         }
         try:
-            while waiting:
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield from zip(waiting.pop(future), future.result(), strict=True)
+            yield _finished(waiting)
         finally:
             for future in waiting:
                 future.cancel()
 
 
-def shares(left: dict[int, Work], jobs: int) -> list[list[int]]:
-    """Divide units among processes: a file's together, which is then read, measured and begun once and not by each.
+def _finished(waiting: dict[Future[list[Outcome]], list[int]]) -> Iterator[tuple[int, Outcome]]:
+    """Yield the number and the outcome of units as they are finished, and forget what they waited for."""
+    while waiting:
+        done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield from zip(waiting.pop(future), future.result(), strict=True)
 
-    With few files for so many processes each unit is a share of its own: else some would have nothing to do at the end.
+
+def shares(left: dict[int, Work], jobs: int) -> list[list[int]]:
+    """Divide units among processes: a file's together, whose replays then have their beginning in common.
+
+    With few files for so many processes a file's units are divided by their limit, and with few limits, too, each unit
+    is a share of its own: else some processes would have nothing to do at the end.
     """
     of_file: defaultdict[str, list[int]] = defaultdict(list)
+    of_limit: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for number, work in left.items():
         of_file[work.file].append(number)
-    return list(of_file.values()) if len(of_file) >= _MANY * jobs else [[number] for number in left]
+        of_limit[work.file, work.policy.max_tokens].append(number)
+    divided = ([*of_file.values()], [*of_limit.values()])
+    return next((parts for parts in divided if len(parts) >= _MANY * jobs), [[number] for number in left])
 
 
 def _carry_out_all(works: Sequence[Work]) -> list[Outcome]:
@@ -137,10 +154,24 @@ def _carry_out_all(works: Sequence[Work]) -> list[Outcome]:
 
 
 @contextmanager
-def _pool(jobs: int, works: int) -> Iterator[Executor]:
-    """Yield a pool of spawned processes: a forked one would inherit the locks of threads that it does not have."""
-    with ProcessPoolExecutor(min(jobs, works), mp_context=get_context("spawn")) as pool:
+def _pool(left: dict[int, Work], parts: Sequence[Sequence[int]], jobs: int) -> Iterator[Executor]:
+    """Yield a pool of processes, which have read already what several of them would read."""
+    context = way_to_begin()
+    if context.get_start_method() == "fork":
+        files = {work.file: work for work in left.values()}
+        make_ready([*files.values()][: MOST_FILES if len(parts) > len(files) else 1])
+    with ProcessPoolExecutor(min(jobs, len(parts)), mp_context=context) as pool:
         yield pool
+
+
+def way_to_begin() -> BaseContext:
+    """Return how processes begin: as forks on Linux where this process has no other thread, else by themselves.
+
+    A fork has all that is imported and read here: to begin by itself takes a process a second. But it would inherit the
+    locks of threads that it does not have.
+    """
+    alone = sys.platform == "linux" and len([*Path("/proc/self/task").iterdir()]) == 1
+    return get_context("fork" if alone else "spawn")
 
 
 @contextmanager

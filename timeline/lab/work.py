@@ -6,6 +6,7 @@ results, so that only values cross between processes.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
@@ -38,13 +39,17 @@ from timeline.projection.project import PROJECTION
 from timeline.usage import CacheKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from timeline.importers.recording import Recording
     from timeline.lab.facts.needs import Needs
     from timeline.lab.prices import Price
     from timeline.portable.stored import StoredConversation
     from timeline.ports import Summarizer
+
+
+MOST_FILES: Final = 8
+"""Files whose conversations a process holds at a time."""
 
 
 class Options(Frozen):
@@ -115,16 +120,28 @@ class Outcome(Frozen):
 def carry_out(work: Work) -> Outcome:
     """Run a unit of work; return its failure instead of raising it."""
     try:
-        options = work.options
-        source = _Source(work.file, _digest(work.file), options.fixed, options.subagents, options.call)
-        measured = _measured(source)
-        needs = _needed(source) if options.facts else (None,) * len(measured)
-        beginnings = _BEGUN.of(source, canonical_json(options.model_dump(mode="json")))
+        source, measured, needs = _read(work)
+        beginnings = _BEGUN.of(source, canonical_json(work.options.model_dump(mode="json")))
         with collector_at_rest(), start_blocking_portal() as portal:
             runs = [portal.call(_replayed, work, *one) for one in zip(measured, needs, beginnings, strict=True)]
             return Outcome(runs=tuple(runs))
     except TimelineError as error:
         return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
+
+
+def make_ready(works: Iterable[Work]) -> None:
+    """Read what units need, at most `MOST_FILES` files, so that processes which are forked from this one have it."""
+    for work in works:
+        with suppress(TimelineError):  # the unit itself reports it
+            _read(work)
+
+
+def _read(work: Work) -> tuple[_Source, tuple[Measured, ...], tuple[Needs | None, ...]]:
+    """Return the file of a unit, its conversations with their sizes, and what their answers need, where it is asked."""
+    options = work.options
+    source = _Source(work.file, _digest(work.file), options.fixed, options.subagents, options.call)
+    measured = _measured(source)
+    return source, measured, _needed(source) if options.facts else (None,) * len(measured)
 
 
 def key_of(work: Work) -> str:
@@ -189,7 +206,7 @@ class _Source(NamedTuple):
     call: int | None = None
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=MOST_FILES)
 def _measured(source: _Source) -> tuple[Measured, ...]:
     """Read and measure a file once for all policies."""
     path = Path(source.file)
@@ -203,7 +220,7 @@ def _measured(source: _Source) -> tuple[Measured, ...]:
     return tuple(measured for measured in found[: None if source.subagents else 1] if measured.calls)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=MOST_FILES)
 def _needed(source: _Source) -> tuple[Needs, ...]:
     """Return what the answers of a file's conversations need: once for all policies."""
     return tuple(needs_of(measured) for measured in _measured(source))
