@@ -363,9 +363,9 @@ async def test_what_is_not_worked_out_anew_is_what_it_would_be() -> None:
 
     def watch(sent: Sent) -> None:
         nonlocal seen
-        assert sent.context is not None
+        assert sent.shown is not None
         seen += 1
-        assert segmenter.segments(sent.context) == Segmenter().segments(sent.context)
+        assert segmenter.segments(sent.shown) == Segmenter().segments(sent.shown)
 
     for name in ("none", "economical", "keep_last"):
         await replay(measured(), find_policy(name, max_tokens=60_000), PRICE_OF, watch=watch)
@@ -386,9 +386,9 @@ async def test_a_summary_that_is_told_in_several_messages_is_counted_once() -> N
 
     def watch(sent: Sent) -> None:
         nonlocal compared
-        if sent.context is not None:
-            compared += bool(sent.context.window.summaries)
-            assert segmenter.segments(sent.context) == Segmenter().segments(sent.context)
+        if sent.shown is not None:
+            compared += bool(sent.shown.window.summaries)
+            assert segmenter.segments(sent.shown) == Segmenter().segments(sent.shown)
 
     policy = find_policy("prune_then_summarize", max_tokens=16_000)
     await replay(measure(talk.recording()), policy, PRICE_OF, watch=watch)
@@ -399,12 +399,13 @@ async def test_segments_stand_for_the_parts_of_the_wire() -> None:
     """One for each content part of the request, and markers on those that carry one there."""
 
     def watch(sent: Sent) -> None:
-        assert sent.context is not None
-        segments, markers = Segmenter().segments(sent.context)
-        parts = [part for message in encode(sent.context.neutral)["messages"] for part in message["content"]]
+        assert sent.shown is not None
+        neutral = sent.shown.context().neutral
+        segments, markers = Segmenter().segments(sent.shown)
+        parts = [part for message in encode(neutral)["messages"] for part in message["content"]]
         assert len(segments) == len(parts) + 1
         assert markers == (0, *(n for n, part in enumerate(parts, start=1) if "cache_control" in part))
-        assert sent.context.neutral.system == FIXED_PART
+        assert neutral.system == FIXED_PART
 
     await replay(measured(), policies.cut_point(max_tokens=30_000), PRICE_OF, watch=watch)
 

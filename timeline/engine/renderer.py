@@ -21,7 +21,7 @@ from timeline.log.off_loop import WORTH_A_THREAD, off_loop
 from timeline.planning.account import NO_TAIL, account_of, certain_total, fixed_part, no_room_from, scaled
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
-from timeline.projection.project import PROJECTION, Projector
+from timeline.projection.project import PROJECTION, Projector, neutral_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Log
     from timeline.planning.account import Account, FixedPart, Tail
     from timeline.policy.model import Policy
+    from timeline.projection.project import Projected
     from timeline.projection.reports import TakenDecision
     from timeline.wire.neutral import NeutralContext
 
@@ -111,18 +112,31 @@ class Renderer:
             raise ContextOverflow(account.facts(), context.largest(_MOST_NAMED))
         return context
 
-    def undecided(self, window: Window, policy: Policy, account: Account, *, system: JsonValue) -> RenderedContext:
-        """Project a window in which nothing is due, as `render` would: without tools and tail, and on the loop.
+    def undecided(self, window: Window, policy: Policy) -> Projected:
+        """Project a window in which nothing is due, on the loop.
 
         The lab asks for it: a caller that knows that no decision is due pays for none of the questions.
 
         Args:
             window: without stages, and within the policy's limit.
             policy: in force.
-            account: the window's.
+        """
+        return self._projector.projected(window, policy.cache_points)
+
+    def undecided_context(
+        self, projected: Projected, window: Window, policy: Policy, fixed: FixedPart, *, system: JsonValue
+    ) -> RenderedContext:
+        """Return the context of a window that `undecided` has projected, as `render` would: without tools and tail.
+
+        Args:
+            projected: the window's.
+            window: the same.
+            policy: in force.
+            fixed: the tokens that no compaction can free.
             system: the system prompt, repaired and joined.
         """
-        neutral = self._projector.project(window, policy.cache_points, policy=policy.hash(), system=system)
+        neutral = neutral_context(projected, window, policy.cache_points, policy=policy.hash(), system=system)
+        account = account_of(window.items, fixed, policy)
         return self._context(window, policy, (neutral, self._projector.fingerprint(neutral)), account, ())
 
     async def _project(self, window: Window, policy: Policy, **beside: Any) -> tuple[NeutralContext, str]:

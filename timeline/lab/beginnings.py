@@ -7,6 +7,7 @@ the first call at which the policy might decide anything.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from timeline.fold.window import Window
     from timeline.lab.results import CallRow
-    from timeline.planning.account import Account
     from timeline.usage import KeptLong
 
 _UNREAD: Final = (
@@ -51,6 +51,8 @@ _UNREAD: Final = (
     "system_parts",  # of a list
 )
 """Fields of a policy that change nothing of what is sent before its first decision, nor its price."""
+_CHARGED: Final = ("results_counted_as", "message_tokens", "response_tokens", "margin", "counts")
+"""Fields that say how many tokens the messages of the same conversation are counted as."""
 APART: Final = 16
 """Calls between two marks at first."""
 _MOST_MARKS: Final = 16
@@ -111,6 +113,20 @@ class _Rendered(NamedTuple):
     now: datetime
 
 
+class _Sizes:
+    """The tokens of the conversation at each call, as policies count them that charge alike for a message."""
+
+    def __init__(self) -> None:
+        self._costs = AccountCache()
+        self._totals: list[int] = []
+
+    def at(self, number: int, window: Window, policy: Policy) -> int:
+        """Return the tokens at a call. Calls are asked for in order, and again at will."""
+        if number == len(self._totals):
+            self._totals.append(self._costs.costs(window.items, policy).total)
+        return self._totals[number]
+
+
 class _Leader:
     """A run that decides nothing, as far as others needed it.
 
@@ -124,10 +140,12 @@ class _Leader:
         self._calls: list[_Rendered] = []
         self._marks: list[Run] = []
         self._apart = apart
+        self._sizes: defaultdict[tuple[object, ...], _Sizes] = defaultdict(_Sizes)
 
     async def lead(self, run: Run) -> None:
         """Bring a run as near to its first decision as there is a mark."""
-        decides, number = _Decides(run), 0
+        policy = run.compactor.policy
+        decides, number = _Decides(run, self._sizes[tuple(getattr(policy, name) for name in _CHARGED)]), 0
         while await self._reaches(number) and not decides.at(self._calls[number]):
             number += 1
         ended = number == len(self._calls)
@@ -136,7 +154,7 @@ class _Leader:
         if near is None:
             return
         run.adopt(near)
-        run.rows = list(map(decides.counted, run.rows, decides.accounts))
+        run.rows = list(map(decides.counted, run.rows, decides.messages))
 
     async def _reaches(self, number: int) -> bool:
         """Go on to a call; return whether the recording has it."""
@@ -144,9 +162,9 @@ class _Leader:
             sent = await self._run.next_call()
             if sent is None:
                 return False
-            if sent.context is None:
+            if sent.shown is None:
                 raise ValueError(f"a policy without a limit refused a context: {sent.refused}")
-            self._calls.append(_Rendered(sent.context.window, sent.call.start))
+            self._calls.append(_Rendered(sent.shown.window, sent.call.start))
             if len(self._calls) % self._apart == 0:
                 self._mark()
         return True
@@ -166,31 +184,36 @@ class _Decides:
 
     Args:
         run: the run, before it began.
+        sizes: of the conversation, as its policy counts them.
 
     Attributes:
-        accounts: of the calls that were looked at.
+        messages: tokens of the conversation at the calls that were looked at.
     """
 
-    def __init__(self, run: Run) -> None:
-        self._run, self._policy = run, run.compactor.policy
+    def __init__(self, run: Run, sizes: _Sizes) -> None:
+        self._run, self._policy, self._sizes = run, run.compactor.policy, sizes
         self._fixed = run.fixed_part
-        self._costs, self._replacements = AccountCache(), Replacements()
-        self.accounts: list[Account] = []
+        self._replacements = Replacements()
+        self.messages: list[int] = []
 
-    def counted(self, row: CallRow, account: Account) -> CallRow:
+    def counted(self, row: CallRow, messages: int) -> CallRow:
         """Return another run's row with the figures that this one's account would give it."""
-        return row.model_copy(update={"shown": account.messages, "over_limit": account.sent > self._run.limit})
+        over_limit = self._fixed.tokens - self._fixed.reserved + messages > self._run.limit
+        if (row.shown, row.over_limit) == (messages, over_limit):
+            return row
+        return row.model_copy(update={"shown": messages, "over_limit": over_limit})
 
     def at(self, call: _Rendered) -> bool:
         """Return whether a decision is not ruled out: a context at its trigger or limit, or something to hide."""
-        policy, window = self._policy, call.window
-        account = self._costs.account(window.items, self._fixed, policy)
-        self.accounts.append(account)
-        if not may_decide(window, policy, account, call.now):
+        policy, window, line = self._policy, call.window, self._run.line
+        messages = self._sizes.at(len(self.messages), window, policy)
+        self.messages.append(messages)
+        total = self._fixed.tokens + messages
+        if not may_decide(window, policy, total, line, call.now):
             return False
-        if window.stages or account.total >= min(account.trigger, account.limit):
+        if window.stages or total >= line:
             return True
-        if policy.compact_when_cold is not None and account.total > policy.compact_when_cold * account.limit:
+        if policy.compact_when_cold is not None and total > policy.compact_when_cold * policy.max_tokens:
             return True
         return self._hides(window)
 

@@ -10,11 +10,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.fold.window import Window
-    from timeline.planning.account import Account
     from timeline.policy.model import Policy
 
 
-def may_decide(window: Window, policy: Policy, account: Account, now: datetime) -> bool:
+def may_decide(window: Window, policy: Policy, total: int, line: int, now: datetime) -> bool:
     """Return whether a decision is not ruled out: staged work, a context at its trigger or limit, or a cold cache.
 
     Where none is due the context is within its limit, too, so that no render would refuse it. An owed notice is the
@@ -23,10 +22,11 @@ def may_decide(window: Window, policy: Policy, account: Account, now: datetime) 
     Args:
         window: the window as it is.
         policy: as it is replayed, which counts with one counter.
-        account: of the window.
+        total: tokens of the context, the policy's reserves included.
+        line: the policy's trigger or limit, whichever is lower.
         now: time of the call.
     """
-    if window.stages or account.total >= min(account.trigger, account.limit):
+    if window.stages or total >= line:
         return True
     return (policy.hiding is not None or policy.compact_when_cold is not None) and (
         coldness(window, policy, now) is not None

@@ -28,9 +28,11 @@ from timeline.lab.lifetimes import kept_by
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog, UnhashedProjector
 from timeline.lab.results import RunResult, call_row, figures_of, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
+from timeline.lab.shown import Shown, shown_by
 from timeline.lab.sizes import VOCABULARY, block_of
 from timeline.lab.summaries import Metered
 from timeline.lab.visibility import Sight
+from timeline.planning.account import limits_of_policy
 from timeline.policy.model import Never
 from timeline.portable.stored import is_recorded
 from timeline.tokens import get_counter
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Payload
+    from timeline.fold.window import Window
     from timeline.importers.recording import RecordedEvent
     from timeline.lab.cache import Change, Charge
     from timeline.lab.facts.needs import Needs
@@ -66,18 +69,19 @@ ROUND_OUTPUT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The context that the policy sends for a recorded call, or the type of the error that refused it."""
+    """What the policy sends for a recorded call, or the type of the error that refused it."""
 
     call: RecordedCall
-    context: RenderedContext | None
+    shown: Shown | None
     refused: str = ""
 
-    def hashed(self) -> Sent:
-        """Return the same with the context's fingerprint, which a replay leaves out."""
-        if self.context is None:
-            return self
-        known = {"fingerprint": self.context.neutral.fingerprint()}
-        return replace(self, context=self.context.model_copy(update=known))
+    @property
+    def context(self) -> RenderedContext | None:
+        """The context with its fingerprint, which a replay leaves out; made anew by each access."""
+        if self.shown is None:
+            return None
+        context = self.shown.context()
+        return context.model_copy(update={"fingerprint": context.neutral.fingerprint()})
 
 
 async def replay(
@@ -102,7 +106,7 @@ async def replay(
         name: the policy's name.
         file: the file of the recording.
         summarizer: writes the summaries; the extractive one unless given.
-        watch: called with each context, for checks; nobody else sees one, so that others have no fingerprint.
+        watch: called with what is sent for each call, for checks: its context is made when they ask for it.
         needs: what the recorded answers need, to be found in each context; None finds nothing.
         reserve: tokens of the limit that stay free for the answer, whatever the policy keeps free by itself; None
             leaves it to the policy.
@@ -209,6 +213,8 @@ class Run:
         self.compactor = replace(compactor, chain=lambda: self.metered)
         self.renderer, self.segmenter = Renderer(UnhashedProjector()), Segmenter()
         self.fixed_part = self.renderer.fixed(self.compactor, system=FIXED_PART)
+        limit, trigger, _ = limits_of_policy(replayed, self.fixed_part)
+        self.line = min(limit, trigger)
         self.cache, self.sight = PromptCache(price_of), Sight()
         self.sent: Callable[[], SentContext] | None = None
         self.paid_last: Request | None = None
@@ -239,7 +245,7 @@ class Run:
             self.position = await self._past()
         while (sent := await self.next_call()) is not None:
             if watch is not None:
-                watch(sent.hashed())
+                watch(sent)
 
     async def next_call(self) -> Sent | None:
         """Go on behind the next model call; return what was sent for it, None at the recording's end."""
@@ -259,7 +265,7 @@ class Run:
     async def _called(self, call: RecordedCall) -> Sent:
         sent = await self._send(call)
         row = self._row(sent, self._answers[call.position])
-        self.rows.append(row if sent.context is None else await self._with_facts(row, call, sent.context))
+        self.rows.append(row if sent.shown is None else await self._with_facts(row, call, sent.shown))
         if not self._reported:
             self.log.note(ModelCalled(started_at=call.start), call.end)
         return sent
@@ -309,7 +315,7 @@ class Run:
             now=call.start,
             at=call.start,
         )
-        self._paid(call, context)
+        self._paid(call, shown_by(context))
         self.ended = call.end.timestamp()
 
     def _append(self, block: Block, at: datetime, position: int) -> None:
@@ -330,19 +336,26 @@ class Run:
         A summary that the next one took further before anything was sent is shown to nobody.
         """
         judge = self.judge
-        shown = () if sent.context is None else sent.context.window.summaries
+        shown = () if sent.shown is None else sent.shown.window.summaries
         new = [done for done in compactions if any(done.block.path == one.block.path for one in shown)]
         judged = [] if judge is None else [judge.judge(done, sent.call.position)._asdict() for done in new]
         return {name: sum(one[name] for one in judged) for name in Judged._fields}
 
     async def _send(self, call: RecordedCall) -> Sent:
         window, policy, known = self.log.fold.window, self.compactor.policy, self.renderer.known
-        account = known.accounts.account(window.items, self.fixed_part, policy)
-        if not may_decide(window, policy, account, call.start) and not known.owed.is_due(window):
-            context = self.renderer.undecided(window, policy, account, system=FIXED_PART)
-            self.log.record(context, call.start)
-            return Sent(call, context)
-        return await self._render(call)
+        messages = known.accounts.costs(window.items, policy).total
+        total = self.fixed_part.tokens + messages
+        if may_decide(window, policy, total, self.line, call.start) or known.owed.is_due(window):
+            return await self._render(call)
+        shown = self._undecided(window, policy, messages)
+        self.log.record(shown, call.start)
+        return Sent(call, shown)
+
+    def _undecided(self, window: Window, policy: Policy, messages: int) -> Shown:
+        renderer, fixed = self.renderer, self.fixed_part
+        projected = renderer.undecided(window, policy)
+        context = partial(renderer.undecided_context, projected, window, policy, fixed, system=FIXED_PART)
+        return Shown(window, projected.entries, projected.cache_points, messages, fixed, context)
 
     async def _render(self, call: RecordedCall) -> Sent:
         """Render as the engine does, with every decision that is due."""
@@ -359,12 +372,13 @@ class Run:
             )
         except BudgetError as error:
             return Sent(call, None, type(error).__name__)
-        self.log.record(context, call.start)
-        return Sent(call, context)
+        shown = shown_by(context)
+        self.log.record(shown, call.start)
+        return Sent(call, shown)
 
     def _row(self, sent: Sent, answer: Sequence[ToolCall]) -> CallRow:
         """Return the row of a call: the decisions before it, and its cost."""
-        call, context = sent.call, sent.context
+        call, shown = sent.call, sent.shown
         payloads = self.log.decided()
         decided = _decided(payloads)
         if self.facts is not None:
@@ -394,20 +408,20 @@ class Run:
             "refused": sent.refused,
             **self._judged(sent, decided.compactions),
         }
-        if context is None:
+        if shown is None:
             return call_row(fields)
-        seen = self.sight.look(context, self.log.fold, answer, decided=self.decided)
-        over_limit, self.decided = context.account.sent > self.limit, False
-        return call_row({**fields, **self._paid(call, context), **figures_of(seen), "over_limit": over_limit})
+        seen = self.sight.look(shown, self.log.fold, answer, decided=self.decided)
+        over_limit, self.decided = shown.sent > self.limit, False
+        return call_row({**fields, **self._paid(call, shown), **figures_of(seen), "over_limit": over_limit})
 
-    async def _with_facts(self, row: CallRow, call: RecordedCall, context: RenderedContext) -> CallRow:
+    async def _with_facts(self, row: CallRow, call: RecordedCall, shown: Shown) -> CallRow:
         """Return a row with where the facts are that the answer needs, and what fetching the others costs.
 
         A read is a round of its own: the prefix is read from the cache once more, the answer written behind it.
         """
         if self.facts is None:
             return row
-        looked = await self.facts.look(call.position, context)
+        looked = await self.facts.look(call.position, shown.context())
         price, long = self.price_of(call.model), self.kept_long == "everything"
         units = sum(
             price.units(read=row.tokens, written=tokens, written_long=tokens if long else 0, output=ROUND_OUTPUT)
@@ -416,9 +430,9 @@ class Run:
         fetched = {"reads": len(looked.reads), "fetch_units": units, "fetch_money": price.money(units)}
         return row.model_copy(update={**counted(looked.found), **fetched})
 
-    def _paid(self, call: RecordedCall, context: RenderedContext) -> dict[str, Any]:
+    def _paid(self, call: RecordedCall, shown: Shown) -> dict[str, Any]:
         """Return the cost of a context, as fields of its row."""
-        segments, markers = self.segmenter.segments(context)
+        segments, markers = self.segmenter.segments(shown)
         changes, self.changes = frozenset(self.changes), set()
         start, end = call.start.timestamp(), call.end.timestamp()
         long = {"nothing": 0, "fixed_part": 1, "everything": len(markers)}[self.kept_long]
@@ -426,7 +440,7 @@ class Run:
         request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long, changes, known)
         charge = self.cache.call(request)
         self.paid_last = request
-        self.sent = partial(_as_sent, context, call.model, charge)
+        self.sent = partial(_as_sent, shown, call.model, charge)
         return {**figures_of(charge), "tokens": charge.read + charge.written + charge.uncached}
 
     def _asked_in_cache(self, questions: Sequence[int], call: RecordedCall) -> tuple[int, float]:
@@ -459,10 +473,10 @@ class Run:
         return shown if compacted else shown + read - of_fixed
 
 
-def _as_sent(context: RenderedContext, model: str, charge: Charge) -> SentContext:
+def _as_sent(shown: Shown, model: str, charge: Charge) -> SentContext:
     """Return a context as the newest model call was sent it, with what the cache would have reported."""
     usage = Usage(input_tokens=charge.uncached, cache_read_tokens=charge.read, cache_write_5m_tokens=charge.written)
-    return SentContext(context, CallRequest(wire="anthropic", encoder=0, model=model, sha256=""), usage)
+    return SentContext(shown.context(), CallRequest(wire="anthropic", encoder=0, model=model, sha256=""), usage)
 
 
 def _answers(events: Sequence[RecordedEvent], calls: Mapping[int, RecordedCall]) -> dict[int, list[ToolCall]]:

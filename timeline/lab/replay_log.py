@@ -16,7 +16,7 @@ from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import record_of
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
-from timeline.projection.project import Projector
+from timeline.projection.project import PROJECTION, Projector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Covers, Payload
+    from timeline.lab.shown import Shown
     from timeline.ports import TokenCounter
-    from timeline.projection.context import RenderedContext
     from timeline.queries import FactRecord
     from timeline.wire.neutral import NeutralContext
 
@@ -95,7 +95,7 @@ class ReplayLog(FoldedLog):
         super().__init__(Fold(conversation), at)
         self._first_prompt: str | None = None
         self._decided: list[Payload] = []
-        self._sent: NeutralContext | None = None
+        self._sent: Shown | None = None
         self._fold.apply(1, at, ConversationOpened())
 
     def copy(self) -> ReplayLog:
@@ -134,16 +134,15 @@ class ReplayLog(FoldedLog):
         """Append an event that is neither block nor decision: a model call, a stage."""
         self._fold.apply(self._fold.version + 1, at, payload)
 
-    def record(self, context: RenderedContext, at: datetime) -> None:
+    def record(self, shown: Shown, at: datetime) -> None:
         """Fold what a recorded render appends, so that versions, and the addresses made of them, are a stored log's.
 
         Contexts are compared, not hashed: a hash of each one would make a replay cost the square of its calls.
         """
-        before, self._sent = self._sent, context.neutral
-        if before is None or not _is_same(before, context.neutral):
-            self.note(
-                ContextRendered(version=context.version, projection=context.projection, fingerprint="", policy=""), at
-            )
+        before, self._sent = self._sent, shown
+        if before is None or not _is_same(before, shown):
+            rendered = ContextRendered(version=shown.window.version, projection=PROJECTION, fingerprint="", policy="")
+            self.note(rendered, at)
 
     def everything(self, covers: Covers) -> FactRecord:
         """Return the whole record of what was done and named in some versions, as a read of their summary shows it."""
@@ -172,8 +171,8 @@ class ReplayLog(FoldedLog):
         return decided
 
 
-def _is_same(one: NeutralContext, other: NeutralContext) -> bool:
+def _is_same(one: Shown, other: Shown) -> bool:
     """Return whether two contexts are the same; most entries of one are the very objects of the other."""
     if len(one.entries) != len(other.entries):
         return False
-    return one.entries == other.entries and one.cache_points == other.cache_points
+    return one.entries == other.entries and one.points == other.points

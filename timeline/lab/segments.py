@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from timeline.fold.window import Item
-    from timeline.projection.context import RenderedContext
+    from timeline.lab.shown import Shown
     from timeline.wire.groups import Item as Gathered
     from timeline.wire.neutral import Entry
 
 _REASONING: Final = "assistant.reasoning"
 SYSTEM: Final = 1
 """Segments in front of the messages: tools and system prompt, whose bytes no recording holds, are one."""
+_HEAD: Final = hash(("system", "tools"))
+"""The hash of that segment: its bytes never change."""
 _MISSING_RESULT: Final = Segment(hash(("result", INTERRUPTED)), INTERRUPTED_TOKENS)
 """What the wire sends for a call without a result."""
 
@@ -56,16 +58,16 @@ class Segmenter:
         twin._hashes = {**self._hashes}
         return twin
 
-    def segments(self, context: RenderedContext) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
+    def segments(self, shown: Shown) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
         """Return a context's segments, and the positions of those with a cache marker, rising."""
-        neutral, fixed = context.neutral, context.account.fixed
-        head = Segment(hash((str(neutral.system), str(neutral.tools))), fixed.system + fixed.tools)
-        if neutral.model != self._model or not begins_with(neutral.entries, self._entries):
-            self._begin(neutral.model)
-        self._take(neutral.entries, context.window.items)
-        self._entries = neutral.entries
+        fixed, model = shown.fixed, shown.window.model
+        head = Segment(_HEAD, fixed.system + fixed.tools)
+        if model != self._model or not begins_with(shown.entries, self._entries):
+            self._begin(model)
+        self._take(shown.entries, shown.window.items)
+        self._entries = shown.entries
         places = self._places
-        return (head, *self._segments), tuple(sorted({0, *(places[point.index] for point in context.cache_points)}))
+        return (head, *self._segments), tuple(sorted({0, *[places[point.index] for point in shown.points]}))
 
     def _take(self, entries: Sequence[Entry], items: Sequence[Item]) -> None:
         """Take the entries behind those of the previous context; write what they join, and what is behind it, anew."""

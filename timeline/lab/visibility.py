@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from timeline.fold.fold import Fold
     from timeline.fold.window import Item
-    from timeline.projection.context import RenderedContext
+    from timeline.lab.shown import Shown
 
 _IN_FULL: Final = frozenset({"visible", "carried"})
 
@@ -91,26 +91,26 @@ class Sight:
         elif use.kind == "write" and _writes_all(call):
             self._newest |= dict.fromkeys(use.subjects, called)
 
-    def look(self, context: RenderedContext, fold: Fold, answer: Sequence[ToolCall], *, decided: bool) -> Seen:
+    def look(self, shown: Shown, fold: Fold, answer: Sequence[ToolCall], *, decided: bool) -> Seen:
         """Measure a context.
 
         Args:
-            context: the context.
+            shown: what the context shows.
             fold: the fold that it was rendered from.
             answer: the tool calls of the response to it, before any of them is noted with `take`.
             decided: whether something was hidden or covered since the last context; appended blocks are shown in full.
         """
-        if decided or context.neutral.model != self._model:
-            self._model = context.neutral.model
-            items = context.window.items
-            unsent = {entry.path for entry in context.neutral.entries if not is_sent(entry, self._model)}
+        if decided or shown.window.model != self._model:
+            self._model = shown.window.model
+            items = shown.window.items
+            unsent = {entry.path for entry in shown.entries if not is_sent(entry, self._model)}
             in_full = (item for item in items if item.state in _IN_FULL and not item.is_summary)
             self._visible = sum(item.tokens for item in in_full if item.block.path not in unsent)
             self._orphans = self._divided(items)
         uses = [use for call in answer if (use := tool_use(call)) is not None and use.kind in {"read", "write"}]
         files = [file for use in uses for file in use.subjects if file in self._newest]
         hidden = sum(not _shows(fold, self._newest[file]) for file in files)
-        return Seen(context.account.messages, self._visible, len(files), hidden, self._orphans)
+        return Seen(shown.messages, self._visible, len(files), hidden, self._orphans)
 
     def _divided(self, items: Sequence[Item]) -> int:
         """Count the results that are sent without their call, and the calls without their result."""

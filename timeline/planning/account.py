@@ -111,6 +111,11 @@ class Costs:
         self._starts = Starts() if policy.message_tokens or policy.response_tokens else None
         self._counts_plainly = policy.results_counted_as == "text" and not _has_margin(policy)
 
+    @property
+    def total(self) -> int:
+        """The tokens of all items."""
+        return sum(self.by_category.values())
+
     def take(self, items: Sequence[Item]) -> None:
         """Add the items that follow the ones added so far."""
         tokens, by_category, starts = self.tokens, self.by_category, self._starts
@@ -457,7 +462,7 @@ def _drawn_up(costs: Costs, fixed: FixedPart, held_against: tuple[int, int, int]
         trigger=trigger,
         target=target,
         fixed=fixed,
-        messages=sum(costs.by_category.values()),
+        messages=costs.total,
         by_category={**costs.by_category},
         media=costs.media,
     )

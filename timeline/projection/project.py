@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.fold.window import Item, Window
     from timeline.policy.model import CachePointRule
-    from timeline.wire.neutral import Role
+    from timeline.wire.neutral import CachePoint, Role
 
 
 def sent_order(items: Sequence[Item]) -> Sequence[Item]:
@@ -247,6 +247,36 @@ class _Whole:
         return version in self.calls and version not in self.gone
 
 
+class Projected(NamedTuple):
+    """What is sent of a window: its entries, and the cache points among them."""
+
+    entries: Sequence[Entry]
+    cache_points: tuple[CachePoint, ...]
+
+
+def neutral_context(
+    projected: Projected,
+    window: Window,
+    rule: CachePointRule,
+    *,
+    policy: str = "",
+    system: JsonValue = None,
+    tools: Sequence[JsonValue] = (),
+    ephemeral: Sequence[str] = (),
+) -> NeutralContext:
+    """Return the context of a window that is projected already, see `Projector.project`."""
+    beside = NeutralContext(
+        system=system,
+        tools=tuple(tools),
+        cache_points=projected.cache_points,
+        ephemeral=tuple(Entry(path="", type="ephemeral", role="user", text=text) for text in ephemeral if text.strip()),
+        policy=policy,
+        model=window.model,
+        kept_long=rule.kept_long,
+    )
+    return beside.model_copy(update={"entries": projected.entries})  # checked when they were made, once each
+
+
 class Projector:
     """Projects the windows of one conversation.
 
@@ -314,19 +344,14 @@ class Projector:
             tools: tool schemas, as the provider takes them.
             ephemeral: texts for the uncached tail, sent as the user and stored nowhere.
         """
-        whole = self._of(window)
-        beside = NeutralContext(
-            system=system,
-            tools=tuple(tools),
-            cache_points=cache_points(whole.shown, rule),
-            ephemeral=tuple(
-                Entry(path="", type="ephemeral", role="user", text=text) for text in ephemeral if text.strip()
-            ),
-            policy=policy,
-            model=window.model,
-            kept_long=rule.kept_long,
+        return neutral_context(
+            self.projected(window, rule), window, rule, policy=policy, system=system, tools=tools, ephemeral=ephemeral
         )
-        return beside.model_copy(update={"entries": Grown(whole.entries)})  # checked when they were made, once each
+
+    def projected(self, window: Window, rule: CachePointRule) -> Projected:
+        """Project the conversation alone, without what is sent beside it."""
+        whole = self._of(window)
+        return Projected(Grown(whole.entries), cache_points(whole.shown, rule))
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
         """Return the entries of a window, and for each entry the item that it shows."""
