@@ -7,7 +7,7 @@ they are written.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import (
@@ -66,8 +66,10 @@ class Turns:
     undivided: int = 0
 
     def copy(self) -> Turns:
-        """Return an independent copy."""
-        return replace(self, calls={k: list(v) for k, v in self.calls.items()}, used=dict(self.used))
+        """Return an independent copy. Every append makes one: by position it takes a third of the time."""
+        calls = {id_: [*waiting] for id_, waiting in self.calls.items()}
+        state = (self.count, self.turn_id, self.fresh, self.response, self.response_id, self.running)
+        return Turns(*state, calls, {**self.used}, self.undivided)
 
     def turn_for(self, block: Block) -> str:
         """Return the turn of a block: its own id, a new turn for a prompt or header, else the current turn."""

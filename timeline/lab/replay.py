@@ -30,7 +30,7 @@ from timeline.lab.results import RunResult, call_row, figures_of, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
 from timeline.lab.shown import Shown, shown_by
 from timeline.lab.sizes import VOCABULARY, block_of
-from timeline.lab.summaries import Metered
+from timeline.lab.summaries import Metered, Spent
 from timeline.lab.visibility import Sight
 from timeline.planning.account import limits_of_policy
 from timeline.policy.model import Never
@@ -379,23 +379,36 @@ class Run:
     def _row(self, sent: Sent, answer: Sequence[ToolCall]) -> CallRow:
         """Return the row of a call: the decisions before it, and its cost."""
         call, shown = sent.call, sent.shown
-        payloads = self.log.decided()
-        decided = _decided(payloads)
-        if self.facts is not None:
-            self.facts.decided(payloads)
-        self.changes |= decided.changes
-        self.decided = self.decided or bool(payloads)
-        spent, price = self.metered.spent(), self.price_of(call.model)
-        cached, asked = self._asked_in_cache(spent.questions, call)
-        units = price.units(uncached=spent.read, output=spent.written) + asked
         start, end = call.start.timestamp(), call.end.timestamp()
         idle, self.ended = 0.0 if self.ended is None else start - self.ended, end
-        fields = {
+        fields: dict[str, Any] = {
             "number": self.calls_before + len(self.rows) + 1,
             "at": call.start,
             "idle": idle,
             "model": call.model,
             "recorded": call.context,
+            "refused": sent.refused,
+        }
+        payloads, spent = self.log.decided(), self.metered.spent()
+        if payloads or spent is not None:
+            fields |= self._decisions(sent, payloads, spent or Spent())
+        if shown is None:
+            return call_row(fields)
+        seen = self.sight.look(shown, self.log.fold, answer, decided=self.decided)
+        over_limit, self.decided = shown.sent > self.limit, False
+        return call_row({**fields, **self._paid(call, shown), **figures_of(seen), "over_limit": over_limit})
+
+    def _decisions(self, sent: Sent, payloads: Sequence[Payload], spent: Spent) -> dict[str, Any]:
+        """Note the decisions before a call, and return what they did and what their summaries cost, as fields of a row."""
+        decided = _decided(payloads)
+        if self.facts is not None:
+            self.facts.decided(payloads)
+        self.changes |= decided.changes
+        self.decided = self.decided or bool(payloads)
+        price = self.price_of(sent.call.model)
+        cached, asked = self._asked_in_cache(spent.questions, sent.call)
+        units = price.units(uncached=spent.read, output=spent.written) + asked
+        return {
             "hidden": decided.hidden,
             "compactions": len(decided.compactions),
             "splits": sum(done.split_turn_id is not None for done in decided.compactions),
@@ -405,14 +418,8 @@ class Run:
             "summary_written": spent.written,
             "summary_units": units,
             "summary_money": price.money(units),
-            "refused": sent.refused,
             **self._judged(sent, decided.compactions),
         }
-        if shown is None:
-            return call_row(fields)
-        seen = self.sight.look(shown, self.log.fold, answer, decided=self.decided)
-        over_limit, self.decided = shown.sent > self.limit, False
-        return call_row({**fields, **self._paid(call, shown), **figures_of(seen), "over_limit": over_limit})
 
     async def _with_facts(self, row: CallRow, call: RecordedCall, shown: Shown) -> CallRow:
         """Return a row with where the facts are that the answer needs, and what fetching the others costs.

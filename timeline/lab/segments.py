@@ -117,7 +117,8 @@ def is_sent(entry: Entry, model: str) -> bool:
 
 def _hash(entry: Entry) -> int:
     """Return a hash of the entry as a wire sends it; the path counts only if the wire sends it."""
-    told = "" if entry.arguments is None and entry.data is None else canonical_json([entry.arguments, entry.data])
+    arguments, data = entry.arguments, entry.data
+    told = "" if arguments is None else canonical_json(arguments), "" if data is None else canonical_json(data)
     where = entry.path if entry.loose else ""
     return hash((entry.role, entry.text, entry.name, entry.call_id, entry.is_error, told, where))
 

@@ -80,8 +80,10 @@ class Metered:
         measured = None if changed else self.sizes.get(block.path)
         return self._counter.count(block.countable()) if measured is None else measured
 
-    def spent(self) -> Spent:
-        """Return the tokens spent since the last call."""
+    def spent(self) -> Spent | None:
+        """Return the tokens spent since it was asked last; None where nothing was asked of the summarizer."""
+        if not self._spent:
+            return None
         spent, self._spent = self._spent, []
         questions = tuple(question for one in spent for question in one.questions)
         return Spent(sum(one.read for one in spent), sum(one.written for one in spent), questions)
