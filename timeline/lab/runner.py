@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed, needs
-from timeline.lab.work import MOST_FILES, Failure, Outcome, Work, carry_out, make_ready
+from timeline.lab.work import MOST_FILES, Failure, Outcome, Work, carry_out_all, make_ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -112,7 +112,7 @@ def _carried_out(
 ) -> Iterator[Iterator[tuple[int, Outcome]]]:
     """Begin units, and yield what yields each outcome as it is finished."""
     if executor is None and min(jobs, len(left)) <= 1:
-        yield ((number, carry_out(work)) for number, work in left.items())
+        yield zip(left, carry_out_all(left.values()), strict=True)
         return
     parts = shares(left, jobs) if executor is None else [[number] for number in left]
     with _pool(left, parts, jobs) if executor is None else _lent(executor) as pool:
@@ -150,7 +150,7 @@ def shares(left: dict[int, Work], jobs: int) -> list[list[int]]:
 
 
 def _carry_out_all(works: Sequence[Work]) -> list[Outcome]:
-    return [carry_out(work) for work in works]
+    return [*carry_out_all(works)]
 
 
 @contextmanager

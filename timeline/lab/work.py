@@ -39,7 +39,9 @@ from timeline.projection.project import PROJECTION
 from timeline.usage import CacheKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from anyio.from_thread import BlockingPortal
 
     from timeline.importers.recording import Recording
     from timeline.lab.facts.needs import Needs
@@ -119,12 +121,23 @@ class Outcome(Frozen):
 
 def carry_out(work: Work) -> Outcome:
     """Run a unit of work; return its failure instead of raising it."""
+    [outcome] = carry_out_all([work])
+    return outcome
+
+
+def carry_out_all(works: Iterable[Work]) -> Iterator[Outcome]:
+    """Run units of work one after the other, and yield what becomes of each. They share an event loop and its thread."""
+    with start_blocking_portal() as portal:
+        for work in works:
+            yield _carried_out(work, portal)
+
+
+def _carried_out(work: Work, portal: BlockingPortal) -> Outcome:
     try:
         source, measured, needs = _read(work)
         beginnings = _BEGUN.of(source, canonical_json(work.options.model_dump(mode="json")))
-        with collector_at_rest(), start_blocking_portal() as portal:
-            runs = [portal.call(_replayed, work, *one) for one in zip(measured, needs, beginnings, strict=True)]
-            return Outcome(runs=tuple(runs))
+        with collector_at_rest():
+            return portal.call(_replayed, work, [*zip(measured, needs, beginnings, strict=True)])
     except TimelineError as error:
         return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
 
@@ -160,7 +173,11 @@ def key_of(work: Work) -> str:
     return sha256_hex(canonical_json(facts))
 
 
-async def _replayed(work: Work, measured: Measured, needs: Needs | None, beginnings: Beginnings) -> RunResult:
+async def _replayed(work: Work, conversations: Sequence[tuple[Measured, Needs | None, Beginnings]]) -> Outcome:
+    return Outcome(runs=tuple([await _run(work, *conversation) for conversation in conversations]))
+
+
+async def _run(work: Work, measured: Measured, needs: Needs | None, beginnings: Beginnings) -> RunResult:
     options = work.options
     return await replay(
         measured if options.cache is None else as_kept(measured, options.cache),
