@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from timeline.lab.replay import Sent
     from timeline.lab.results import RunResult
     from timeline.lab.sizes import Measured
+    from timeline.wire.neutral import Entry
 
 PRICE_OF = packaged_prices().price_of
 LIMITS: Final = (200_000, 32_000, 8_000)
@@ -86,8 +87,9 @@ def measured(name: str) -> Measured:
 async def watched(of: Measured, policy: Policy, shared: Beginnings | None = None) -> tuple[RunResult, list[Sent]]:
     """Replay under a policy; return the result and what was sent, of a shared beginning nothing."""
     sent: list[Sent] = []
-    lead = None if shared is None else shared.lead
-    return await replay(of, policy, PRICE_OF, watch=sent.append, lead=lead), sent
+    if shared is None:
+        return await replay(of, policy, PRICE_OF, watch=sent.append), sent
+    return await replay(of, policy, PRICE_OF, watch=sent.append, lead=shared.lead, alike=shared.alike), sent
 
 
 def figures(run: RunResult) -> dict[str, Any]:
@@ -126,6 +128,20 @@ async def test_every_preset_comes_to_what_it_comes_to_alone(name: str) -> None:
     ]
     ends = max(common)
     assert 0 < ends < len(of.calls) if name == "in stages" else ends == len(of.calls)
+
+
+async def test_what_policies_send_alike_is_made_once() -> None:
+    """Behind their first decisions, too: the entries of a block that neither hides are the same objects."""
+    of, shared = measured("with pauses"), Beginnings()
+    last: list[dict[str, Entry]] = []
+    for name in ("cut_point", "balanced"):
+        run, sent = await watched(of, find_policy(name, max_tokens=8_000), shared)
+        assert run.totals.compactions
+        assert sent[-1].shown is not None
+        last.append({entry.path: entry for entry in sent[-1].shown.entries})
+    both = [path for path, entry in last[0].items() if last[1].get(path) == entry]
+    assert both
+    assert all(last[0][path] is last[1][path] for path in both)
 
 
 async def test_a_beginning_that_failed_on_the_way_is_made_anew() -> None:

@@ -207,6 +207,7 @@ async def test_a_summary_costs_its_prompt_and_its_blocks_as_they_are_given() -> 
     await CallableSummarizer(model).summarize(request)
     answer = await metered.summarize(request)
     spent = metered.spent()
+    assert spent is not None
     assert spent.read == 900 + 50 + 25 + 13 + counter.count(frame_of(request))
     assert spent.written == counter.count(answer.text)
     [sent] = asked

@@ -11,6 +11,7 @@ from collections import defaultdict
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from timeline.lab.alike import Alike
 from timeline.lab.due import may_decide
 from timeline.lab.replay import UNLIMITED, Run
 from timeline.planning.account import AccountCache
@@ -81,9 +82,13 @@ class Beginnings:
 
     Args:
         apart: calls between two marks at first.
+
+    Attributes:
+        alike: what the replays make alike.
     """
 
     def __init__(self, apart: int = APART) -> None:
+        self.alike = Alike()
         self._apart = apart
         self._leaders: dict[tuple[str, int], _Leader] = {}
 
@@ -97,7 +102,7 @@ class Beginnings:
         policy = undecided(run.compactor.policy, run.kept_long)
         key = policy.hash(), run.fixed
         if key not in self._leaders:
-            ahead = Run(run.measured, policy, run.price_of, None, fixed=run.fixed)
+            ahead = Run(run.measured, policy, run.price_of, None, fixed=run.fixed, alike=run.alike)
             self._leaders[key] = _Leader(ahead, self._apart)
         try:
             await self._leaders[key].lead(run)

@@ -38,8 +38,7 @@ class Segment(NamedTuple):
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One call of a model.
 
     Attributes:
@@ -80,8 +79,7 @@ class Request:
         return place in self.markers[: self.long]
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """The cost of a call.
 
     Attributes:

@@ -20,13 +20,14 @@ from timeline.errors import BudgetError
 from timeline.events import BlockAppended, BlocksHidden, CallRequest, CompactionCompleted, ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.lab.alike import Alike
 from timeline.lab.cache import PromptCache, Request, Segment
 from timeline.lab.due import may_decide
 from timeline.lab.facts.sight import FactSight, counted
 from timeline.lab.facts.summaries import Judged, SummaryJudge
 from timeline.lab.lifetimes import kept_by
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog, UnhashedProjector
-from timeline.lab.results import RunResult, call_row, figures_of, totals_of
+from timeline.lab.results import RunResult, call_row, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
 from timeline.lab.shown import Shown, shown_by
 from timeline.lab.sizes import VOCABULARY, block_of
@@ -96,6 +97,7 @@ async def replay(
     needs: Needs | None = None,
     reserve: int | None = None,
     lead: Callable[[Run], Awaitable[None]] | None = None,
+    alike: Alike | None = None,
 ) -> RunResult:
     """Replay a recording under a policy, and price each call.
 
@@ -112,9 +114,10 @@ async def replay(
             leaves it to the policy.
         lead: brings the run near its first decision, see `timeline.lab.beginnings`; then ``watch`` sees no context
             before that.
+        alike: what other replays of the recording made alike, to be taken over and added to.
     """
     began, price_of = perf_counter(), cache(price_of)
-    run = Run(measured, policy, price_of, summarizer, needs=needs, reserve=reserve)
+    run = Run(measured, policy, price_of, summarizer, needs=needs, reserve=reserve, alike=alike)
     if lead is not None:
         await lead(run)
     await run.through(watch)
@@ -199,6 +202,7 @@ class Run:
         needs: Needs | None = None,
         reserve: int | None = None,
         fixed: int | None = None,
+        alike: Alike | None = None,
     ) -> None:
         self.measured, self.limit = measured, policy.max_tokens - (reserve or 0)
         self.fixed = fixed_part(measured.fixed, policy.max_tokens) if fixed is None else fixed
@@ -211,7 +215,8 @@ class Run:
         compactor = Equipment(summarizer, counter=self.counter).compactor(replayed)
         self.metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
         self.compactor = replace(compactor, chain=lambda: self.metered)
-        self.renderer, self.segmenter = Renderer(UnhashedProjector()), Segmenter()
+        self.alike = Alike() if alike is None else alike
+        self.renderer, self.segmenter = Renderer(UnhashedProjector(self.alike)), Segmenter(self.alike.hashes)
         self.fixed_part = self.renderer.fixed(self.compactor, system=FIXED_PART)
         limit, trigger, _ = limits_of_policy(replayed, self.fixed_part)
         self.line = min(limit, trigger)
@@ -227,7 +232,7 @@ class Run:
         self._calls = {call.position: call for call in measured.calls}
         self._reported = any(isinstance(event.payload, ModelCalled) for event in events)
         self._answers = _answers(events, self._calls)
-        self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME)
+        self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME, self.alike)
         self.facts = None if needs is None else FactSight(needs, measured.tokens, self.log, self.counter)
         self.judge = None if needs is None else SummaryJudge(needs, self.counter)
 
@@ -320,7 +325,7 @@ class Run:
 
     def _append(self, block: Block, at: datetime, position: int) -> None:
         tokens = self.measured.tokens[position]
-        addressed = self.log.append(block, at, tokens, self.counter.name)
+        addressed = self.log.append(position, block, at, tokens, self.counter.name)
         self.metered.sizes[addressed.path] = tokens
         self.sight.take(self.log.fold)
         self._take_fact(position, addressed)
@@ -396,10 +401,10 @@ class Run:
             return call_row(fields)
         seen = self.sight.look(shown, self.log.fold, answer, decided=self.decided)
         over_limit, self.decided = shown.sent > self.limit, False
-        return call_row({**fields, **self._paid(call, shown), **figures_of(seen), "over_limit": over_limit})
+        return call_row({**fields, **self._paid(call, shown), **seen._asdict(), "over_limit": over_limit})
 
     def _decisions(self, sent: Sent, payloads: Sequence[Payload], spent: Spent) -> dict[str, Any]:
-        """Note the decisions before a call, and return what they did and what their summaries cost, as fields of a row."""
+        """Note the decisions before a call; return what they did and what summaries cost, as fields of its row."""
         decided = _decided(payloads)
         if self.facts is not None:
             self.facts.decided(payloads)
@@ -448,7 +453,7 @@ class Run:
         charge = self.cache.call(request)
         self.paid_last = request
         self.sent = partial(_as_sent, shown, call.model, charge)
-        return {**figures_of(charge), "tokens": charge.read + charge.written + charge.uncached}
+        return {**charge._asdict(), "tokens": charge.read + charge.written + charge.uncached}
 
     def _asked_in_cache(self, questions: Sequence[int], call: RecordedCall) -> tuple[int, float]:
         """Charge the questions that were asked behind the last context; return the tokens read so, and the cost.
@@ -461,7 +466,7 @@ class Run:
                 raise ValueError("a question behind no context")
             question = Segment(hash(("question", call.position, number)), tokens)
             start = call.start.timestamp()
-            asked = replace(last, start=start, end=start, segments=(*last.segments, question), known=0)
+            asked = last._replace(start=start, end=start, segments=(*last.segments, question), known=0)
             charge = self.cache.call(asked)
             read, units = read + charge.read, units + charge.units
         return read, units

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Covers, Payload
+    from timeline.fold.window import Item
+    from timeline.lab.alike import Alike
     from timeline.lab.shown import Shown
     from timeline.ports import TokenCounter
+    from timeline.projection.project import Form
     from timeline.queries import FactRecord
-    from timeline.wire.neutral import NeutralContext
+    from timeline.wire.neutral import Entry, NeutralContext
 
 
 FIXED_PART: Final = "[system prompt and tools of the recorded client]"
@@ -80,7 +83,19 @@ class ProviderCounter:
 
 
 class UnhashedProjector(Projector):
-    """Projects as usual, without fingerprints: a replay compares its contexts, and keeps none."""
+    """Projects as usual, without fingerprints: a replay compares its contexts, and keeps none.
+
+    Args:
+        alike: has what other replays of the recording projected.
+    """
+
+    def __init__(self, alike: Alike) -> None:
+        super().__init__()
+        self._alike = alike
+
+    def entries_of(self, item: Item, form: Form) -> tuple[Entry, ...]:
+        """Return the entries of one item."""
+        return self._alike.entries(item, form, super().entries_of)
 
     def fingerprint(self, neutral: NeutralContext) -> str:
         """Return an empty text."""
@@ -89,10 +104,17 @@ class UnhashedProjector(Projector):
 
 
 class ReplayLog(FoldedLog):
-    """The log of a replay: a fold, its paths, and the decisions since the last call of `decided`."""
+    """The log of a replay: a fold, its paths, and the decisions since the last call of `decided`.
 
-    def __init__(self, conversation: str, at: datetime) -> None:
+    Args:
+        conversation: its id.
+        at: time of its opening.
+        alike: has the blocks of other replays of the recording.
+    """
+
+    def __init__(self, conversation: str, at: datetime, alike: Alike) -> None:
         super().__init__(Fold(conversation), at)
+        self._alike = alike
         self._first_prompt: str | None = None
         self._decided: list[Payload] = []
         self._sent: Shown | None = None
@@ -105,14 +127,15 @@ class ReplayLog(FoldedLog):
         twin._facts, twin._decided = WindowFacts(), []  # noqa: SLF001 - of its own class
         return twin
 
-    def append(self, block: Block, at: datetime, tokens: int, counter: str) -> Block:
-        """Append a block with its measured tokens; return it with its path."""
+    def append(self, position: int, block: Block, at: datetime, tokens: int, counter: str) -> Block:
+        """Append the block of an event of the recording, with its measured tokens; return it with its path."""
         avoid: set[str] = set()
         while True:
             (addressed,) = self._fold.address([(block, at)], avoid=avoid)
             if addressed.path not in self._paths or block.path:
                 break
             avoid.add(addressed.path)
+        addressed = self._alike.block(position, addressed)
         self._take(addressed)
         self._fold.apply(self._fold.version + 1, at, block_appended(addressed, tokens, counter))
         return addressed

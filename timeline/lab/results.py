@@ -152,11 +152,6 @@ def call_row(figures: dict[str, Any]) -> CallRow:
     return unchecked(CallRow, fields, _ROW)
 
 
-def figures_of(value: Any) -> dict[str, Any]:
-    """Return the fields of a plain dataclass of figures, in their order."""
-    return {name: getattr(value, name) for name in value.__slots__}
-
-
 _ROW: Final = set(CallRow.model_fields)
 
 

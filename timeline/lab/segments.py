@@ -13,7 +13,7 @@ from timeline.wire.groups import Gatherer, Placed, Response
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from timeline.fold.window import Item
     from timeline.lab.shown import Shown
@@ -35,9 +35,13 @@ class Segmenter:
     As on Anthropic's wire, a response's results follow right behind it, and reasoning that is not sent is left out. A
     context that goes on from the previous one is gathered from there: only what its new entries join is written anew.
     Hashes are valid in this process alone: they are compared within the conversation, and never stored.
+
+    Args:
+        alike: hashes of entries that several conversations have in common, by the id of each object.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alike: Mapping[int, int] | None = None) -> None:
+        self._alike: Mapping[int, int] = {} if alike is None else alike
         self._hashes: dict[int, tuple[Entry, int]] = {}
         self._begin("")
 
@@ -54,7 +58,7 @@ class Segmenter:
 
     def copy(self) -> Segmenter:
         """Return an independent copy, which gathers its first context from the beginning."""
-        twin = Segmenter()
+        twin = Segmenter(self._alike)
         twin._hashes = {**self._hashes}
         return twin
 
@@ -104,9 +108,11 @@ class Segmenter:
 
     def _hash(self, entry: Entry) -> int:
         """Return the hash of an entry, which is worked out once."""
+        if (alike := self._alike.get(id(entry))) is not None:
+            return alike
         known = self._hashes.get(id(entry))
         if known is None:
-            known = self._hashes[id(entry)] = entry, _hash(entry)  # the entry stays, and with it its id
+            known = self._hashes[id(entry)] = entry, hash_of(entry)  # the entry stays, and with it its id
         return known[1]
 
 
@@ -115,7 +121,7 @@ def is_sent(entry: Entry, model: str) -> bool:
     return entry.type != _REASONING or sends_reasoning(entry, model)
 
 
-def _hash(entry: Entry) -> int:
+def hash_of(entry: Entry) -> int:
     """Return a hash of the entry as a wire sends it; the path counts only if the wire sends it."""
     arguments, data = entry.arguments, entry.data
     told = "" if arguments is None else canonical_json(arguments), "" if data is None else canonical_json(data)
@@ -126,9 +132,10 @@ def _hash(entry: Entry) -> int:
 def _sizes(items: Sequence[Item], paths: set[str]) -> dict[str, int]:
     """Return the shown tokens of the blocks at some paths, which are at the end of the window."""
     sizes: dict[str, int] = {}
-    for item in reversed(items):
+    for place in range(len(items) - 1, -1, -1):
         if len(sizes) == len(paths):
             break
+        item = items[place]
         if item.block.path in paths:
             sizes[item.block.path] = item.shown_tokens
     return sizes

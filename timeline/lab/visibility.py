@@ -10,8 +10,7 @@ its text.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
 from timeline.facts.tool_use import tool_use
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 _IN_FULL: Final = frozenset({"visible", "carried"})
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """What a context shows.
 
     Attributes:

@@ -126,7 +126,7 @@ def carry_out(work: Work) -> Outcome:
 
 
 def carry_out_all(works: Iterable[Work]) -> Iterator[Outcome]:
-    """Run units of work one after the other, and yield what becomes of each. They share an event loop and its thread."""
+    """Run units of work one after the other, in one event loop, and yield what becomes of each."""
     with start_blocking_portal() as portal:
         for work in works:
             yield _carried_out(work, portal)
@@ -189,6 +189,7 @@ async def _run(work: Work, measured: Measured, needs: Needs | None, beginnings: 
         needs=needs,
         reserve=options.reserve,
         lead=beginnings.lead,
+        alike=beginnings.alike,
     )
 
 

@@ -206,11 +206,20 @@ PROJECTIONS: Final = frozenset(_SENT)
 _OF_WHOLE_TEXT: Final = 3
 
 
+class Form(NamedTuple):
+    """How an item is sent, by what is around it: see `entries_of`."""
+
+    loose: bool
+    rewritten: bool
+    in_loop: bool
+    joined: bool
+
+
 class _Made(NamedTuple):
-    """Entries with their inputs: the item, and whether it is loose, rewritten, in a loop, and joined to a message."""
+    """Entries with their inputs."""
 
     item: Item
-    form: tuple[bool, bool, bool, bool]
+    form: Form
     entries: tuple[Entry, ...]
 
 
@@ -353,6 +362,10 @@ class Projector:
         whole = self._of(window)
         return Projected(Grown(whole.entries), cache_points(whole.shown, rule))
 
+    def entries_of(self, item: Item, form: Form) -> tuple[Entry, ...]:
+        """Return the entries of one item."""
+        return entries_of(item, **form._asdict(), sent=_SENT[self._projection])
+
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
         """Return the entries of a window, and for each entry the item that it shows."""
         whole = self._of(window)
@@ -374,20 +387,12 @@ class Projector:
             rewritten_at = signatures.rewritten_at(item)
             in_loop = rewritten_at > 0 and signatures.in_loop(item, rewritten_at)
             joined = item.continues(whole.shown.items[-1] if whole.shown.items else None)
-            form = (loose, rewritten_at > 0, in_loop, joined)
+            form = Form(loose, rewritten_at > 0, in_loop, joined)
             if item.version in whole.gone:
                 continue
             one = self._made.get(item.version)
             if one is None or one.form != form or not _shows_alike(one.item, item):
-                said = entries_of(
-                    item,
-                    loose=loose,
-                    rewritten=rewritten_at > 0,
-                    in_loop=in_loop,
-                    joined=joined,
-                    sent=_SENT[self._projection],
-                )
-                one = _Made(item, form, said)
+                one = _Made(item, form, self.entries_of(item, form))
             made[item.version] = one
             whole.entries += one.entries
             for _ in one.entries:
