@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from timeline.events import Replacement
     from timeline.lab.prices import Price
     from timeline.lab.replay import Sent
     from timeline.lab.results import RunResult
@@ -142,6 +143,19 @@ async def test_what_policies_send_alike_is_made_once() -> None:
     both = [path for path, entry in last[0].items() if last[1].get(path) == entry]
     assert both
     assert all(last[0][path] is last[1][path] for path in both)
+
+
+async def test_a_block_that_policies_hide_alike_has_its_replacement_once() -> None:
+    """It takes dozens of counts to write one."""
+    of, shared = measured("with pauses"), Beginnings()
+    hidden: list[dict[tuple[int, str], Replacement]] = []
+    for limit in (16_000, 30_000):
+        _, sent = await watched(of, find_policy("seed-002-first", max_tokens=limit), shared)
+        items = [item for one in sent if one.shown is not None for item in one.shown.window.items]
+        hidden.append({(i.version, i.replacement.text): i.replacement for i in items if i.replacement is not None})
+    both = hidden[0].keys() & hidden[1].keys()
+    assert both
+    assert all(hidden[0][one] is hidden[1][one] for one in both)
 
 
 async def test_a_beginning_that_failed_on_the_way_is_made_anew() -> None:

@@ -51,13 +51,14 @@ class Renderer:
 
     Args:
         projector: makes the contexts; a usual one unless given.
+        known: what its decisions know from those before; nothing unless given.
 
     Attributes:
-        known: what its decisions know from those before.
+        known: the same.
     """
 
-    def __init__(self, projector: Projector | None = None) -> None:
-        self.known = Known()
+    def __init__(self, projector: Projector | None = None, known: Known | None = None) -> None:
+        self.known = known or Known()
         self._projector = projector or Projector()
         self._encoders = Encoders()
         self._counts: dict[tuple[str, str], int] = {}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from timeline.lab.segments import hash_of
+from timeline.planning.originals import CutBlocks
+from timeline.planning.replacements import Replacements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +28,14 @@ class Alike:
 
     Attributes:
         hashes: of the entries, by the id of each object; the entries stay as long as this does.
+        replacements: makes those of hidden blocks.
+        cut: cuts blocks for summaries.
     """
 
     def __init__(self) -> None:
         self.hashes: Final[dict[int, int]] = {}
+        self.replacements: Final = Replacements()
+        self.cut: Final = CutBlocks()
         self._blocks: dict[int, Block] = {}
         self._entries: dict[int, dict[tuple[int, Form], _Entries]] = {}
 

@@ -16,7 +16,6 @@ from timeline.lab.due import may_decide
 from timeline.lab.replay import UNLIMITED, Run
 from timeline.planning.account import AccountCache
 from timeline.planning.hide import plan_hide
-from timeline.planning.replacements import Replacements
 from timeline.policy.model import Never, OverThreshold, Policy
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ class _Decides:
     def __init__(self, run: Run, sizes: _Sizes) -> None:
         self._run, self._policy, self._sizes = run, run.compactor.policy, sizes
         self._fixed = run.fixed_part
-        self._replacements = Replacements()
+        self._replacements = run.alike.replacements
         self.messages: list[int] = []
 
     def counted(self, row: CallRow, messages: int) -> CallRow:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import ToolCall
 from timeline.engine.equipment import Equipment
+from timeline.engine.known import Known
 from timeline.engine.renderer import Renderer
 from timeline.engine.warm import SentContext
 from timeline.errors import BudgetError
@@ -216,7 +217,8 @@ class Run:
         self.metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
         self.compactor = replace(compactor, chain=lambda: self.metered)
         self.alike = Alike() if alike is None else alike
-        self.renderer, self.segmenter = Renderer(UnhashedProjector(self.alike)), Segmenter(self.alike.hashes)
+        known = Known(replacements=self.alike.replacements, cut=self.alike.cut)
+        self.renderer, self.segmenter = Renderer(UnhashedProjector(self.alike), known), Segmenter(self.alike.hashes)
         self.fixed_part = self.renderer.fixed(self.compactor, system=FIXED_PART)
         limit, trigger, _ = limits_of_policy(replayed, self.fixed_part)
         self.line = min(limit, trigger)
