@@ -16,7 +16,9 @@ from timeline import Timeline, open_store, policies
 from timeline.engine.equipment import Equipment
 from timeline.engine.renderer import Renderer
 from timeline.importers import read_recording
+from timeline.lab.alike import Alike
 from timeline.lab.replay_log import ReplayLog
+from timeline.lab.shown import shown_by
 from timeline.lab.simulate import simulate
 from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
@@ -142,17 +144,17 @@ async def test_a_fork_shows_the_shared_past_and_nothing_of_what_its_parent_did_l
 async def test_a_log_without_a_store_shows_the_same_record(store: EventStore) -> None:
     """The same bytes, compaction by compaction: a simulation shows what an agent will see."""
     timeline = await opened(store, policy=POLICY, summarizer=Scribe())
-    log = ReplayLog("c", AT)
+    log = ReplayLog("c", AT, Alike())
     compactor = Equipment(Scribe()).compactor(POLICY)
     renderer = Renderer()
     for number in range(10):
         blocks = work(number)
         await timeline.append(*blocks)
-        for block in blocks:
-            log.append(block, AT, COUNTER.count(block.countable()), COUNTER.name)
+        for place, block in enumerate(blocks, start=number * len(blocks)):
+            log.append(place, block, AT, COUNTER.count(block.countable()), COUNTER.name)
         await timeline.render(now=AT)
         context = await renderer.render(log, compactor, system=None, tools=(), ephemeral=(), now=AT, at=AT)
-        log.record(context, AT)
+        log.record(shown_by(context), AT)
         stored, folded = timeline.window.summary, log.fold.window.summary
         assert (stored is None) == (folded is None)
         if stored is not None and folded is not None:
