@@ -4,6 +4,7 @@ import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,10 @@ from timeline.errors import MissingExtra
 from timeline.lab.cache_files import Kept
 from timeline.lab.results import together
 from timeline.lab.runner import dask_executor, plan, run, shares, way_to_begin
-from timeline.lab.work import Options, Outcome, Work, carry_out, key_of
+from timeline.lab.work import Options, Outcome, Work, carry_out, carry_out_all, key_of
 from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from timeline.lab.results import RunResult
 
 
@@ -67,6 +66,16 @@ def test_a_process_gets_all_units_of_a_file_where_there_are_files_enough(tmp_pat
         folder = tmp_path / f"{files}"
         folder.mkdir()
         assert shares(dict(enumerate(several(folder, files))), jobs) == expected
+
+
+def test_a_file_that_changes_meanwhile_is_one_file_for_all_policies(works: list[Work]) -> None:
+    """Policies are compared on the same calls, though the client that writes the recording goes on."""
+    told = Path(works[0].file).read_text(encoding="utf-8")
+    outcomes = []
+    for outcome in carry_out_all(works[:2]):
+        outcomes.append(outcome)
+        Path(works[0].file).write_text(told[: len(told) // 2], encoding="utf-8")
+    assert outcomes[0].runs[0].totals.calls == outcomes[1].runs[0].totals.calls
 
 
 def test_a_few_files_are_divided_by_their_limits(works: list[Work]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import local
@@ -126,15 +126,19 @@ def carry_out(work: Work) -> Outcome:
 
 
 def carry_out_all(works: Iterable[Work]) -> Iterator[Outcome]:
-    """Run units of work one after the other, in one event loop, and yield what becomes of each."""
+    """Run units of work one after the other, in one event loop, and yield what becomes of each.
+
+    A file is the same for all of them, however it changes meanwhile: its bytes are hashed once.
+    """
+    digest_of = cache(_digest)
     with start_blocking_portal() as portal:
         for work in works:
-            yield _carried_out(work, portal)
+            yield _carried_out(work, portal, digest_of)
 
 
-def _carried_out(work: Work, portal: BlockingPortal) -> Outcome:
+def _carried_out(work: Work, portal: BlockingPortal, digest_of: Callable[[str], str]) -> Outcome:
     try:
-        source, measured, needs = _read(work)
+        source, measured, needs = _read(work, digest_of(work.file))
         beginnings = _BEGUN.of(source, canonical_json(work.options.model_dump(mode="json")))
         with collector_at_rest():
             return portal.call(_replayed, work, [*zip(measured, needs, beginnings, strict=True)])
@@ -146,13 +150,13 @@ def make_ready(works: Iterable[Work]) -> None:
     """Read what units need, at most `MOST_FILES` files, so that processes which are forked from this one have it."""
     for work in works:
         with suppress(TimelineError):  # the unit itself reports it
-            _read(work)
+            _read(work, _digest(work.file))
 
 
-def _read(work: Work) -> tuple[_Source, tuple[Measured, ...], tuple[Needs | None, ...]]:
+def _read(work: Work, digest: str) -> tuple[_Source, tuple[Measured, ...], tuple[Needs | None, ...]]:
     """Return the file of a unit, its conversations with their sizes, and what their answers need, where it is asked."""
     options = work.options
-    source = _Source(work.file, _digest(work.file), options.fixed, options.subagents, options.call)
+    source = _Source(work.file, digest, options.fixed, options.subagents, options.call)
     measured = _measured(source)
     return source, measured, _needed(source) if options.facts else (None,) * len(measured)
 
