@@ -150,8 +150,9 @@ begun = store.read("c", page=1)
 print(next(begun).version, flush=True)
 {end}
 """
+    quiet = "ignore::DeprecationWarning:__main__"  # from Python 3.12 on, of any fork beside a thread
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "agent.db")],
+        [sys.executable, "-W", quiet, "-c", script, str(tmp_path / "agent.db")],
         capture_output=True,
         text=True,
         timeout=30,

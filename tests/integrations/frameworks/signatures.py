@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+_PASSING: Final = re.compile(r" at 0x[0-9a-f]+|\btyping\.")
+"""What differs from run to run, and from one Python to the next."""
 
 
 def look(names: Iterable[str]) -> dict[str, str]:
@@ -35,7 +36,7 @@ def _of(module: str, path: str) -> str:
         found = getattr(found, part, _of)
         if found is _of:
             return "missing"
-    return _ADDRESS.sub("", _signature(found) if callable(found) else repr(found))
+    return _PASSING.sub("", _signature(found) if callable(found) else repr(found))
 
 
 def _signature(found: Any) -> str:

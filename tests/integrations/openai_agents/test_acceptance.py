@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -241,8 +242,11 @@ async def test_a_callback_makes_the_log_no_longer_than_the_sdks_own_session(tmp_
             found.append(len(await session.get_items()))
         return found
 
-    with FakeProvider(lambda asked: f"Answer {asked.number}") as provider:
-        expected = await counts(SQLiteSession("own", tmp_path / "own.db"), provider)
+    with (
+        FakeProvider(lambda asked: f"Answer {asked.number}") as provider,
+        closing(SQLiteSession("own", tmp_path / "own.db")) as own,
+    ):
+        expected = await counts(own, provider)
     with FakeProvider(lambda asked: f"Answer {asked.number}") as provider:
         async with open_store(tmp_path / "agent.db") as store:
             session = await opened(store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -293,10 +294,10 @@ async def test_items_that_a_callback_puts_in_are_stored_as_the_sdk_stores_them(t
     config = RunConfig(tracing_disabled=True, session_input_callback=only_new)
     with FakeProvider(lambda asked: f"Answer {asked.number}") as provider:
         agent = Agent(name="a", model=model_of("responses", provider))
-        theirs = SQLiteSession("work")
-        for _ in range(3):
-            await Runner.run(agent, "Continue", session=theirs, run_config=config)
-        expected: list[Any] = [item for item in await theirs.get_items() if item.get("role") == "user"]
+        with closing(SQLiteSession("work")) as theirs:
+            for _ in range(3):
+                await Runner.run(agent, "Continue", session=theirs, run_config=config)
+            expected: list[Any] = [item for item in await theirs.get_items() if item.get("role") == "user"]
         async with open_store(tmp_path / "agent.db") as store:
             session = await opened(store)
             for stream in (False, True, True):
