@@ -14,7 +14,7 @@ from tests.postgres_server import Pool, given_to_server, shared_server
 from timeline.errors import NotAStore, StoreError, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnavailable
 from timeline.events import BlockAppended
 from timeline.ports import Appended
-from timeline.store.postgres import database, examining, migrations
+from timeline.store.postgres import database, examining, horizon, migrations
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.migrating import bring_up_to_date, migration_sql
 from timeline.store.postgres.store import PostgresStore
@@ -308,6 +308,7 @@ async def test_a_long_transaction_elsewhere_delays_the_tail_and_loses_nothing(
     the horizon say who and how far.
     """
     monkeypatch.setattr(examining, "LONG", 0)
+    monkeypatch.setattr(horizon, "_PATIENCE", 0.3)
     first = await asyncpg.connect(own_postgres.url())
     await first.execute("CREATE DATABASE other")
     await first.close()
@@ -316,7 +317,7 @@ async def test_a_long_transaction_elsewhere_delays_the_tail_and_loses_nothing(
         async with other.transaction():
             await other.execute("CREATE TABLE open_for_long ()")
             await store.append("a", events(3))
-            assert await asyncio.wait_for(store.head(), 8) == 0  # it waits for at most 5 s
+            assert await asyncio.wait_for(store.head(), 5) == 0  # it waits for as long as it has patience
             assert [e async for e in store.read_all()] == []
             assert await versions(store, "a") == [1, 2, 3]
             assert (await asyncio.wait_for(store.append("a", events(1)), 5)).version == 4
