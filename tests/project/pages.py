@@ -6,9 +6,8 @@
     <!-- no-run: why -->           right above a block: it is not run
     <!-- python … -->              a block that the reader does not see, for what the page's code needs around it
 
-Everything of a page runs in order, in a folder of its own that holds a recording, `session.jsonl`. A page's first
-command, and each one that needs a shell, has a process of its own; the others run in this one, which is what most of
-them took their time to start.
+Everything of a page runs in order, in a folder of its own that holds a recording, `session.jsonl`. A command that needs
+a shell has a process of its own; the others run in this one, since most of their time went to starting.
 """
 
 from __future__ import annotations
@@ -135,7 +134,6 @@ def _names_in(file: str) -> frozenset[str]:
 def run_page(text: str, name: str, folder: Path) -> None:
     """Run a page's blocks in order, in a folder; a failure names the page's line."""
     namespace: dict[str, Any] = {"__name__": "__page__"}
-    run = _in_a_shell
     with asyncio.Runner() as runner:
         for block in code_blocks(text):
             if block.no_run is not None:
@@ -144,11 +142,10 @@ def run_page(text: str, name: str, folder: Path) -> None:
                 _run_python(block, name, namespace, runner)
             elif block.language == "console":
                 for command, printed in commands(block):
-                    code, said = (_in_a_shell if needs_a_shell(command) else run)(command, folder)
+                    code, said = (_in_a_shell if needs_a_shell(command) else _in_this_process)(command, folder)
                     where = f"{name}, console block at line {block.line}"
                     assert code == 0, f"{where}: $ {command}\nexit status {code}\n{said}"
                     assert not printed.strip() or is_printed(printed, said), f"{where}: $ {command}\nprints\n{said}"
-                    run = _in_this_process
 
 
 def needs_a_shell(command: str) -> bool:

@@ -11,6 +11,7 @@ import shutil
 import sysconfig
 import venv
 from importlib.metadata import distribution, requires
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,12 +49,20 @@ def link(installed: Distribution, packages: Path) -> None:
     for file in installed.files or ():
         if ".." in file.parts:  # a program or a page beside the packages
             continue
-        place = packages / file
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(file.locate(), place)
-        except OSError:  # on another file system
-            shutil.copy2(file.locate(), place)
+        source, place = Path(file.locate()), packages / file
+        _link(source, place)
+        # Where the tests have imported it already, it is compiled: a framework takes seconds to compile.
+        compiled = Path(cache_from_source(file.name)) if file.suffix == ".py" else None
+        if compiled is not None and (source.parent / compiled).is_file():
+            _link(source.parent / compiled, place.parent / compiled)
+
+
+def _link(source: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, place)
+    except OSError:  # on another file system
+        shutil.copy2(source, place)
 
 
 def needed(names: Iterable[str]) -> set[str]:
