@@ -5,6 +5,7 @@
     python3 .ci/dev.py test     the same with the developers' packages, then every check that a change must pass
     python3 .ci/dev.py night    the same checks, and searches a hundred times as long, and whole sweeps: hours
     python3 .ci/dev.py bench    the benchmarks; JSON on standard output
+    python3 .ci/dev.py install  make .venv with the developers' packages, as the three before do first
     python3 .ci/dev.py pins     choose the pinned packages anew from pyproject.toml (needs uv)
 
 Only the standard library is imported here. What was installed is remembered in .venv, so that a second run starts at
@@ -18,13 +19,16 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -39,12 +43,17 @@ LINKS = {ROOT / ".ci" / "types" / "timeline" / name: ROOT / name for name in ("s
 
 CHECKS: tuple[tuple[str, ...], ...] = (("ruff", "check"), ("ruff", "format", "--check"))
 """They answer within a second, before anything else."""
-TYPES: tuple[str, ...] = ("mypy",)
-TESTS: tuple[str, ...] = ("pytest", "--numprocesses=2", "--dist=worksteal", "--durations=40", "--durations-min=3")
-"""Types are checked beside them: that takes two minutes of one core where nothing is cached.
-
-A third process on two cores takes longer: it collects everything once more, and makes what files of tests share.
-"""
+WAITING: tuple[str, ...] = tuple(
+    f"tests/store/postgres/test_{name}.py" for name in ("soak", "standby", "killed_server")
+)
+"""Tests that wait for time to pass, or for a server to come back, and leave the processor to others."""
+TESTS: tuple[str, ...] = (
+    *("pytest", "--numprocesses=2", "--dist=worksteal", "--durations=40", "--durations-min=3"),
+    *(f"--ignore={file}" for file in WAITING),
+)
+"""A third process on two cores takes longer: it collects everything once more, and makes what files of tests share."""
+BESIDE: tuple[tuple[str, ...], ...] = (("mypy",), ("pytest", "--durations=5", *WAITING))
+"""Run beside the tests: types take two minutes of one core where nothing is cached, what waits next to nothing."""
 
 
 def say(text: str) -> None:
@@ -118,13 +127,10 @@ def test() -> int:
     """Run every check, also after one has failed, and say at the end which ones did."""
     install("test")
     statuses = {check: checked(check) for check in CHECKS}
-    command = [str(PYTHON), "-m", *TYPES]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as types:
+    with ExitStack() as stack:
+        beside = {check: stack.enter_context(Beside(check)) for check in BESIDE}
         statuses[TESTS] = checked(TESTS)
-        show(*command)
-        found, _ = types.communicate()
-        print(found, end="", flush=True)
-        statuses[TYPES] = types.returncode
+        statuses |= {check: running.end() for check, running in beside.items()}
     if failed := [shlex.join(check) for check, status in statuses.items() if status]:
         say("FAILED: " + "; ".join(failed))
         return 1
@@ -135,14 +141,57 @@ def checked(check: Sequence[str]) -> int:
     """Run a check, say how it ended and how long it took, and return its exit status."""
     start = time.monotonic()
     status = run(PYTHON, "-m", *check)
-    say(f"  {'passed' if status == 0 else f'failed with exit status {status}'} in {time.monotonic() - start:.0f} s")
+    say(f"  {ended(status)} in {time.monotonic() - start:.0f} s")
     return status
+
+
+def ended(status: int) -> str:
+    """Return how a check ended, in words."""
+    return "passed" if status == 0 else f"failed with exit status {status}"
+
+
+class Beside:
+    """A check that runs while others do; what it prints is kept until they are done."""
+
+    def __init__(self, check: Sequence[str]) -> None:
+        self._command: list[str | Path] = [PYTHON, "-m", *check]
+
+    def __enter__(self) -> Self:
+        self._printed = tempfile.TemporaryFile("w+")  # a pipe that nobody reads yet would hold the check up
+        self._running = subprocess.Popen(
+            list(map(str, self._command)),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=self._printed,
+            stderr=subprocess.STDOUT,
+        )
+        return self
+
+    def end(self) -> int:
+        """Wait for it, print what it printed and how it ended, and return its exit status."""
+        status = self._running.wait()
+        show(*self._command)
+        self._printed.seek(0)
+        print(self._printed.read(), end="", flush=True)
+        say(f"  {ended(status)}")
+        return status
+
+    def __exit__(self, *_: object) -> None:
+        self._running.kill()  # nothing, unless the other checks were interrupted
+        self._running.wait()
+        self._printed.close()
 
 
 def night() -> int:
     """Run every check, and the tests as deep as they go (tests/depth.py)."""
     os.environ["TIMELINE_TEST_DEPTH"] = "night"
     return test()
+
+
+def prepare() -> int:
+    """Install what the checks need, for a caller that prepares the machine meanwhile."""
+    install("test")
+    return 0
 
 
 def bench() -> int:
@@ -162,7 +211,14 @@ def pins() -> int:
     return 0
 
 
-TARGETS: dict[str, Callable[[], int]] = {"demo": demo, "test": test, "night": night, "bench": bench, "pins": pins}
+TARGETS: dict[str, Callable[[], int]] = {
+    "demo": demo,
+    "test": test,
+    "night": night,
+    "bench": bench,
+    "install": prepare,
+    "pins": pins,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
