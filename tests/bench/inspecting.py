@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from tests.bench.rows import figure
-from tests.inspector.looking import TOKEN, change, served
+from tests.inspector.looking import TOKEN, change, served_apart
 from tests.inspector.story import LONG, tell_long
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def rows() -> Iterator[Row]:
             await tell_long(store, LONG, BLOCKS)
 
         change(file, tell)
-        with served(file) as server:
+        with served_apart(file) as server:
             connection = http.client.HTTPConnection(server.base.removeprefix("http://").rstrip("/"), timeout=_PATIENCE)
             while _asked(connection, f"chart?wait={_SLICE}") > _SLICE:  # it is drawn slice by slice
                 pass

@@ -1,20 +1,29 @@
-"""The page in a real browser: a server of its own for a database file, and what a person would see and press."""
+"""The page in a real browser: a server for a database, and what a person would see and press.
+
+`served` serves it from a thread, which has no start to wait for; `served_apart` by `timeline inspect`, in a process.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+import uvicorn
 from playwright.sync_api import expect
 
 from timeline import open_store
+from timeline.inspector import inspector
+from timeline.inspector.asked import DECISIONS
+from timeline.inspector.doors import TokenDoor
+from timeline.integrations.loopback import loopback_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -48,9 +57,42 @@ def change(file: Path | str, does: Callable[[EventStore], Awaitable[object]]) ->
 
 @dataclass
 class Served:
-    """A running server: its address, and its process."""
+    """A server: its address."""
 
     base: str
+
+
+@contextmanager
+def served(database: Path | str, *, decisions: bool = False) -> Iterator[Served]:
+    """Serve the inspector of a database, a file or a URL, from a thread of this process."""
+    ready: Future[uvicorn.Server] = Future()
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
+        port = listening.getsockname()[1]
+
+        async def serve() -> None:
+            async with open_store(str(database), readonly=not decisions) as store:
+                door, hosts = TokenDoor(port, TOKEN, secure=False), loopback_hosts(port)
+                app = inspector(store, auth=door, allow=DECISIONS if decisions else (), hosts=hosts)
+                config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+                server = uvicorn.Server(config)
+                ready.set_result(server)
+                await server.serve(sockets=[listening])
+
+        running = pool.submit(asyncio.run, serve())
+        wait((ready, running), _STARTS_IN, FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        try:
+            yield Served(f"http://127.0.0.1:{port}/")
+        finally:
+            ready.result(0).should_exit = True
+            running.result()
+
+
+@dataclass
+class ServedApart(Served):
+    """A server in a process of its own."""
+
     process: subprocess.Popen[str]
 
     def stop(self) -> None:
@@ -60,15 +102,13 @@ class Served:
 
 
 @contextmanager
-def served(file: Path | str, port: int = 0, *options: str) -> Iterator[Served]:
-    """Serve the inspector of a database, a file or a URL, as `timeline inspect` does with these options."""
-    given = ("inspect", "--db", str(file), "--no-open", "--token", TOKEN, *options)
+def served_apart(file: Path | str, port: int = 0) -> Iterator[ServedApart]:
+    """Serve the inspector of a database, a file or a URL, as `timeline inspect` does."""
+    given = ("inspect", "--db", str(file), "--no-open", "--token", TOKEN, "--port", str(port))
     command = (sys.executable, "-m", "timeline.cli", *given)
-    with subprocess.Popen(
-        [*command, "--port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    ) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         try:
-            yield Served(_address(process), process)
+            yield ServedApart(_address(process), process)
         finally:
             process.kill()
 

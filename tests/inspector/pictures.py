@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from playwright.sync_api import sync_playwright
 
-from tests.inspector.looking import change, looking, served
+from tests.inspector.looking import change, looking, served_apart
 from tests.inspector.small_png import small
 from tests.inspector.story import FORGETFUL, tell_forgetful
 from tests.lab.browsing import installed, launch
@@ -41,7 +41,7 @@ def write(folder: Path = FOLDER) -> None:
         file = Path(scratch) / "told.db"
         change(file, tell_forgetful)
         browser = launch(driver, program)
-        with served(file) as server:
+        with served_apart(file) as server:
             for name in SIGHTS:
                 for scheme in SCHEMES:
                     _take(browser, server.base, name, scheme, folder)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from tests.depth import at_night
-from tests.inspector.looking import change, looking, served
+from tests.inspector.looking import change, looking, served_apart
 from timeline import Timeline
 from timeline.blocks import UserPrompt
 
@@ -26,7 +26,7 @@ def test_what_a_database_server_did_not_answer_is_read_when_it_is_back(browser: 
         await (await Timeline.open(store, "cards")).append(UserPrompt(text="Build a flashcard app."))
 
     change(own_postgres.url(), tell)
-    with served(own_postgres.url()) as running, looking(browser, running.base) as seen:
+    with served_apart(own_postgres.url()) as running, looking(browser, running.base) as seen:
         seen.go("/c/cards")
         seen.page.locator('[data-version="2"] .row-text').wait_for()
         own_postgres.stop("immediate")

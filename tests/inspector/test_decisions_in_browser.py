@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(file: Path) -> Iterator[Served]:
     """Serve it, with decisions."""
-    with served(file, 0, "--allow-decisions") as running:
+    with served(file, decisions=True) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import pytest
 from playwright.sync_api import expect
 
-from tests.inspector.looking import change, looking, served, violations
+from tests.inspector.looking import change, looking, served, served_apart, violations
 from tests.inspector.story import CONSTRAINT, FORGETFUL, HOSTILE, LIMIT, tell_forgetful, tell_hostile
 from timeline import Timeline
 from timeline.blocks import UserPrompt
@@ -429,7 +429,7 @@ def test_html_in_every_field_stays_text(browser: Browser, server: Served) -> Non
 
 def test_a_server_that_dies_leaves_what_was_seen_and_says_so(browser: Browser, own: Path) -> None:
     """A server that was started again does not know the page; it says how to get in, and what was seen still stays."""
-    with served(own) as first:
+    with served_apart(own) as first:
         port = int(first.base.rstrip("/").rpartition(":")[2])
         with looking(browser, first.base) as seen:
             seen.go(f"/c/{FORGETFUL}")
@@ -439,7 +439,7 @@ def test_a_server_that_dies_leaves_what_was_seen_and_says_so(browser: Browser, o
             expect(seen.page.locator(".connection")).to_contain_text("The server does not answer")
             expect(seen.page.locator(".strip")).to_contain_text("Last call 100")
             expect(seen.page.locator(".view")).to_contain_text("The server does not answer")
-            with served(own, port):
+            with served_apart(own, port):
                 expect(seen.page.locator(".connection")).to_contain_text("has no access any more", timeout=20_000)
                 expect(seen.page.locator(".strip")).to_contain_text("Last call 100")
 

@@ -1,6 +1,10 @@
-"""One process of the application: it goes on where the last one ended, with what is in its folder and nothing else.
+"""The processes of the application: each goes on where the last one ended, with what is in its folder and nothing else.
 
-python -m tests.integrations.sixty_turns.program MODULE:FUNCTION FOLDER URL work|back sixty|short
+    python -m tests.integrations.sixty_turns.program MODULE:FUNCTION FOLDER URL sixty|short
+
+Each line of standard input is an act, ``work`` or ``back``, and is played by a process that is forked from this one:
+what they import, a framework above all, takes more time than what they do. The process prints its id, this one how it
+ended.
 """
 
 from __future__ import annotations
@@ -93,7 +97,7 @@ class Application:
         self._file.write_text(json.dumps(self._places))
 
 
-async def main(named: str, folder: Path, url: str, act: str, plot: Plot) -> None:
+async def play(makes: MakesAgents, folder: Path, url: str, act: str, plot: Plot) -> None:
     """Play one process."""
     died = folder / "died"
 
@@ -104,13 +108,25 @@ async def main(named: str, folder: Path, url: str, act: str, plot: Plot) -> None
             os.kill(os.getpid(), signal.SIGKILL)
         return result(step)
 
-    module, _, function = named.partition(":")
-    makes: MakesAgents = getattr(import_module(module), function)
     async with open_store(folder / DATABASE) as store:
         agent = makes(folder, url, store, cut_point(max_tokens=MAX_TOKENS), work)
         application = Application(agent, plot, folder)
         await (application.back() if act == "back" else application.work())
 
 
+def main(named: str, folder: Path, url: str, plot: Plot) -> None:
+    """Play the acts of standard input."""
+    module, _, function = named.partition(":")
+    makes: MakesAgents = getattr(import_module(module), function)
+    for line in sys.stdin:
+        process = os.fork()
+        if not process:
+            print(os.getpid(), flush=True)
+            asyncio.run(play(makes, folder, url, line.strip(), plot))
+            return
+        _, status = os.waitpid(process, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4], PLOTS[sys.argv[5]]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], PLOTS[sys.argv[4]])

@@ -17,7 +17,7 @@ import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tests.integrations.sixty_turns.model import (
     GOING_ON,
@@ -159,10 +159,10 @@ def play(
         source: a folder that the processes import from as well.
         plot: which of `PLOTS`.
     """
-    running: list[subprocess.Popen[bytes]] = []
+    process = 0
 
     def die() -> None:
-        running[-1].kill()
+        os.kill(process, signal.SIGKILL)
 
     worker = Worker(PLOTS[plot], die)
     ends: list[int] = []
@@ -170,13 +170,16 @@ def play(
     path = {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), source)))}
     with FakeProvider(worker) as provider:
         url = provider.openai_url if wire == "openai" else provider.url
-        for act in ("work", "work", "work", "back"):
-            before = len(worker.sent)
-            command = [sys.executable, "-m", PROGRAM, agent, str(folder), url, act, plot]
-            running.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **path}, stderr=subprocess.PIPE))
-            _, told = running[-1].communicate()
-            ends.append(running[-1].returncode)
-            assert running[-1].returncode in {0, KILLED}, told.decode()
+        command = [sys.executable, "-m", PROGRAM, agent, str(folder), url, plot]
+        streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **path}, text=True, **streams) as program:
+            for act in ("work", "work", "work", "back"):
+                before = len(worker.sent)
+                print(act, file=program.stdin, flush=True)
+                process = int(program.stdout.readline())
+                ends.append(int(program.stdout.readline()))
+            _, told = program.communicate()
+            assert {*ends} <= {0, KILLED}, told
     return Played(
         PLOTS[plot],
         tuple(worker.sent),
