@@ -2,9 +2,9 @@
 
     quick    the default: an answer within minutes. Searches play a tenth of their examples, sweeps an eighth of
              their cases, and of the documents those run whose files changed.
-    full     in CI, where the environment sets ``CI``: everything that docs/guarantees.md promises; a fifth of the
-             examples of searches and a quarter of the cases of sweeps, so that an answer comes well within half an
-             hour on a slow machine, too.
+    full     in CI, where the environment sets ``CI``: everything that docs/guarantees.md promises; an eighth of the
+             examples of searches, the same ones in each run, and of the cases of sweeps, so that an answer comes well
+             within half an hour on a slow machine, too.
     night    ``make night``: twenty times the examples, sweeps whole, and every recording under every preset.
 
 ``TIMELINE_TEST_DEPTH`` names another one for a run. What is not played at a depth is deselected, never skipped, and a
@@ -48,11 +48,11 @@ class Depth(IntEnum):
     @property
     def step(self) -> int:
         """How far apart the cases of a sweep are that a run of this depth plays; a deeper run plays them, too."""
-        return {Depth.QUICK: 8, Depth.FULL: 4, Depth.NIGHT: 1}[self]
+        return {Depth.QUICK: 8, Depth.FULL: 8, Depth.NIGHT: 1}[self]
 
     def examples(self, count: int) -> int:
         """Return how many examples a search plays whose whole is ``count``."""
-        share = {Depth.QUICK: 0.1, Depth.FULL: 0.2, Depth.NIGHT: 20}[self]
+        share = {Depth.QUICK: 0.1, Depth.FULL: 0.125, Depth.NIGHT: 20}[self]
         return max(ceil(share * count), min(FEWEST, count))
 
 
@@ -73,7 +73,7 @@ full_depth: Final = pytest.mark.from_depth(Depth.FULL)
 at_night: Final = pytest.mark.from_depth(Depth.NIGHT)
 """Marks a test, or one of its cases, that a run selects at night only."""
 sampled: Final = pytest.mark.sampled
-"""Marks a test of which a quick run plays a part, and CI a larger one; docs/guarantees.md says so by this mark."""
+"""Marks a test of which a quick run and CI play a part; docs/guarantees.md says so by this mark."""
 
 
 def examples(count: int) -> int:

@@ -23,7 +23,7 @@ def recorded(pattern: str) -> list[Path]:
 
 
 def swept(pattern: str) -> list[Path]:
-    """Return the recordings that a sweep of this depth plays: every fourth one in CI, and all at night.
+    """Return the recordings that a sweep of this depth plays: every eighth one in CI, and all at night.
 
     The largest is always among them: a small one fills no window.
     """

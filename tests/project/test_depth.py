@@ -32,11 +32,11 @@ def test_a_depth_that_is_none_is_refused_with_those_that_are() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 15, 16, 100, 300])
 def test_each_depth_plays_more_examples_than_the_one_before(count: int) -> None:
-    """A tenth, a fifth, and twenty times as many; never only the smallest ones."""
+    """A tenth, an eighth, and twenty times as many; never only the smallest ones."""
     quick, full, night = (depth.examples(count) for depth in Depth)
     assert count / 10 <= quick <= full <= count < night == 20 * count
     assert min(FEWEST, count) <= quick <= max(FEWEST, count / 10 + 1)
-    assert min(FEWEST, count) <= full <= max(FEWEST, count / 5 + 1)
+    assert min(FEWEST, count) <= full <= max(FEWEST, count / 8 + 1)
 
 
 def test_every_number_of_examples_goes_through_the_dial() -> None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SECONDS = {Depth.QUICK: 3, Depth.FULL: 4, Depth.NIGHT: 600}[DEPTH]
-"""A turn takes about a millisecond: six seconds are some five thousand of them, with every core busy."""
-KILLS = {Depth.QUICK: 4, Depth.FULL: 6, Depth.NIGHT: 400}[DEPTH]
+SECONDS = {Depth.QUICK: 3, Depth.FULL: 3, Depth.NIGHT: 600}[DEPTH]
+"""A turn takes about a millisecond: three seconds are some three thousand of them, with every core busy."""
+KILLS = {Depth.QUICK: 4, Depth.FULL: 4, Depth.NIGHT: 400}[DEPTH]
 PROCESSES = 4
 STARVED = 10
 """No process does less than this part of the fastest, on a machine that does other work too."""

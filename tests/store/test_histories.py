@@ -12,7 +12,7 @@ from timeline import open_store
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS = {Depth.QUICK: 1, Depth.FULL: 3, Depth.NIGHT: 120}[DEPTH]
+SECONDS = {Depth.QUICK: 1, Depth.FULL: 1.5, Depth.NIGHT: 120}[DEPTH]
 LOG = {"a": ["1", "2", "3"]}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.events import Event
 
 PROCESSES = 3
-SECONDS = {Depth.QUICK: 1, Depth.FULL: 3, Depth.NIGHT: 120}[DEPTH]
+SECONDS = {Depth.QUICK: 1, Depth.FULL: 2, Depth.NIGHT: 120}[DEPTH]
 KILLS = {Depth.QUICK: 1, Depth.FULL: 3, Depth.NIGHT: 50}[DEPTH]
 
 
