@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import pytest
 
-from tests.depth import at_night, full_depth, sampled
+from tests.depth import at_night, sampled
 from tests.scenes import Scribe, exchange, opened, payloads_of, prompt, turn
 from timeline.engine.lease import LEASE
 from timeline.errors import InvalidArgument, SummarizerFailed
@@ -39,15 +39,15 @@ SPLITTING: Final = ("balanced", "cut_point", "economical", "gentle", "none")
 DEADLINE: Final = 0.05
 TOO_LONG: Final = "tokens where"
 """What is said of an answer above its cap."""
-QUICK: Final = ("balanced", "keep_last", "keep_ratio", "priority_chain")
-"""A preset for each ``on_failure``; a quick run plays these, CI a third of the endings of each other one besides."""
+EACH_FAILURE: Final = ("balanced", "keep_last", "keep_ratio", "priority_chain")
+"""A preset for each ``on_failure``: what follows a wrong ending differs by that. The others are played at night."""
 
 
 def by_depth(presets: Iterable[str]) -> list[ParameterSet]:
     """Return each preset with each ending as parameters, of which a run selects what its depth plays."""
     return [
-        pytest.param(preset, ending, marks=() if preset in QUICK else full_depth if (first + n) % 3 == 0 else at_night)
-        for (first, preset), (n, ending) in product(enumerate(presets), enumerate(ENDINGS))
+        pytest.param(preset, ending, marks=() if preset in EACH_FAILURE else at_night)
+        for preset, ending in product(presets, ENDINGS)
     ]
 
 

@@ -79,7 +79,8 @@ def served(database: Path | str, *, decisions: bool = False) -> Iterator[Served]
                 await server.serve(sockets=[listening])
 
         running = pool.submit(asyncio.run, serve())
-        wait((ready, running), _STARTS_IN, FIRST_COMPLETED)
+        either: tuple[Future[Any], ...] = (ready, running)
+        wait(either, _STARTS_IN, FIRST_COMPLETED)
         if running.done():
             running.result()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -89,7 +90,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(environment, environment.folder)
 
 
-@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize(
+    ("place", "first"), [*product(["checkout"], FIRST), ("editable", "the folders")], indirect=["place"]
+)
 def test_every_module_is_one_object_under_both_of_its_names(place: Place, first: str) -> None:
     """Whichever name is imported first, a class is the same class, and says that it lives in `timeline`."""
     names = sorted(name for name in modules() if name.partition(".")[0] in {"store", "summarizers"})

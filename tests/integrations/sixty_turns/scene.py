@@ -173,6 +173,7 @@ def play(
         command = [sys.executable, "-m", PROGRAM, agent, str(folder), url, plot]
         streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **path}, text=True, **streams) as program:
+            assert program.stdout is not None
             for act in ("work", "work", "work", "back"):
                 before = len(worker.sent)
                 print(act, file=program.stdin, flush=True)
