@@ -44,7 +44,7 @@ LINKS = {ROOT / ".ci" / "types" / "timeline" / name: ROOT / name for name in ("s
 CHECKS: tuple[tuple[str, ...], ...] = (("ruff", "check"), ("ruff", "format", "--check"))
 """They answer within a second, before anything else."""
 WAITING: tuple[str, ...] = tuple(
-    f"tests/store/postgres/test_{name}.py" for name in ("soak", "standby", "killed_server")
+    f"tests/store/postgres/test_{name}.py" for name in ("soak", "standby", "killed_server", "server")
 )
 """Tests that wait for time to pass, or for a server to come back, and leave the processor to others."""
 TESTS: tuple[str, ...] = (

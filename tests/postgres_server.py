@@ -175,7 +175,7 @@ def _guard(folder: Path) -> None:
     begun = json.loads(os.environ.get(_RUN, "{}"))
     place = shlex.quote(str(folder))
     waiting = (
-        f"while kill -0 {begun.get('owner', os.getpid())} && [ -d {place} ]; do sleep 0.5; done; "
+        f"while kill -0 {begun.get('owner', os.getpid())} && [ -d {place} ]; do sleep 2; done; "
         f"[ -d {place} ] || exit; "
         f"kill -9 $(cat {place}/pool/pgbouncer.pid); kill -QUIT $(head -n 1 {place}/data/postmaster.pid) && sleep 1; "
         f"rm -rf {shlex.join([str(folder), *filter(None, [begun.get('folder')])])}"

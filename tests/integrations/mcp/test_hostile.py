@@ -57,7 +57,7 @@ async def check_alive(wire: Wire) -> None:
 
 async def test_a_cursor_of_any_number_of_digits_is_an_error_of_the_tool(db: Path) -> None:
     """Short, and for each tool that takes one."""
-    async with asking_process(db) as client:
+    async with asking(db) as client:
         for cursor in ("9" * 5_000, "9" * 19, "9" * 20_000, "\u0663" * 30, f"1.{'9' * 19}", "1.", ".1"):
             for tool in ("search", "digests", "facts", "conversations"):
                 arguments = {"text": "login"} if tool == "search" else {}
