@@ -135,8 +135,11 @@ def test_a_killed_scavenge_is_ended_by_the_next_one(
 
 _KILLED = """
 import asyncio, os, signal, sys
-from timeline.retention import scavenge
+from datetime import timedelta
+from timeline.retention import scavenge, scavenging
 from timeline.store.sqlite.store import SQLiteStore
+
+scavenging.LEASE = timedelta(seconds=0.5)  # which the next one waits for
 
 async def main():
     store = await SQLiteStore.open(sys.argv[1])
