@@ -81,7 +81,7 @@ async def test_where_the_policy_falls_back_the_summary_says_why(trouble: str) ->
         timeline = await opened(
             MemoryStore(),
             policy=FALLBACK,
-            summarizer=SUMMARIZERS[wire_for(trouble)](provider, timeout=1.0 if isinstance(step, Hang) else None),
+            summarizer=SUMMARIZERS[wire_for(trouble)](provider, timeout=0.4 if isinstance(step, Hang) else None),
         )
         await timeline.append(*FINISHED)
         context = await timeline.render()
@@ -108,7 +108,7 @@ async def test_where_the_policy_changes_nothing_the_log_says_why(trouble: str) -
         timeline = await opened(
             store,
             policy=UNCHANGED,
-            summarizer=SUMMARIZERS[wire_for(trouble)](provider, timeout=1.0 if isinstance(step, Hang) else None),
+            summarizer=SUMMARIZERS[wire_for(trouble)](provider, timeout=0.4 if isinstance(step, Hang) else None),
         )
         await timeline.append(*talk(20))
         before = timeline.window.items
