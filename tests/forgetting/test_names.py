@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.depth import at_night, sampled
 from tests.forgetting.planted import places_left
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
@@ -24,6 +26,11 @@ GOES: Final = (
     *("tool name", "meta", "meta key", "title", "system prompt", "tool definition", "tail", "file name", "argument"),
     *("argument key", "data", "stage", "label", "decision", "model", "response", "error", "replacement"),
 )
+IN_TURN: Final = [
+    pytest.param(where, mark, marks=() if turn % len(MARKS) == number else at_night)
+    for (turn, where), (number, mark) in product(enumerate(GOES), enumerate(MARKS))
+]
+"""Each place with one of the marks, in turn; with the others at night."""
 
 
 async def _planted(store: SQLiteStore, where: str, mark: str) -> Timeline:
@@ -75,8 +82,8 @@ async def _redact(store: SQLiteStore, mark: str) -> dict[str, str]:
     return left
 
 
-@pytest.mark.parametrize("mark", MARKS)
-@pytest.mark.parametrize("where", GOES)
+@sampled
+@pytest.mark.parametrize(("where", "mark"), IN_TURN)
 async def test_a_marker_in_a_name_goes_without_a_byte(tmp_path: Path, where: str, mark: str) -> None:
     """Out of the file, its log and its index; what is left verifies, and forks too."""
     file = tmp_path / "a.db"
