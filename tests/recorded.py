@@ -27,8 +27,9 @@ def swept(pattern: str) -> list[Path]:
 
     The largest is always among them: a small one fills no window.
     """
-    return sorted(recorded(pattern), key=_size, reverse=True)[:: DEPTH.step]
+    return by_size(pattern)[:: DEPTH.step]
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size
+def by_size(pattern: str) -> list[Path]:
+    """Return the recordings that a pattern finds, the largest first."""
+    return sorted(recorded(pattern), key=lambda file: file.stat().st_size, reverse=True)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.depth import sampled
+from tests.depth import DEPTH, Depth, sampled
 from tests.lab.naive_facts import naive_recall, naive_summaries
 from tests.lab.talks import Talk, code, work
-from tests.recorded import needs_recordings, swept
+from tests.recorded import by_size, needs_recordings
 from timeline import Timeline
 from timeline.events import BlockRedacted, BlocksHidden
 from timeline.lab.facts.needs import Need, needs_of
@@ -259,7 +259,11 @@ async def test_an_independent_calculation_finds_the_same_in_made_conversations(p
 
 @needs_recordings
 @sampled
-@pytest.mark.parametrize("file", swept("claude-code/*.jsonl")[1:3], ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    by_size("claude-code/*.jsonl")[1:5] if DEPTH is Depth.NIGHT else by_size("claude-code/*.jsonl")[4:5],
+    ids=lambda file: file.stem,
+)
 @pytest.mark.parametrize(("policy", "limit"), [("none", 100_000), ("balanced", 32_000), ("cline", 32_000)])
 async def test_an_independent_calculation_finds_the_same_in_recordings(file: Path, policy: str, limit: int) -> None:
     """Whatever a policy hides or covers, both find the same strings. The largest recording would take a minute."""
