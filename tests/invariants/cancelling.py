@@ -10,7 +10,6 @@ import asyncio
 import inspect
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
@@ -152,18 +151,17 @@ async def by_task(stops: Stops, story: Coroutine[Any, Any, object]) -> None:
 
 
 async def cancel_everywhere(opening: Opening, story: Story, *, prepared: Story, play: Play) -> int:
-    """Play a story until no stop is left to cancel it at; return the last one at which it was cancelled.
+    """Play a story until no stop is left to cancel it at; return the first one of those tried that it did not get to.
 
-    Each time begins with a store of its own, in which ``prepared`` has been played to its end. A quick run cancels at
-    each sixth stop, CI at each second one.
+    Each time begins with a store of its own, in which ``prepared`` has been played to its end. A night cancels at every
+    stop, other runs at each eighth.
     """
-    last = 0
-    for at in count(1, DEPTH.step):
+    at = 1
+    while True:
         async with opening() as store:
             if not await _cancel_once(store, at, story, prepared, play):
-                break
-        last = at
-    return last
+                return at
+        at += DEPTH.step
 
 
 async def _cancel_once(store: EventStore, at: int, story: Story, prepared: Story, play: Play) -> bool:
