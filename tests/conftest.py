@@ -28,6 +28,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_LONG = 600
+"""Seconds that only those tests are given that take longest: they run the tests of a framework."""
+
 outside.watch()
 
 
@@ -65,10 +68,16 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what this depth does not play."""
+    """Leave out what this depth does not play, and begin with what may take long: nobody waits for it at the end."""
     if deeper := [item for item in items if not selects(DEPTH, item)]:
         config.hook.pytest_deselected(items=deeper)
         items[:] = [item for item in items if selects(DEPTH, item)]
+    items.sort(key=_is_short)
+
+
+def _is_short(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("timeout")
+    return mark is None or mark.args[0] < _LONG
 
 
 @pytest.fixture(scope="session", autouse=True)
