@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -113,22 +112,9 @@ def install(kind: str) -> None:
     options = ("install", "-qq", "--no-input", "--disable-pip-version-check", "--no-compile", "--no-deps")
     # The pins are complete: nothing is looked for beside them, not even what a package names and does not need here.
     must_run(*first, *options, "--require-hashes", "--requirement", PIP)
-    with ExitStack() as stack:
-        each = [("pip", *options, "--require-hashes", "--requirement", half) for half in halves(PINS[kind])]
-        running = [stack.enter_context(Beside(installing)) for installing in each]
-        if max(one.end() for one in running):
-            sys.exit(1)
+    must_run(PYTHON, "-m", "pip", *options, "--require-hashes", "--requirement", PINS[kind])
     must_run(PYTHON, "-m", "pip", *options, "--no-build-isolation", "--editable", ".")
     made[kind].write_text(fingerprint(PINS[kind]))
-
-
-def halves(pins: Path) -> list[str]:
-    """Write every other pin into a file of its own, with its hashes: one pip keeps one core busy with unpacking."""
-    each = re.split(r"^(?=\w)", (ROOT / pins).read_text(), flags=re.MULTILINE)[1:]
-    files = [VENV / f"pins-{number}.txt" for number in range(2)]
-    for number, file in enumerate(files):
-        file.write_text("".join(each[number::2]))
-    return [str(file) for file in files]
 
 
 def demo() -> int:
