@@ -41,9 +41,7 @@ def own_opening(openings: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
     return openings[-1] if openings else None
 
 
-def opened(
-    openings: Sequence[tuple[int, str]], told: Mapping[str, Any], base: int
-) -> tuple[dict[str, Any], str | None]:
+def opened(openings: Sequence[tuple[int, str]], row: Mapping[str, Any], base: int) -> tuple[dict[str, Any], str | None]:
     """Return what the opening event says, title and parent link, and the id of a parent that shares its past."""
     opening = own_opening(openings)
     if opening is None:
@@ -51,7 +49,7 @@ def opened(
     try:
         payload = json.loads(opening[1])
         link = payload.get("parent")
-        if opening[0] != base + 1 and (told["title"], told["parent"]) == ("", None):
+        if opening[0] != base + 1 and (row["title"], row["parent"]) == ("", None):
             return {}, None  # it came later: an append that opens nothing
         made: dict[str, Any] = {"title": payload.get("title", ""), "parent": None}
         if link is None:
@@ -60,7 +58,7 @@ def opened(
         made["parent"] = canonical_json(parent)
         return made, parent["conversation"] if base else None
     except (ValueError, TypeError, AttributeError, KeyError):
-        return {name: told[name] for name in ("title", "parent", "parent_key")}, None  # reading it reports the damage
+        return {name: row[name] for name in ("title", "parent", "parent_key")}, None  # reading it reports the damage
 
 
 def window_start_of(body: str, stored: int) -> int:
@@ -77,14 +75,14 @@ def first_behind(base: tuple[int, str], stored: int) -> int:
     return min(window_start_of(body, stored) - 1, int(version)) + 1
 
 
-def differences(id_: str, told: Mapping[str, Any], made: Mapping[str, Any]) -> tuple[list[str], list[Finding]]:
+def differences(id_: str, row: Mapping[str, Any], made: Mapping[str, Any]) -> tuple[list[str], list[Finding]]:
     """Return the columns in which a row differs from what its events say, and what there is to say of each."""
-    different = [name for name in NAMES if told[name] != made[name]]
+    different = [name for name in NAMES if row[name] != made[name]]
     found = []
     for name in different:
-        missing = name == "version" and told[name] > made[name]
+        missing = name == "version" and row[name] > made[name]
         more = "; newer ones are missing" if missing else _CUT if name == "head" else ""
-        problem = f"{id_!r}: its {name} is {_short(told[name])}, and its events say {_short(made[name])}{more}"
+        problem = f"{id_!r}: its {name} is {_short(row[name])}, and its events say {_short(made[name])}{more}"
         found.append(Finding("conversations", problem, derivable=not missing))
     return different, found
 

@@ -104,8 +104,8 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
         done: list[FactRow] = []
         call = calls.get(position)
         if call is not None and isinstance(block, ToolResult) and call[0] not in gone[key]:
-            said = facts_of_result(call[1], call[0], block, version, moment)
-            done = rows_of_facts(said, key, position, path, call[0])
+            of_call = facts_of_result(call[1], call[0], block, version, moment)
+            done = rows_of_facts(of_call, key, position, path, call[0])
         named = rows_named(block, key, position, version, moment)
         resolved = call is not None or not isinstance(block, ToolResult)
         made.append(Made(position, at, path, done, named, resolved))

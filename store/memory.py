@@ -259,7 +259,7 @@ class MemoryStore(QueryMixin):
         for log in logs:
             for owner, known in log.known():
                 place = (known.row.position, known.row.number)
-                # What several show is told under the one that holds it.
+                # What several show is found under the one that holds it.
                 if wanted.matches(known.row, known.at) and (place not in shown or owner is log):
                     shown[place] = (owner is log, log, owner, known)
         coverages: dict[str, Coverage] = {}

@@ -186,8 +186,8 @@ class Log:
         if isinstance(block, ToolResult):
             version, call = self.call_of(block, event.version) or (0, None)
             if call is not None and not self.redacts(version):
-                said = facts_of_result(call, version, block, event.version, event.at)
-                rows += rows_of_facts(said, key, event.position, block.path, version)
+                of_call = facts_of_result(call, version, block, event.version, event.at)
+                rows += rows_of_facts(of_call, key, event.position, block.path, version)
         self.facts += [Known(row, at, path) for row in rows]
 
     def _is_of(self, row: FactRow, version: int) -> bool:

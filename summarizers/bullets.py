@@ -79,8 +79,8 @@ def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) 
 
 
 def _bullet(point: Point, label: str, room: int, request: SummaryRequest) -> Point:
-    told = fitted(label + clip(point.text, 4 * max(room, 1)), room, request.counter)
-    return replace(point, text=told, weight=3.0, pinned=True)
+    text = fitted(label + clip(point.text, 4 * max(room, 1)), room, request.counter)
+    return replace(point, text=text, weight=3.0, pinned=True)
 
 
 SHAPE: Final = Shape(fixed(BULLETS), _read, _points)

@@ -78,7 +78,7 @@ def _goal(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) ->
 
 
 def _wishes(blocks: Sequence[Block]) -> list[Point]:
-    told = [
+    wishes = [
         (order, sentence)
         for order, block in enumerate(blocks)
         if isinstance(block, UserPrompt)
@@ -86,7 +86,7 @@ def _wishes(blocks: Sequence[Block]) -> list[Point]:
     ]
     return [
         Point(Section.PREFERENCES, label + clip(sentence, _WISH_LENGTH), order, 1.5)
-        for order, sentence in told
+        for order, sentence in wishes
         if (label := _label(sentence)) or _WISH.search(sentence)
     ]
 

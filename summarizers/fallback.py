@@ -141,7 +141,7 @@ class FallbackSummarizer:
         names = self._invented(request, answer.text)
         if not names:
             return answer
-        told = f"{len(names)} of its names are not in what it covers: {_listed(names)}; asked again"
+        finding = f"{len(names)} of its names are not in what it covers: {_listed(names)}; asked again"
         wishes = " ".join(filter(None, (request.instructions, _CORRECTION.format(names=_listed(names)))))
         again = await _attempt(summarizer, replace(request, instructions=wishes), until - anyio.current_time())
         if isinstance(again, Summary | SummarizerFailed):
@@ -150,12 +150,12 @@ class FallbackSummarizer:
             answer = second
             names = self._invented(request, answer.text)
             if not names:
-                return replace(answer, repaired=told)
-            told = f"{told}; the second answer had {_listed(names)}"
+                return replace(answer, repaired=finding)
+            finding = f"{finding}; the second answer had {_listed(names)}"
         else:
-            told = f"{told}; there was no second answer"
+            finding = f"{finding}; there was no second answer"
         text = without_names(answer.text, names)
-        remark = f"{told}: their sentences were removed"
+        remark = f"{finding}: their sentences were removed"
         return _empty(text, request) or replace(answer, text=text, repaired=remark)
 
     def _judged(self, answer: object, request: SummaryRequest) -> Summary | _Failure:
@@ -248,10 +248,10 @@ def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
 
 def _empty(text: str, request: SummaryRequest) -> _Failure | None:
     """Refuse a text that shows nothing, nothing but the headings that the author was asked to fill, or a refusal."""
-    said = _HEADINGS.sub("", text)
-    if not shows(said):
+    body = _HEADINGS.sub("", text)
+    if not shows(body):
         return _Failure("the answer is empty", "empty")
-    return _Failure(REFUSED, "refused") if is_refusal(said, request) else None
+    return _Failure(REFUSED, "refused") if is_refusal(body, request) else None
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -96,8 +96,8 @@ class _Connection:
 
 
 def _reply(response: GenerateContentResponse) -> Reply:
-    told = response.usage_metadata
-    usage = gemini_usage(told.model_dump(mode="json", by_alias=True) if told is not None else None)
+    metadata = response.usage_metadata
+    usage = gemini_usage(metadata.model_dump(mode="json", by_alias=True) if metadata is not None else None)
     calls = bool(response.function_calls)
     text = "" if calls else response.text or ""  # the SDK warns of a text beside calls
     return Reply(text, usage, response.model_version or "", _problem_of(response), calls)

@@ -186,30 +186,32 @@ class ModelSummarizer:
             SummarizerFailed: there is no usable answer; ``cause`` is the reason, ``usage`` the usage of all answers.
                 A cancellation is passed on, and closes the request.
         """
-        told = _Told(self._model, cut=request.too_long == "cut" or request.answer_room <= 1)
+        replies = _Replies(self._model, cut=request.too_long == "cut" or request.answer_room <= 1)
         try:
             async with self._connected() as connection:
-                cached = None if request.warm is None else await self._in_cache(connection, request, request.warm, told)
+                cached = (
+                    None if request.warm is None else await self._in_cache(connection, request, request.warm, replies)
+                )
                 if isinstance(cached, Answer):
                     version = f"{prompt_for(request).version}+{IN_CACHE}"
-                    return replace(self._told(cached, told, version), asked="in_cache")
-                answer = await self._alone(connection, request, told)
+                    return replace(self._summary(cached, replies, version), asked="in_cache")
+                answer = await self._alone(connection, request, replies)
         except SummarizerFailed as error:
             problems = [f"{self._name}: {problem}" for problem in error.problems]
-            raise SummarizerFailed(problems, cause=error.cause, usage=told.usage) from error.__cause__
+            raise SummarizerFailed(problems, cause=error.cause, usage=replies.usage) from error.__cause__
         except Exception as error:
             problems = [f"{self._name}: {_in_words(error)}"]
-            raise SummarizerFailed(problems, cause=cause_of(error), usage=told.usage) from error
-        return replace(self._told(answer, told, prompt_for(request).version), alone_because=cached)
+            raise SummarizerFailed(problems, cause=cause_of(error), usage=replies.usage) from error
+        return replace(self._summary(answer, replies, prompt_for(request).version), alone_because=cached)
 
-    def _told(self, answer: Answer, told: _Told, version: str) -> Summary:
-        remarks = [remark for remark in (told.stopped, answer.remark) if remark]
+    def _summary(self, answer: Answer, replies: _Replies, version: str) -> Summary:
+        remarks = [remark for remark in (replies.stopped, answer.remark) if remark]
         return Summary(
             text=answer.text,
             summarizer=self._name,
-            model=told.model,
+            model=replies.model,
             prompt_version=version,
-            usage=told.usage,
+            usage=replies.usage,
             fallback_reason="; ".join(remarks) or None,
         )
 
@@ -217,7 +219,7 @@ class ModelSummarizer:
         """Return the tokens after which the model is stopped."""
         return self._settings.output_tokens or int(request.answer_room * request.max_tokens)
 
-    async def _alone(self, connection: Connection, request: SummaryRequest, told: _Told) -> Answer:
+    async def _alone(self, connection: Connection, request: SummaryRequest, replies: _Replies) -> Answer:
         """Ask in requests of their own, in as many chunks as the window needs."""
         settings, output = self._settings, self._most_written(request)
         asked = replace(request, max_tokens=min(request.max_tokens, output))
@@ -225,12 +227,12 @@ class ModelSummarizer:
 
         async def call(message: Message) -> str:
             temperature = request.temperature if settings.temperature is None else settings.temperature
-            return told.take(await self._asked(connection, Question(self._model, message, output, temperature)))
+            return replies.take(await self._asked(connection, Question(self._model, message, output, temperature)))
 
         return await summarize_progressively(asked, call, window_tokens=window)
 
     async def _in_cache(
-        self, connection: Connection, request: SummaryRequest, warm: WarmContext, told: _Told
+        self, connection: Connection, request: SummaryRequest, warm: WarmContext, replies: _Replies
     ) -> Answer | str:
         """Ask in the context that the provider has in its cache; return why not where that cannot be.
 
@@ -247,7 +249,7 @@ class ModelSummarizer:
             return "window"
         try:
             reply = await _in_time(connection.go_on(warm.arguments(question, output)), self._settings.timeout)
-            text = told.take(reply)
+            text = replies.take(reply)
             return "tool_call" if reply.calls else accepted(text, request)
         except Exception as error:
             cause = error.cause if isinstance(error, SummarizerFailed) else cause_of(error)
@@ -281,7 +283,7 @@ _UNKNOWN: Final = ModelLimits(context=DEFAULT_WINDOW, tokenizer="o200k_base")
 
 
 @dataclass(slots=True)
-class _Told:
+class _Replies:
     """The accumulated usage and model of the replies to one request.
 
     ``cut``: long answers are cut, so the beginning of one that was stopped is used; ``stopped`` then says so.

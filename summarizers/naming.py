@@ -24,7 +24,7 @@ _READ: Final = 8_000
 """Characters of a text whose names are counted, so that a giant argument cannot slow a summary."""
 _LONGEST: Final = 48
 _OF_A_FILE: Final = 6
-"""The most names that a changed file is told with."""
+"""The most names that a changed file is listed with."""
 
 
 @dataclass(slots=True)
@@ -46,8 +46,8 @@ class Names:
         if file:
             self.in_file.setdefault(file, {}).update(found)
 
-    def told_of(self, file: str) -> str:
-        """Return the names to tell of a changed file: those that most calls and prompts name, the newest first."""
+    def names_for(self, file: str) -> str:
+        """Return the names to list for a changed file: those that most calls and prompts name, the newest first."""
         newest = [name for name in reversed(self.in_file.get(file, {})) if name not in file]
         best = sorted(newest, key=lambda name: -self.times[name])[:_OF_A_FILE]
         return ", ".join(f"`{name}`" for name in best)

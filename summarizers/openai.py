@@ -119,8 +119,8 @@ class Responses:
 
 
 def _responded(response: Response) -> Reply:
-    said = [part for item in response.output if item.type == "message" for part in item.content]
-    refusal = next((part.refusal for part in said if part.type == "refusal"), None)
+    parts = [part for item in response.output if item.type == "message" for part in item.content]
+    refusal = next((part.refusal for part in parts if part.type == "refusal"), None)
     problem = declined(refusal) if refusal is not None else None
     if (details := response.incomplete_details) is not None:
         problem = declined(details.reason) if details.reason == "content_filter" else stopped(details.reason)

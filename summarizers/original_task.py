@@ -29,5 +29,5 @@ def original_task(request: SummaryRequest) -> str | None:
     if not request.previous:
         return request.task
     found = _TOLD.search(request.previous)
-    told = found["task"].strip() if found else ""
-    return told if told and told != UNKNOWN_TASK else None
+    task = found["task"].strip() if found else ""
+    return task if task and task != UNKNOWN_TASK else None

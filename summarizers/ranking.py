@@ -125,10 +125,10 @@ def _without_repetition(
     chosen: list[tuple[Point, float]] = []
     while own:
         taken = max(range(len(own)), key=lambda n: standing[own[n][0]])
-        best, said = own.pop(taken)
+        best, best_words = own.pop(taken)
         chosen.append((best, relevance[best] * (1 - likeness[best])))
         for point, others in own:
-            if (like := _jaccard(said, others)) > likeness[point]:
+            if (like := _jaccard(best_words, others)) > likeness[point]:
                 likeness[point] = like
                 standing[point] = (point.pinned, relevance[point] * (1 - _REPETITION * like))
     return chosen

@@ -260,8 +260,8 @@ def _close(found: Gathered) -> None:
         weight = 0.5 if overcome else 1.0 if _LOOKS.search(key[0]) else 2.0
         found.add(Section.ERRORS, f"{text} (worked later)" if overcome else text, order, weight)
     for file, order in found.written.items():
-        told = ": ".join(filter(None, (one_line(file), found.names.told_of(file))))
-        found.add(Section.FILES, told, order, 1.0 + order / 1e6)
+        row = ": ".join(filter(None, (one_line(file), found.names.names_for(file))))
+        found.add(Section.FILES, row, order, 1.0 + order / 1e6)
     order, steps = found.plan
     overtaken = sum(at > order for at, _ in found.prompts) > 1
     for status, step in steps:

@@ -46,8 +46,8 @@ def is_refusal(text: str, request: SummaryRequest) -> bool:
     """Return whether an answer refuses to summarise, in words that say nothing of the request."""
     if len(text) > _LONGEST:
         return False
-    said = text.replace("\u2019", "'").casefold()
-    if _NO.search(" ".join(said.split()), 0, _OPENING) is None:
+    words = text.replace("\u2019", "'").casefold()
+    if _NO.search(" ".join(words.split()), 0, _OPENING) is None:
         return False
     record = "\n".join(texts_of(request)).casefold()
-    return not any(word in record for word in _WORD.findall(said) if word not in _OF_REFUSALS)
+    return not any(word in record for word in _WORD.findall(words) if word not in _OF_REFUSALS)

@@ -47,10 +47,10 @@ class BlockScript:
 
     def entries(self, blocks: Sequence[Block]) -> Iterator[str]:
         """Write each block out."""
-        return (f"[{number}] {_told(block)}" for number, block in enumerate(_named(blocks), start=1))
+        return (f"[{number}] {_entry(block)}" for number, block in enumerate(_named(blocks), start=1))
 
 
-def _told(block: Block) -> str:
+def _entry(block: Block) -> str:
     if isinstance(block, ToolCall):
         return f"CALL: {block.name} {_arguments(block)} {block.text}".strip()
     text = block.text.strip() or f"({block.mime})"
@@ -89,8 +89,8 @@ class MessageScript:
 
         Reasoning is left out of a message, unless the message has nothing else.
         """
-        said = [block for block in _named(blocks) if not isinstance(block, Reasoning)] or blocks
-        for number, (key, parts) in enumerate(groupby(enumerate(said), lambda numbered: _message(*numbered))):
+        spoken = [block for block in _named(blocks) if not isinstance(block, Reasoning)] or blocks
+        for number, (key, parts) in enumerate(groupby(enumerate(spoken), lambda numbered: _message(*numbered))):
             heading = self.heading.format(number=number, role=key[0].upper())
             content = "\n".join(filter(None, (self._part(block) for _, block in parts)))
             yield f"{heading}\n{_cut(content, self.message_characters, CUT)}"

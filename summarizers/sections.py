@@ -78,8 +78,8 @@ def _task(request: SummaryRequest, found: Gathered) -> list[Point]:
     first = request.original_task or oldest or original_task(request) or ""
     room = int(_TASK_SHARE * request.max_tokens)
     text = verbatim(first)
-    told = text if request.counter.count(text) <= room else fitted(one_line(first), room, request.counter)
-    return [Point(Section.TASK, told, 0, 3.0, pinned=True)] if told else []
+    task = text if request.counter.count(text) <= room else fitted(one_line(first), room, request.counter)
+    return [Point(Section.TASK, task, 0, 3.0, pinned=True)] if task else []
 
 
 def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -> list[Point]:
@@ -87,7 +87,7 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
     failed = {b.call_id for b in blocks if isinstance(b, ToolResult) and (b.is_error or b.exit_status)}
     rows = {cells[0]: p for p in earlier if (cells := _cells(p.text))}
     newest_first = sorted(accomplished(found.points), key=lambda p: p.order, reverse=True)
-    said: dict[str, str] = {}  # by file, since a file is written again and again
+    descriptions: dict[str, str] = {}  # by file, since a file is written again and again
     seen: set[str] = set()
     for order, block in enumerate(blocks):
         if not isinstance(block, ToolCall) or not (file := _cell(file_of(block), _FILE_LENGTH)):
@@ -96,10 +96,10 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
             known = _cells(rows[file].text) if file in rows else None
             _, action, before = known or ("", "", "")
             fresh = bool(_CREATES.search(block.name)) and file not in seen
-            if file not in said:
-                said[file] = _said_of(file, newest_first)
-            told = said[file] or before or f"by {one_line(block.name)}"
-            rows[file] = _row(file, action or (CREATED if fresh else MODIFIED), told, order)
+            if file not in descriptions:
+                descriptions[file] = _said_of(file, newest_first)
+            description = descriptions[file] or before or f"by {one_line(block.name)}"
+            rows[file] = _row(file, action or (CREATED if fresh else MODIFIED), description, order)
         seen.add(file)
     return list(rows.values())
 
@@ -112,8 +112,8 @@ def _said_of(file: str, done: Sequence[Point]) -> str:
 
 def _done_row(point: Point, rows: Sequence[Point]) -> Point | None:
     """Make a row of finished work; None where a file's row already says it."""
-    told = _cell(point.text)
-    if any(told in row.text for row in rows):
+    cell = _cell(point.text)
+    if any(cell in row.text for row in rows):
         return None
     facts = (fact.group().strip("`.,:;()") for fact in FACT.finditer(point.text))
     component = next((fact for fact in facts if any(map(str.isalpha, fact))), _NO_COMPONENT)
@@ -121,8 +121,8 @@ def _done_row(point: Point, rows: Sequence[Point]) -> Point | None:
     return replace(row, section=Section.DONE, weight=point.weight)
 
 
-def _row(file: str, action: str, told: str, order: int, *, earlier: bool = False) -> Point:
-    text = f"| {_cell(file, _FILE_LENGTH)} | {_cell(action)} | {_cell(told)} |"
+def _row(file: str, action: str, description: str, order: int, *, earlier: bool = False) -> Point:
+    text = f"| {_cell(file, _FILE_LENGTH)} | {_cell(action)} | {_cell(description)} |"
     return Point(Section.FILES, text, order, 3.0, earlier=earlier)
 
 

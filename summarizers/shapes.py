@@ -68,9 +68,9 @@ def accomplished(points: Sequence[Point]) -> list[Point]:
 
 def asked(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[str]:
     """List the user's requests, oldest first: the task of the whole conversation, then those in the record."""
-    told = [one_line(request.original_task or ""), *(task_text(p) for p in earlier if p.section is Section.TASK)]
-    told += [text for _, text in found.prompts] + [one_line(request.task or "")]
-    return list(dict.fromkeys(text for text in told if text))
+    requests = [one_line(request.original_task or ""), *(task_text(p) for p in earlier if p.section is Section.TASK)]
+    requests += [text for _, text in found.prompts] + [one_line(request.task or "")]
+    return list(dict.fromkeys(text for text in requests if text))
 
 
 def state(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:

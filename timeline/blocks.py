@@ -158,7 +158,7 @@ class Attachment(Block):
     """A file or picture that belongs to a prompt; ``data`` holds the content part, ``meta["file"]`` its name.
 
     The part, or a list of parts, is in the form of any provider, with its ``type``: each wire converts what it can. Of
-    any other value the model is told only that it is there (docs/wires.md, "Attachments").
+    any other value the model learns only that it is there (docs/wires.md, "Attachments").
     """
 
     type: Literal["user.attachment"] = "user.attachment"

@@ -82,10 +82,10 @@ class TimelineError(Exception):
 def described(error: BaseException) -> str:
     """Return an error's type and message as text that can always be stored: valid UTF-8, of bounded length."""
     try:
-        said = str(error)
+        message = str(error)
     except Exception as broken:  # noqa: BLE001 - the class is an application's; its own failure must not hide the first
-        said = f"its message cannot be read ({type(broken).__name__})"
-    return brief(f"{type(error).__name__}: {said}")
+        message = f"its message cannot be read ({type(broken).__name__})"
+    return brief(f"{type(error).__name__}: {message}")
 
 
 def brief(text: str) -> str:
@@ -412,15 +412,15 @@ class VersionConflict(StoreError):
         self.expected = expected
         self.actual = actual
         if isinstance(expected, int):
-            told = (
+            problem = (
                 f"is at version {actual}, not {expected}: another writer appended. "
                 "Read the new events and append again."
             )
         elif actual:
-            told = f"exists already, at version {actual}. Choose another id, or open that one."
+            problem = f"exists already, at version {actual}. Choose another id, or open that one."
         else:
-            told = "does not exist. Choose the id of an existing one, or begin it."
-        super().__init__(f"Conversation {conversation!r} {told} Nothing was written.")
+            problem = "does not exist. Choose the id of an existing one, or begin it."
+        super().__init__(f"Conversation {conversation!r} {problem} Nothing was written.")
 
 
 class DuplicateEvent(StoreError):

@@ -79,7 +79,7 @@ def earlier_summary(messages: Sequence[Sequence[Block]], form: SummaryForm) -> E
     """
     flat = [(number, block) for number, blocks in enumerate(messages) for block in blocks]
     for known in (form, *_preset_forms()):
-        found = _told(known, [block for _, block in flat[:3]])
+        found = _summary_of(known, [block for _, block in flat[:3]])
         if found is not None:
             text, body, round_, taken = found
             rest = [tuple(b for n, b in flat[taken:] if n == number) for number in range(len(messages))]
@@ -87,7 +87,7 @@ def earlier_summary(messages: Sequence[Sequence[Block]], form: SummaryForm) -> E
     return None
 
 
-def _told(form: SummaryForm, blocks: Sequence[Block]) -> tuple[str, str, int, int] | None:
+def _summary_of(form: SummaryForm, blocks: Sequence[Block]) -> tuple[str, str, int, int] | None:
     """Read a summary of one form; return its text, its body, its compaction number, and the number of its blocks."""
     at = 0
     if form.question:
@@ -190,10 +190,10 @@ async def compact_messages(
     """
     checks.of_kind("policy", policy, Policy, "is a policy, such as policies.keep_last()")
     at = moment(now, SystemClock())
-    prompt, said = read_system(messages)
-    form = wire_of(said, wire)
+    prompt, conversation = read_system(messages)
+    form = wire_of(conversation, wire)
     compactor = Equipment(summarizer).compactor(_without_log(policy))
-    read = read_messages(said, wire=form, names=[f"message_{number}" for number in range(len(said))])
+    read = read_messages(conversation, wire=form, names=[f"message_{number}" for number in range(len(conversation))])
     earlier = earlier_summary(read, policy.form)
     log = _ListLog(_fold(read if earlier is None else earlier.rest, earlier, compactor, at), at, whole=earlier is None)
     renderer = Renderer()
@@ -205,7 +205,7 @@ async def compact_messages(
     )
     if not result.changed:
         return result
-    leading = len(messages) - len(said)
+    leading = len(messages) - len(conversation)
     kept = _kept(_encoded(context, form), messages[leading:], read, form)
     return replace(result, messages=[*messages[:leading], *kept])
 
@@ -253,12 +253,12 @@ def _fold(read: Sequence[Sequence[Block]], earlier: EarlierSummary | None, compa
 def _compaction(earlier: EarlierSummary, counter: TokenCounter, at: datetime) -> CompactionCompleted:
     """Return the compaction whose summary a list begins with; the blocks that it covered are unknown."""
     form = earlier.form
-    told = [text for text in (form.question, earlier.text, form.answer) if text]
+    texts = [text for text in (form.question, earlier.text, form.answer) if text]
     turn_id = "turn_0"
     path = stem(RangeSummary(turn_id=turn_id))
     return CompactionCompleted(
         block=RangeSummary(turn_id=turn_id, text=earlier.text, at=at, path=path, meta=form_meta(form)),
-        tokens=sum(counter.count_many(told)),
+        tokens=sum(counter.count_many(texts)),
         counter=counter.name,
         covers=Covers(ranges=((1, 1),)),
         parts=SummaryParts(history=earlier.body),
@@ -295,5 +295,5 @@ def _kept(encoded: list[dict[str, Any]], given: Sequence[Any], read: Sequence[Se
 
 def _names_a_thought(item: Any, wire: str) -> bool:
     """Return whether an item has an id by which OpenAI's API finds the thought that led to it."""
-    told = plain(item) if wire == "openai_responses" else {}
-    return bool(told.get("id")) and told.get("type") != "reasoning"
+    fields = plain(item) if wire == "openai_responses" else {}
+    return bool(fields.get("id")) and fields.get("type") != "reasoning"

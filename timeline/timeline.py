@@ -206,8 +206,8 @@ class Timeline(TimelineView):
         checks.parts(store, policy, summarizer, hooks, counter)
         if observer is not None:
             checks.of_kind("observer", observer, Observer, "is an Observer, such as Telemetry()")
-        for name, told in (("conversation", conversation), ("title", title), ("source", source)):
-            checks.text(name, told)
+        for name, value in (("conversation", conversation), ("title", title), ("source", source)):
+            checks.text(name, value)
         if parent is not None:
             checks.of_kind("parent", parent, ParentLink, "is a ParentLink(conversation=…)")
         checks.seconds("summary_timeout", summary_timeout)
@@ -477,8 +477,8 @@ class Timeline(TimelineView):
         """
         from timeline.engine.handing_over import handed_over  # noqa: PLC0415 - late: few conversations need it
 
-        for name, told in (("title", title), ("instructions", instructions)):
-            checks.text(name, told)
+        for name, value in (("title", title), ("instructions", instructions)):
+            checks.text(name, value)
         if conversation is not None:
             checks.text("conversation", conversation)
         await self._conversation.catch_up()
@@ -1341,9 +1341,9 @@ class Timeline(TimelineView):
         if earlier is not None:
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=()) from error
         tried = await compact_to(self._pressure(context.account.fixed, now), target)
-        told = context.neutral
-        tail = tail_from(context.window, context.policy, [entry.text for entry in told.ephemeral])
-        smaller = await self.render(system=told.system, tools=told.tools, ephemeral=tail.callers, now=now)
+        neutral = context.neutral
+        tail = tail_from(context.window, context.policy, [entry.text for entry in neutral.ephemeral])
+        smaller = await self.render(system=neutral.system, tools=neutral.tools, ephemeral=tail.callers, now=now)
         if smaller.account.sent >= sent[0]:
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=tried) from error
         return smaller
@@ -1360,10 +1360,10 @@ class Timeline(TimelineView):
 
     async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
         """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
-        told = overflow_event(refusal)
+        payload = overflow_event(refusal)
         newest = await self._store.read_versions(self.id, [self.version])
-        if [event.payload for event in newest] != [told]:
-            await self._log.commit([told], at=at)
+        if [event.payload for event in newest] != [payload]:
+            await self._log.commit([payload], at=at)
 
     # Decisions of the application
 

@@ -32,7 +32,7 @@ class Usage(Frozen):
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
     """Return the sum of several calls' usage, None where no usage was reported."""
-    return reduce(Usage.plus, told) if (told := [usage for usage in usages if usage is not None]) else None
+    return reduce(Usage.plus, reported) if (reported := [usage for usage in usages if usage is not None]) else None
 
 
 KeptLong: TypeAlias = Literal["nothing", "fixed_part", "everything"]

@@ -157,8 +157,8 @@ class TimelineView:
         if isinstance(block, RangeSummary) and isinstance(event.payload, CompactionCompleted):
             covers = event.payload.covers
             record = await record_within(self._store, found.conversation, covers, most=MOST)
-            told = {"compaction_digest": event.payload.digest.dump(), RECORD_KEY: full_record(record)}
-            return address, block.model_copy(update={"meta": {**block.meta, **told}})
+            origins = {"compaction_digest": event.payload.digest.dump(), RECORD_KEY: full_record(record)}
+            return address, block.model_copy(update={"meta": {**block.meta, **origins}})
         return address, block
 
     async def _list(self, name: str) -> tuple[Address, Block] | None:

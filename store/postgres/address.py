@@ -88,11 +88,11 @@ def parse(url: str) -> Address:
     if place.endswith("/") and place.count("/") == 1:
         place = place[:-1]  # no database is named: the driver takes one without a name for that, and not PGDATABASE
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
-    told = {name: given[name] for name in ("host", "port") if given.get(name)}
-    told |= {} if schema == SCHEMA else {"schema": schema}
+    options = {name: given[name] for name in ("host", "port") if given.get(name)}
+    options |= {} if schema == SCHEMA else {"schema": schema}
     return Address(
         dsn,
-        where + (f"?{urlencode(told, safe='/,:')}" if told else ""),
+        where + (f"?{urlencode(options, safe='/,:')}" if options else ""),
         schema,
         None if tenant is None else _number(where, "tenant", tenant, _MOST_TENANT),
         pgbouncer,

@@ -49,41 +49,41 @@ async def erased(connection: Connection, _: int) -> Page:
 async def _compared(connection: Connection, row: asyncpg.Record) -> list[Wrong]:
     key, stored_id, id_key, *columns = row
     id_ = unescaped(stored_id)
-    told: dict[str, Any] = dict(zip(NAMES, columns, strict=True))
-    told["title"] = unescaped(told["title"])
-    made = await _made(connection, key, told)
+    stored_row: dict[str, Any] = dict(zip(NAMES, columns, strict=True))
+    stored_row["title"] = unescaped(stored_row["title"])
+    made = await _made(connection, key, stored_row)
     if made is None:
         return [wrong("conversations", f"{id_!r} has no events")]
     found = []
     if id_key != key_of(id_):
         cure = ("UPDATE conversations SET id_key = $1 WHERE key = $2", (key_of(id_), key))
         found.append(wrong("conversations", f"{id_!r} is not found by its id", cure))
-    different, findings = differences(id_, told, made)
+    different, findings = differences(id_, stored_row, made)
     cures: list[tuple[str, tuple[Any, ...]]] = []
-    if made["version"] >= told["version"]:
+    if made["version"] >= stored_row["version"]:
         stored = made | {"title": escaped(made["title"])}
         cures = [(f"UPDATE conversations SET {name} = $1 WHERE key = $2", (stored[name], key)) for name in different]
     cures += [cures[0]] * (len(findings) - len(cures)) if cures else []
     return [*found, *(Wrong(each, cures[n : n + 1]) for n, each in enumerate(findings))]
 
 
-async def _made(connection: Connection, key: int, told: dict[str, Any]) -> dict[str, Any] | None:
+async def _made(connection: Connection, key: int, row: dict[str, Any]) -> dict[str, Any] | None:
     """Return the columns as the events say them; None without events."""
     first, last = await connection.fetchrow(_ENDS, key) or (None, None)
     if first is None:
         return None
     created_at, _ = await connection.fetchrow(_PLACE_AT, key, first) or (None, None)
     updated_at, link = await connection.fetchrow(_PLACE_AT, key, last) or (None, None)
-    made = told | {"version": last, "created_at": created_at, "updated_at": updated_at, "head": link}
+    made = row | {"version": last, "created_at": created_at, "updated_at": updated_at, "head": link}
     made |= {"base": first - 1, "parent_key": None, "window_start": 1}
     openings = [(version, payload) for version, payload in await connection.fetch(_OWN_OPENINGS, key)]
-    says, parent = opened(openings, told, first - 1)
+    says, parent = opened(openings, row, first - 1)
     made |= says
     if parent is not None:
         made["parent_key"] = await connection.fetchval(CONVERSATION_KEY, key_of(parent))
     body = await connection.fetchval(OWN_SNAPSHOT, key)
     if body is not None:
-        made["window_start"] = window_start_of(body, told["window_start"])
+        made["window_start"] = window_start_of(body, row["window_start"])
     made["first_version"] = await _first_version(connection, key, made)
     return made
 

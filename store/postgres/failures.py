@@ -225,9 +225,9 @@ def is_coming(error: BaseException) -> bool:
 def store_error(error: BaseException, where: str) -> StoreError:
     """Return the store error for an error of the driver."""
     error = _first(error)
-    said = f"{type(error).__name__}: {error}" if not isinstance(error, asyncpg.PostgresError) else str(error)
-    kind, meaning = _meaning(error, said)
-    return kind(f"{where}: {meaning} (PostgreSQL: {said.splitlines()[0] if said else 'no message'}).")
+    message = f"{type(error).__name__}: {error}" if not isinstance(error, asyncpg.PostgresError) else str(error)
+    kind, meaning = _meaning(error, message)
+    return kind(f"{where}: {meaning} (PostgreSQL: {message.splitlines()[0] if message else 'no message'}).")
 
 
 def _first(error: BaseException) -> BaseException:
@@ -238,9 +238,9 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
+def _meaning(error: BaseException, message: str) -> tuple[type[StoreError], str]:
     """Return the kind of error, and what it means and its cure."""
-    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) and _OF_RULES in said:
+    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) and _OF_RULES in message:
         return _RULES
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return _NONE_LEADS
@@ -252,7 +252,7 @@ def _meaning(error: BaseException, said: str) -> tuple[type[StoreError], str]:
         return _BY_STATE[error.sqlstate]
     if isinstance(error, asyncpg.PostgresError) and (login := _of_login(error)) is not None:
         return login
-    if _OF_POOLERS in said:
+    if _OF_POOLERS in message:
         return _POOLER
     if isinstance(error, asyncpg.PostgresError) and (limit := _of_limit(error)) is not None:
         return limit
@@ -270,12 +270,12 @@ def _of_login(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | No
     """Return what it means where a pooler refused a login; trying again changes nothing."""
     if not (error.sqlstate or "").startswith("08"):
         return None
-    return next((meaning for said, meaning in _OF_LOGINS if said in str(error)), None)
+    return next((meaning for words, meaning in _OF_LOGINS if words in str(error)), None)
 
 
 def _of_limit(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | None:
     """Return what it means where a limit of the pooler, or of the server, ended the connection."""
-    return next((meaning for said, meaning in _OF_LIMITS if said in str(error)), None)
+    return next((meaning for words, meaning in _OF_LIMITS if words in str(error)), None)
 
 
 def _without_tls(error: OSError) -> tuple[type[StoreError], str] | None:

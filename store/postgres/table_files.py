@@ -134,10 +134,10 @@ async def shrink(database: Database) -> tuple[int, int] | None:
         return await _shrunk(database)
     except DRIVER_ERRORS as error:
         # Not in the words of a refused write, "nothing was written": the removal was committed before.
-        said = (str(error) or type(error).__name__).splitlines()[0]
+        message = (str(error) or type(error).__name__).splitlines()[0]
         raise type(store_error(error, database.where))(
             f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables,"
-            f" which the server did not rewrite to the end. Try again (PostgreSQL: {said})."
+            f" which the server did not rewrite to the end. Try again (PostgreSQL: {message})."
         ) from error
 
 

@@ -53,16 +53,16 @@ _ALL: Final = "*"
 class Heard:
     """A wake-up: which conversations got events of which types; without any, all may have got some."""
 
-    def __init__(self, told: Mapping[str, frozenset[str]] | None, key: bytes) -> None:
-        self._told, self._key = told, key
+    def __init__(self, heard: Mapping[str, frozenset[str]] | None, key: bytes) -> None:
+        self._heard, self._key = heard, key
 
     def concerns(self, conversation: str | None, types: Collection[str]) -> bool:
         """Return whether a conversation, or any one if None, may have got an event of these types."""
-        if self._told is None:
+        if self._heard is None:
             return True
         if conversation is None:
-            return any(not of.isdisjoint(types) for of in self._told.values())
-        return not self._told.get(_hashed(self._key, conversation), frozenset()).isdisjoint(types)
+            return any(not of.isdisjoint(types) for of in self._heard.values())
+        return not self._heard.get(_hashed(self._key, conversation), frozenset()).isdisjoint(types)
 
 
 class Waking:
@@ -90,7 +90,7 @@ class Waking:
         self._connect, self._where, self._horizon, self._listens = connect, where, horizon, listens
         self._key = blake2b(name.encode(), digest_size=16).digest()
         self.channel = f"timeline_{self._key.hex()}"
-        self._told: dict[str, set[str]] = {}
+        self._queued: dict[str, set[str]] = {}
         """The types of what was appended since the last notification, by conversation."""
         self._all = False
         self._work = asyncio.Event()
@@ -126,10 +126,10 @@ class Waking:
 
     def tell(self, conversation: str, types: Collection[str]) -> None:
         """Note that a conversation got events of these types; it is sent soon. It never waits and never fails."""
-        if (of := self._told.get(conversation)) is not None:
+        if (of := self._queued.get(conversation)) is not None:
             of.update(types)
-        elif len(self._told) < _MOST_CONVERSATIONS:
-            self._told[conversation] = set(types)
+        elif len(self._queued) < _MOST_CONVERSATIONS:
+            self._queued[conversation] = set(types)
         else:
             self._all = True
         self._wake()
@@ -241,14 +241,14 @@ class Waking:
             await asyncio.sleep(TOGETHER)
 
     def _payloads(self) -> Iterator[str]:
-        """Take what is to be told, as texts that the server accepts: hashes of conversations, by the same types."""
-        told, self._told = self._told, {}
+        """Take what is queued, as texts that the server accepts: hashes of conversations, by the same types."""
+        queued, self._queued = self._queued, {}
         everything, self._all = self._all, False
         if everything:
             yield _ALL
             return
         by_types: dict[tuple[str, ...], list[str]] = {}
-        for conversation, types in told.items():
+        for conversation, types in queued.items():
             by_types.setdefault(tuple(sorted(types)), []).append(_hashed(self._key, conversation))
         for types_, hashes in by_types.items():
             room = _MOST_BYTES - len(json.dumps(types_)) - 8

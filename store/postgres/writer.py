@@ -72,10 +72,10 @@ class _Job(NamedTuple):
 
 
 class Writer:
-    """Queues the appends of a store and commits them; ``told`` is called with each one that was written."""
+    """Queues the appends of a store and commits them; ``on_written`` is called with each one that was written."""
 
-    def __init__(self, database: Database, told: Callable[[Batch, Appended], None]) -> None:
-        self._database, self._where, self._told = database, database.where, told
+    def __init__(self, database: Database, on_written: Callable[[Batch, Appended], None]) -> None:
+        self._database, self._where, self._on_written = database, database.where, on_written
         heads = Heads()
         self._idle = [Committer(database, heads) for _ in range(APPENDERS)]
         self._jobs: dict[str, deque[_Job]] = {}
@@ -147,7 +147,7 @@ class Writer:
             self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_around)
 
     def _is_over(self, job: _Job, now: float) -> bool:
-        """Return whether a job in the queue is over: its caller went away, or is told that it waited for too long."""
+        """Return whether a job in the queue is over: its caller went away, or was refused, as it waited too long."""
         if not job.future.done() and now - job.since > LONGEST_WAIT:
             refusal = f"{self._where}: the append waited for {now - job.since:.0f} seconds."
             job.future.set_exception(StoreBusy(f"{refusal} Nothing was written; try again."))
@@ -231,7 +231,7 @@ class Writer:
                 job.future.set_result(outcome)
         for job, outcome in zip(group, outcomes, strict=True):
             if isinstance(outcome, Appended) and not outcome.repeated:
-                self._told(job.batch, outcome)
+                self._on_written(job.batch, outcome)
 
     def _give_turns(self, batches: Sequence[Batch]) -> None:
         """Let the conversations of a group that has ended wait for their next turns, if they have more."""

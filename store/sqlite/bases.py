@@ -55,16 +55,16 @@ def _damage(connection: sqlite3.Connection, row: tuple[int, str, int, str, str])
 
 def _made_anew(connection: sqlite3.Connection, key: int, id_: str, problem: str, damaged: int = 0) -> list[Finding]:
     """Keep the oldest snapshot behind what was removed as the base of a conversation, in the place of a damaged one."""
-    told, removed = connection.execute(statements.SCAVENGED_UP_TO, (key,)).fetchone()
+    removed_up_to, removed = connection.execute(statements.SCAVENGED_UP_TO, (key,)).fetchone()
     for version, body in sorted(_twins(connection, key, id_).items()):
-        first = first_behind((version, body), told)
+        first = first_behind((version, body), removed_up_to)
         if first <= removed:
             continue
         connection.execute(statements.DROP_BASES, (key, damaged, damaged + 1))
         connection.execute(statements.ADD_BASE, (key, version, body, sha256_hex(body)))
         found = [Finding("bases", problem, derivable=True)]
-        if first > told:
-            between = f"versions {told} to {first - 1} of {id_!r} can be shown from a backup only"
+        if first > removed_up_to:
+            between = f"versions {removed_up_to} to {first - 1} of {id_!r} can be shown from a backup only"
             found.append(Finding("bases", between, derivable=False))
         return found
     return [Finding("bases", problem, derivable=False)]

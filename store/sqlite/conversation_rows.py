@@ -39,12 +39,12 @@ def mend_some(connection: sqlite3.Connection, after: int) -> tuple[list[Finding]
 def _mended(connection: sqlite3.Connection, key: int, id_: str) -> list[Finding]:
     """Write one row anew, if it does not say what its events say; return what was found."""
     stored = connection.execute(f"SELECT {_COLUMNS} FROM conversations WHERE key = ?", (key,)).fetchone()  # noqa: S608
-    told = dict(zip(NAMES, stored, strict=True))
-    made = _made(connection, key, told)
+    row = dict(zip(NAMES, stored, strict=True))
+    made = _made(connection, key, row)
     if made is None:
         return [Finding("conversations", f"{id_!r} has no events", derivable=False)]
-    different, found = differences(id_, told, made)
-    if different and made["version"] >= told["version"]:
+    different, found = differences(id_, row, made)
+    if different and made["version"] >= row["version"]:
         connection.execute(
             f"UPDATE conversations SET {', '.join(f'{name} = ?' for name in different)} WHERE key = ?",  # noqa: S608
             (*(made[name] for name in different), key),
@@ -52,7 +52,7 @@ def _mended(connection: sqlite3.Connection, key: int, id_: str) -> list[Finding]
     return found
 
 
-def _made(connection: sqlite3.Connection, key: int, told: dict[str, Any]) -> dict[str, Any] | None:
+def _made(connection: sqlite3.Connection, key: int, row: dict[str, Any]) -> dict[str, Any] | None:
     """Return the columns as the events say them; None without events."""
     first, last = connection.execute(
         "SELECT min(version), max(version) FROM events WHERE conversation = ?", (key,)
@@ -61,19 +61,19 @@ def _made(connection: sqlite3.Connection, key: int, told: dict[str, Any]) -> dic
         return None
     (created_at, *_) = connection.execute(statements.PLACE_AT, (key, first)).fetchone()
     (updated_at, link) = connection.execute(statements.PLACE_AT, (key, last)).fetchone()
-    made = told | {"version": last, "created_at": created_at, "updated_at": updated_at, "head": link}
+    made = row | {"version": last, "created_at": created_at, "updated_at": updated_at, "head": link}
     made |= {"base": first - 1, "parent_key": None, "window_start": 1}
-    made |= _opened(connection, key, told, first - 1)
+    made |= _opened(connection, key, row, first - 1)
     snapshot = connection.execute(statements.OWN_SNAPSHOT, (key,)).fetchone()
     if snapshot is not None:
-        made["window_start"] = window_start_of(snapshot[0], told["window_start"])
+        made["window_start"] = window_start_of(snapshot[0], row["window_start"])
     made["first_version"] = _first_version(connection, key, made)
     return made
 
 
-def _opened(connection: sqlite3.Connection, key: int, told: dict[str, Any], base: int) -> dict[str, Any]:
+def _opened(connection: sqlite3.Connection, key: int, row: dict[str, Any], base: int) -> dict[str, Any]:
     """Return what the opening event says: the title, and the link to a parent, with whom a fork shares its past."""
-    made, parent = opened(connection.execute(statements.OWN_OPENINGS, (key,)).fetchall(), told, base)
+    made, parent = opened(connection.execute(statements.OWN_OPENINGS, (key,)).fetchall(), row, base)
     if parent is not None:
         found = connection.execute(statements.CONVERSATION_KEY, (parent,)).fetchone()
         made["parent_key"] = found[0] if found else None

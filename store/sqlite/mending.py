@@ -64,21 +64,21 @@ def mend(connection: sqlite3.Connection, where: str) -> list[Finding]:
 
 def _file(connection: sqlite3.Connection) -> list[Finding]:
     """Check the pages of the file, and make its indexes anew where these are what is damaged."""
-    told = _integrity(connection)
-    if not told:
+    messages = _integrity(connection)
+    if not messages:
         return []
     with suppress(sqlite3.DatabaseError):
         connection.execute("REINDEX")
     left = set(_integrity(connection))
-    return [Finding("file", message, derivable=message not in left) for message in told]
+    return [Finding("file", message, derivable=message not in left) for message in messages]
 
 
 def _integrity(connection: sqlite3.Connection) -> list[str]:
     try:
-        told = [str(message) for (message,) in connection.execute(f"PRAGMA integrity_check({MOST})")]
+        messages = [str(message) for (message,) in connection.execute(f"PRAGMA integrity_check({MOST})")]
     except sqlite3.DatabaseError as damage:
-        told = [str(damage)]
-    return [] if told == ["ok"] else told
+        messages = [str(damage)]
+    return [] if messages == ["ok"] else messages
 
 
 def _orphans(connection: sqlite3.Connection) -> list[Finding]:

@@ -225,8 +225,8 @@ class FactContract(ContractBase):
 
     async def test_urls_and_identifiers_of_all_blocks_are_found(self, store: EventStore) -> None:
         """Each belongs to the block that names it; it has no tool that worked with it."""
-        said = "see https://example.org/a and ENT-241"
-        await store.append("a", [block_event("p", said), call("1", "Bash", {"command": "git show 0f3a9c1b"})])
+        text = "see https://example.org/a and ENT-241"
+        await store.append("a", [block_event("p", text), call("1", "Bash", {"command": "git show 0f3a9c1b"})])
         url, ticket, commit = await found(store, kind=["url", "identifier"])
         assert (url.subject, url.path, url.version, url.kind) == ("https://example.org/a", "p", 1, "url")
         assert (ticket.subject, ticket.kind, commit.subject, commit.version) == ("ENT-241", "identifier", "0f3a9c1b", 2)
@@ -377,8 +377,8 @@ class FactContract(ContractBase):
     async def test_of_two_results_of_one_call_the_newest_is_in_the_record(self, store: EventStore) -> None:
         """Both are about the call's version, at which the content of a written file is read."""
         await store.append("a", [call("1", "Write", {"file_path": "a.py", "content": "x"})])
-        for said, path in (("Permission denied", "first.r"), ("No space left", "second.r")):
-            await store.append("a", [result("1", said, failed=True, path=path)])
+        for text, path in (("Permission denied", "first.r"), ("No space left", "second.r")):
+            await store.append("a", [result("1", text, failed=True, path=path)])
         [entry] = (await store.fact_record("a")).open_failures
         assert (entry.times, entry.last, entry.detail) == (2, 1, "No space left")
 

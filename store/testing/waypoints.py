@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 
-def _at(version: int, said: str = "") -> Snapshot:
-    return Snapshot(version=version, window_start=version, state={"said": f"{said}{version}"})
+def _at(version: int, prefix: str = "") -> Snapshot:
+    return Snapshot(version=version, window_start=version, state={"said": f"{prefix}{version}"})
 
 
 async def _kept(store: EventStore, conversation: str = "a") -> None:

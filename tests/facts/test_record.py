@@ -23,7 +23,7 @@ def fact(kind: FactKind, subject: str, version: int, **fields: Any) -> Fact:
     return Fact(kind, subject, version=version, at=AT, **known)
 
 
-def shown(*facts: Fact, most: int = 300, said: str = "", **extra: list[str]) -> str:
+def shown(*facts: Fact, most: int = 300, summary: str = "", **extra: list[str]) -> str:
     """Return the shown record of facts."""
     return shown_record(
         record_of(facts),
@@ -32,7 +32,7 @@ def shown(*facts: Fact, most: int = 300, said: str = "", **extra: list[str]) -> 
         most_tokens=most,
         counter=COUNTER,
         address="su:t.summary",
-        said=said,
+        summary=summary,
     )
 
 
@@ -126,7 +126,7 @@ def test_what_holds_for_all_that_comes_is_shown_before_what_is_done_once() -> No
         fact("request", f"{manner} {version}", version, detail=manner)
         for manner, version in (("said", 9), ("request", 7), ("constraint", 3), ("constraint", 5), ("request", 2))
     ]
-    text = shown(*asked, said=one_line(["as I said: request 7"]))
+    text = shown(*asked, summary=one_line(["as I said: request 7"]))
     assert re.findall(r"- (\w+) (\d)", text) == [
         ("constraint", "5"), ("constraint", "3"), ("request", "2"), ("said", "9")
     ]  # fmt: skip

@@ -46,7 +46,7 @@ from timeline.blocks import (
 )
 from timeline.errors import InvalidBlock
 from timeline.integrations.langchain import usage_of
-from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
+from timeline.integrations.langchain_messages import divide_request, read_messages, to_messages
 from timeline.usage import Usage
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
@@ -173,32 +173,35 @@ def test_what_other_middleware_cleared_is_read_from_the_state() -> None:
         update={"content": "[cleared]", "response_metadata": {"context_editing": {"cleared": True}}}
     )
     edited = HumanMessage("[an address]", id="m1")
-    assert told_in([edited, cleared], [HumanMessage("ada@a.org", id="m1"), whole]).said == [edited, whole]
+    assert divide_request([edited, cleared], [HumanMessage("ada@a.org", id="m1"), whole]).conversation == [
+        edited,
+        whole,
+    ]
 
 
 def test_what_stands_in_no_state_is_said_for_this_once() -> None:
     """Other middleware adds a line to a request; a list without a state is a conversation all the same."""
     asked = HumanMessage("Look.", id="m1")
     repaired = ToolMessage("malformed", tool_call_id="a")
-    told = told_in(
+    told = divide_request(
         [SystemMessage("Be brief."), asked, {"role": "user", "content": "The files: a.py"}, repaired], [asked]
     )
-    assert (told.leading, told.said, told.passing) == (
+    assert (told.leading, told.conversation, told.passing) == (
         [SystemMessage("Be brief.")],
         [asked, repaired],
         ["The files: a.py"],
     )
-    assert told_in([HumanMessage("Look.")], []).said == [HumanMessage("Look.")]
+    assert divide_request([HumanMessage("Look.")], []).conversation == [HumanMessage("Look.")]
 
 
 def test_an_exchange_in_front_of_the_state_is_part_of_the_prefix_with_the_system_messages_around_it() -> None:
     """A line alone is none, and neither is what stands where the state begins."""
     system, asked = SystemMessage("Be brief.", id="m0"), HumanMessage("Look.", id="m1")
     examples = [HumanMessage("1 + 1?"), AIMessage("2")]
-    assert told_in([*examples, system, asked], [system, asked])[:2] == ([*examples, system], [asked])
-    assert told_in([system, *examples, asked], [system, asked])[:2] == ([system, *examples], [asked])
-    assert told_in([system, examples[0], asked], [system, asked]) == ([system], [asked], ["1 + 1?"])
-    assert told_in([asked, examples[1]], [asked])[:2] == ([], [asked, examples[1]])
+    assert divide_request([*examples, system, asked], [system, asked])[:2] == ([*examples, system], [asked])
+    assert divide_request([system, *examples, asked], [system, asked])[:2] == ([system, *examples], [asked])
+    assert divide_request([system, examples[0], asked], [system, asked]) == ([system], [asked], ["1 + 1?"])
+    assert divide_request([asked, examples[1]], [asked])[:2] == ([], [asked, examples[1]])
 
 
 def test_a_summary_of_theirs_is_kept_only_where_it_is_all_that_there_is() -> None:

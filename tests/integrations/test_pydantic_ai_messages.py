@@ -64,7 +64,7 @@ LAST: Final = ModelRequest([], instructions="Be brief.", run_id="r")
 
 def blocks_of(*messages: ModelMessage, is_begun: bool = True) -> list[Block]:
     """Read messages, and leave the ids of responses out, which are made up where a response has none."""
-    read = read_units(parted(messages).said, is_begun=is_begun)
+    read = read_units(parted(messages).conversation, is_begun=is_begun)
     return [block.model_copy(update={"response_id": None}) for blocks in read for block in blocks]
 
 
@@ -198,12 +198,12 @@ def test_what_may_be_something_of_the_history_rewritten_is_no_addition() -> None
     history: list[Any] = [ModelRequest([asked]), answered, ModelRequest([UserPromptPart("Look.")])]
     masked = UserPromptPart("I am X.")
     found = parted_request([ModelRequest([masked]), *history[1:]], history)
-    assert (found.said[0], found.leading, found.passing) == (masked, [], [])
+    assert (found.conversation[0], found.leading, found.passing) == (masked, [], [])
     result = ToolReturnPart("bash", "cut off", "c1")
     found = parted_request([*history[:-1], ModelRequest([*history[-1].parts, result])], history)
-    assert (found.said[-1], found.leading, found.passing) == (result, [], [])
+    assert (found.conversation[-1], found.leading, found.passing) == (result, [], [])
     copies = deepcopy(history)
-    assert parted_request(copies, history).said == parted(copies).said
+    assert parted_request(copies, history).conversation == parted(copies).conversation
 
 
 def test_a_summary_of_the_applications_is_kept_only_where_it_is_all_that_there_is() -> None:
@@ -265,8 +265,8 @@ def test_the_runs_own_parts_go_out_where_they_say_the_same(context: NeutralConte
     """A context that shows a whole history is that history, part by part."""
     bare = context.model_copy(update={"ephemeral": ()})
     history = sent(bare)
-    given_ = [unit for unit in parted(history).said if not _is_ours(unit)]
-    again = [unit for unit in parted(sent(bare, *history)).said if not _is_ours(unit)]
+    given_ = [unit for unit in parted(history).conversation if not _is_ours(unit)]
+    again = [unit for unit in parted(sent(bare, *history)).conversation if not _is_ours(unit)]
     assert len(again) == len(given_)
     assert all(one is other for one, other in zip(again, given_, strict=True))
 

@@ -30,12 +30,16 @@ def content_key(block: Block) -> str:
     """
     block = _as_read_now(block)
     text = block.text.rstrip() if isinstance(block, AssistantCompletion) else block.text
-    said: list[Any] = [block.type, text, said_alike(block) if isinstance(block, Reasoning) else compared_data(block)]
+    content: list[Any] = [
+        block.type,
+        text,
+        said_alike(block) if isinstance(block, Reasoning) else compared_data(block),
+    ]
     if isinstance(block, ToolCall | ToolResult):
-        said.append(block.call_id)
+        content.append(block.call_id)
     if isinstance(block, ToolCall):
-        said += [block.name, compared_arguments(block)]
-    return sha256_hex(canonical_json(said))
+        content += [block.name, compared_arguments(block)]
+    return sha256_hex(canonical_json(content))
 
 
 def _as_read_now(block: Block) -> Block:
@@ -110,15 +114,15 @@ def from_where_a_log_begins(messages: Sequence[Sequence[Block]], known: Sequence
         messages: the blocks of each message, in order.
         known: content keys of the blocks that are left of the log, in its order.
     """
-    said = [content_key(block) for blocks in messages for block in blocks]
+    keys = [content_key(block) for blocks in messages for block in blocks]
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, key in enumerate(said):
+    for place, key in enumerate(keys):
         places[key].append(place)
     start = next((number for number, key in enumerate(known) if key in places), None)
     if start is None:
         return [list(blocks) for blocks in messages]
     # The same words may be said twice: the log begins where most of it follows.
-    begin = max(places[known[start]], key=lambda place: (_common(said[place:], known[start:]), place))
+    begin = max(places[known[start]], key=lambda place: (_common(keys[place:], known[start:]), place))
     later, position = [], 0
     for blocks in messages:
         later.append(list(blocks[max(0, begin - position) :]))

@@ -148,8 +148,8 @@ class ListFollower:
 
     def _compared(self, messages: Sequence[Sequence[Block]], ids: Sequence[str] | None, *, whole: bool) -> _Compared:
         """Compare a list with the log; the blocks to append know the ids of their messages."""
-        said = own_words(self._conversation.window)
-        news = [[block for block in own if block.text not in said] for own in messages]
+        own_texts = own_words(self._conversation.window)
+        news = [[block for block in own if block.text not in own_texts] for own in messages]
         known = self._log.known()
         if not self._is_whole:
             news = from_where_a_log_begins(news, [block.key for block in known])

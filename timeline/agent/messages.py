@@ -42,8 +42,8 @@ def injected_pair(text: str, window: Window, *, question: str = QUESTION) -> lis
     Raises:
         InvalidArgument: the text or the question is blank.
     """
-    for field, told in (("text", text), ("question", question)):
-        if not told.strip():
+    for field, value in (("text", text), ("question", question)):
+        if not value.strip():
             raise InvalidArgument(field, "is blank")
     newest = window.items[-1].block if window.items else None
     model_is_next = newest is not None and (newest.author != "assistant" or bool(window.open_calls()))
@@ -92,13 +92,13 @@ def read_messages(
         InvalidBlock: a message is not valid; the field says which.
         InvalidArgument: there is no such wire.
     """
-    told = [_message(message, number) for number, message in enumerate(messages)]
-    ids, form = ids or CallIds(), wire_of(told, wire)
+    values = [_message(message, number) for number, message in enumerate(messages)]
+    ids, form = ids or CallIds(), wire_of(values, wire)
     decoder = message_decoder(form, ids)
-    for number, message in enumerate(told):
+    for number, message in enumerate(values):
         _check_content(message, form, number)
     read: list[list[Block]] = []
-    for number, (message, name) in enumerate(zip(told, names, strict=True)):
+    for number, (message, name) in enumerate(zip(values, names, strict=True)):
         if number == since:
             ids.expect(earlier)
         read.append(decoder.decode(message, name))
@@ -118,8 +118,8 @@ def wire_of(messages: Sequence[Any], wire: str | None = None) -> str:
     from timeline.importers.chat import dialect_of  # noqa: PLC0415 - it brings all importers, and few lists need it
     from timeline.importers.responses import is_item  # noqa: PLC0415
 
-    told = [plain(message) for message in messages]
-    return "openai_responses" if any(map(is_item, told)) else dialect_of(told)
+    values = [plain(message) for message in messages]
+    return "openai_responses" if any(map(is_item, values)) else dialect_of(values)
 
 
 def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]]]:
@@ -132,22 +132,24 @@ def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]
     Raises:
         InvalidBlock: a message is not valid; the field says where.
     """
-    told = [_message(message, number) for number, message in enumerate(messages)]
-    leading = next((n for n, message in enumerate(told) if message.get("role") not in _SYSTEM_ROLES), len(told))
-    contents = [message.get("content", message.get("parts")) for message in told[:leading]]
+    values = [_message(message, number) for number, message in enumerate(messages)]
+    leading = next((n for n, message in enumerate(values) if message.get("role") not in _SYSTEM_ROLES), len(values))
+    contents = [message.get("content", message.get("parts")) for message in values[:leading]]
     if len(contents) <= 1:
-        return (contents[0] if contents else None), told[leading:]
-    return [part for content in contents for part in parts_of(content)], told[leading:]
+        return (contents[0] if contents else None), values[leading:]
+    return [part for content in contents for part in parts_of(content)], values[leading:]
 
 
 def _message(message: Any, number: int) -> dict[str, Any]:
     try:
-        told = plain(message)
+        converted = plain(message)
     except ValueError as error:
         raise InvalidBlock(f"messages[{number}]", str(error)) from None
-    if not isinstance(told, dict) or not (isinstance(told.get("role"), str) or isinstance(told.get("type"), str)):
+    if not isinstance(converted, dict) or not (
+        isinstance(converted.get("role"), str) or isinstance(converted.get("type"), str)
+    ):
         raise InvalidBlock(f"messages[{number}]", _NO_MESSAGE)
-    return {key: value for key, value in told.items() if key != "id" or value}
+    return {key: value for key, value in converted.items() if key != "id" or value}
 
 
 def _check_content(message: dict[str, Any], wire: str, number: int) -> None:

@@ -103,18 +103,18 @@ def schema(wire: RecallWire) -> dict[str, JsonValue]:
         "required": list(_PROPERTIES) if wire in _STRICT else ["path"],
         "additionalProperties": False,
     }
-    told: dict[str, JsonValue] = {"name": NAME, "description": _DESCRIPTION}
+    described: dict[str, JsonValue] = {"name": NAME, "description": _DESCRIPTION}
     match wire:
         case "anthropic":
-            return {**told, "input_schema": parameters}
+            return {**described, "input_schema": parameters}
         case "openai_chat":
-            return {"type": "function", "function": {**told, "parameters": parameters, "strict": True}}
+            return {"type": "function", "function": {**described, "parameters": parameters, "strict": True}}
         case "openai_responses":
-            return {"type": "function", **told, "parameters": parameters, "strict": True}
+            return {"type": "function", **described, "parameters": parameters, "strict": True}
         case "gemini":
-            return {**told, "parameters_json_schema": parameters}
+            return {**described, "parameters_json_schema": parameters}
         case "ai_sdk":
-            return {"type": "function", **told, "inputSchema": parameters}
+            return {"type": "function", **described, "inputSchema": parameters}
     raise InvalidPolicy("wire", f"there is no recall tool for {wire!r}; there are {', '.join(get_args(RecallWire))}")
 
 
@@ -184,9 +184,9 @@ class RecallTool:
             return ToolResult(call_id=call.call_id, name=call.name, text=found.text)
         address, block, asked = found
         shown, note = self._media(block)
-        told = await self._tell(address, block, asked, note)
+        recalled = await self._tell(address, block, asked, note)
         data = shown if shown and asked.offset == 0 else None
-        return ToolResult(call_id=call.call_id, name=call.name, text=told.text, data=data)
+        return ToolResult(call_id=call.call_id, name=call.name, text=recalled.text, data=data)
 
     async def _find(self, arguments: Any) -> tuple[Address, Block, _Asked] | Recalled:
         """Return the requested block with its address, or an answer that explains why there is none."""
@@ -200,8 +200,8 @@ class RecallTool:
             except BlockNotFound as unknown:
                 answer = _unknown(path, unknown)
             except HistoryUnavailable as gone:
-                told = f"[{path} · deleted] This part of the conversation was deleted and cannot be read. {gone}"
-                return Recalled(told, "deleted", path)
+                text = f"[{path} · deleted] This part of the conversation was deleted and cannot be read. {gone}"
+                return Recalled(text, "deleted", path)
         return answer
 
     def _media(self, block: Block) -> tuple[list[JsonValue], PartText]:
@@ -225,27 +225,27 @@ class RecallTool:
         named = f"{block.path} · {address}"
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""
-            told = f"[{named} · redacted] The content was erased for good and cannot be read back.{reason}"
-            return Recalled(told, "redacted", block.path, address=str(address))
+            text = f"[{named} · redacted] The content was erased for good and cannot be read back.{reason}"
+            return Recalled(text, "redacted", block.path, address=str(address))
         [tokens] = await self._count([block])
         content = content_of(block, note)
         head = f"[{named} · {_what(block)} · {block.turn_id} · {tokens:,} tokens]"
         if not content:
             return Recalled(f"{head}\n[no content]", "found", block.path, address=str(address))
         if asked.offset >= len(content):
-            told = f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
-            return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content), str(address))
+            text = f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
+            return Recalled(text, "found", block.path, asked.offset, asked.offset, len(content), str(address))
         known = self._outlines.get((head, content))
         work = partial(self._cut, block, content, asked, head, known)
         further, piece = work() if len(content) < _WORTH_A_THREAD else await in_thread(work)
         if not asked.offset and asked.limit is None and len(piece) < len(content):
             self._keep((head, content), further)
         end = asked.offset + len(piece)
-        told = f"{head}\n{further}{piece}"
+        text = f"{head}\n{further}{piece}"
         if asked.offset > 0 or end < len(content):
             rest = f"go on with offset {end}" if end < len(content) else "that is the end"
-            told += f"\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
-        return Recalled(told, "found", block.path, asked.offset, end, len(content), str(address))
+            text += f"\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
+        return Recalled(text, "found", block.path, asked.offset, end, len(content), str(address))
 
     def _cut(self, block: Block, content: str, asked: _Asked, head: str, known: str | None) -> tuple[str, str]:
         """Return the outline of what is further on, empty where there is none, and the piece that was asked for."""
@@ -337,17 +337,17 @@ def _unknown(path: str, error: BlockNotFound) -> Recalled:
 
 def _asked(arguments: Any) -> _Asked | str:
     """Read the arguments of a call, or return an explanation of what is wrong with them."""
-    told = arguments
-    if isinstance(told, str):
+    values = arguments
+    if isinstance(values, str):
         try:
-            told = json.loads(told)
+            values = json.loads(values)
         except (ValueError, RecursionError):
             return f"[malformed arguments] The arguments are no JSON. Call it like this: {_EXAMPLE}"
-    path = told.get("path") if isinstance(told, dict) else None
-    if not isinstance(told, dict) or not isinstance(path, str) or not path.strip():
+    path = values.get("path") if isinstance(values, dict) else None
+    if not isinstance(values, dict) or not isinstance(path, str) or not path.strip():
         return _NO_PATH
     try:
-        offset, limit = _number(told.get("offset")), _number(told.get("limit"))
+        offset, limit = _number(values.get("offset")), _number(values.get("limit"))
     except ValueError:
         return "[malformed arguments] offset and limit are whole numbers of characters, 0 or more; limit 0 sets none."
     return _Asked(path, offset or 0, limit or None)

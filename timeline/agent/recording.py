@@ -161,8 +161,8 @@ async def record_failure(
 
 def first_words(error: BaseException | str) -> str:
     """Return the first words of an error, on one line."""
-    told = " ".join(repair_text(str(error)).split()) or type(error).__name__
-    return told if len(told) <= _MOST_OF_ERROR else f"{told[: _MOST_OF_ERROR - 1]}…"
+    words = " ".join(repair_text(str(error)).split()) or type(error).__name__
+    return words if len(words) <= _MOST_OF_ERROR else f"{words[: _MOST_OF_ERROR - 1]}…"
 
 
 async def _stored_response(conversation: Conversation, called_id: UUID, blocks: int) -> list[Block] | None:

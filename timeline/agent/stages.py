@@ -165,11 +165,11 @@ async def _memory_digest(
 
 async def _boundaries(conversation: Conversation, stage: Stage) -> tuple[int, int, int]:
     """Return the versions of the first and last message of a stage, and the number of its messages."""
-    said = Fold(conversation.id)
+    fold = Fold(conversation.id)
     events = conversation.store.read(conversation.id, after=stage.entered, until=conversation.version)
     async for event in events:
         block = appended_block(event.payload)
         if block is not None and block.type not in _NOT_SAID:
-            said.apply(event.version, event.at, event.payload)
-    items = said.window.items
+            fold.apply(event.version, event.at, event.payload)
+    items = fold.window.items
     return (items[0].version, items[-1].version, len(messages(items))) if items else (0, 0, 0)

@@ -62,6 +62,6 @@ def _name(tool: Any) -> str:
     """Return the tool's name in a schema of Anthropic's or OpenAI's, or the name itself."""
     if isinstance(tool, str):
         return tool
-    told = tool if isinstance(tool, dict) else {}
-    function = told.get("function")
-    return str((function if isinstance(function, dict) else told).get("name", ""))
+    schema = tool if isinstance(tool, dict) else {}
+    function = schema.get("function")
+    return str((function if isinstance(function, dict) else schema).get("name", ""))

@@ -116,8 +116,8 @@ class StepHook:
             StoreError: the store refused.
         """
         at = given(now)
-        system, said = read_system(messages)
-        read = await self._named(said, at, 0)
+        system, rest = read_system(messages)
+        read = await self._named(rest, at, 0)
         came = [tuple(map(content_key, blocks)) for blocks in read]
         if self._began is None:
             self._began = self._conversation.version
@@ -129,8 +129,8 @@ class StepHook:
         prepared: list[Any] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
         if self._wire == _APART and self._system is None:
             prepared = [*_leading(messages), *prepared]
-        if self._is_whole(said, came):
-            prepared = [*messages] if self._system is None else [*_leading(prepared), *messages[-len(said) :]]
+        if self._is_whole(rest, came):
+            prepared = [*messages] if self._system is None else [*_leading(prepared), *messages[-len(rest) :]]
         self._version = self._conversation.version
         self._seen = [came, [tuple(map(content_key, blocks)) for blocks in self._decoded(prepared, at)]]
         self._watch = Stopwatch(self._conversation.clock) if at is None else None
@@ -192,8 +192,8 @@ class StepHook:
         shown = [content_key(block) for blocks in self._decoded(self._shown(), at) for block in blocks]
         blocks = (item.block for item in self._conversation.window.items)
         held = (content_key(block) for block in blocks if block.type in _MAYBE_UNSENT)
-        said = {*shown}
-        return new_messages(new_messages(read, shown), (key for key in held if key not in said))
+        shown_keys = {*shown}
+        return new_messages(new_messages(read, shown), (key for key in held if key not in shown_keys))
 
     async def _appended(self, version: int) -> list[str]:
         """Return the signatures of all blocks that were appended after a version."""
@@ -216,12 +216,12 @@ class StepHook:
         summaries = [compaction.block.text for compaction in self._conversation.window.summaries]
         return any(text in block.text for blocks in read[:3] for block in blocks for text in summaries if text)
 
-    def _is_whole(self, said: Sequence[dict[str, Any]], came: ContentKeys) -> bool:
+    def _is_whole(self, messages: Sequence[dict[str, Any]], came: ContentKeys) -> bool:
         """Return whether a list may go out as it is: it says what the model is to see, and a provider takes it."""
         context, window = self.context, self._conversation.window
         if self._wire in _MARKED or context is None or context.neutral.ephemeral:
             return False
-        if not said or said[0].get("role") != "user" or window.unanswered():
+        if not messages or messages[0].get("role") != "user" or window.unanswered():
             return False
         if any(item.state != "visible" or item.is_summary or _is_loose(item) for item in window.items):
             return False
@@ -236,8 +236,8 @@ class StepHook:
         return shown
 
     def _decoded(self, messages: Sequence[Any], at: datetime | None) -> list[list[Block]]:
-        _, said = read_system(messages)
-        return self._read(said, at)
+        _, rest = read_system(messages)
+        return self._read(rest, at)
 
     async def _named(self, messages: Sequence[Any], at: datetime | None, version: int) -> list[list[Block]]:
         """Read a list of messages. Its calls without an id have those of the log after a version, where it has them."""
@@ -260,8 +260,8 @@ class StepHook:
 
 def _leading(messages: Sequence[Any]) -> Sequence[Any]:
     """Return the system messages that a list begins with."""
-    _, said = read_system(messages)
-    return messages[: len(messages) - len(said)]
+    _, rest = read_system(messages)
+    return messages[: len(messages) - len(rest)]
 
 
 def _is_loose(item: Item) -> bool:

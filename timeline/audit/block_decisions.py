@@ -93,8 +93,8 @@ class Decisions:
                 case BlocksHidden(reason="spill") if event.version - 1 in self.undone:
                     pass  # the previews of an undone compaction, which go with it
                 case BlocksHidden() as hidden if any(shown.version == version for shown in hidden.blocks):
-                    told = "omitted" if hidden.mode == "omit" else "hidden"
-                    since = (since or event) if told == state else None
+                    mode = "omitted" if hidden.mode == "omit" else "hidden"
+                    since = (since or event) if mode == state else None
                 case BlocksRevealed() as revealed if version in revealed.versions:
                     since = None
         return since

@@ -322,8 +322,12 @@ def _call_before(calls: Sequence[RecordedCall], place: int) -> RecordedCall | No
 
 def _without_redacted(call: RecordedCall, erased: Mapping[int, Event]) -> RecordedCall:
     """Return a call without the hash of a body that redacted content was in, and without the words of its error."""
-    told = erased.get(call.version)
-    return call._replace(called=told.payload) if told is not None and isinstance(told.payload, ModelCalled) else call
+    erased_event = erased.get(call.version)
+    return (
+        call._replace(called=erased_event.payload)
+        if erased_event is not None and isinstance(erased_event.payload, ModelCalled)
+        else call
+    )
 
 
 class _Contexts:
@@ -456,16 +460,16 @@ def _reply(call: RecordedCall, since: int, until: int | None, events: Sequence[E
     """
     if call.called.finish_reason == "error":
         return ()
-    said = [
+    blocks = [
         (event.version, block if type(block := appended_block(event.payload)) in RESPONSE_BLOCKS else None)
         for event in events
         if since < event.version and (until is None or event.version < until)
     ]
     id_ = call.called.response_id
-    if id_ and (named := [block for _, block in said if block is not None and block.response_id == id_]):
+    if id_ and (named := [block for _, block in blocks if block is not None and block.response_id == id_]):
         return tuple(named)
-    before = _run([block for version, block in reversed(said) if version < call.version])
-    return tuple(before[::-1] or _run([block for version, block in said if version > call.version]))
+    before = _run([block for version, block in reversed(blocks) if version < call.version])
+    return tuple(before[::-1] or _run([block for version, block in blocks if version > call.version]))
 
 
 def _run(blocks: Iterable[Block | None]) -> list[Block]:

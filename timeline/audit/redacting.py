@@ -136,7 +136,7 @@ async def erased_events(store: EventStore, conversation: str) -> dict[int, Event
     if not eraser.is_busy:
         return {}
     events = [event async for event in store.read(conversation)]
-    return {event.version: told for event in events if (told := eraser.told(event)) is not event}
+    return {event.version: clean for event in events if (clean := eraser.cleaned(event)) is not event}
 
 
 class Eraser:
@@ -168,10 +168,10 @@ class Eraser:
 
     def title(self, title: str) -> str:
         """Return a title, or the tombstone if a redacted block contains it."""
-        said = title.removesuffix("…").strip()
-        return TOMBSTONE if said and any(said in text for text in self._texts) else title
+        words = title.removesuffix("…").strip()
+        return TOMBSTONE if words and any(words in text for text in self._texts) else title
 
-    def told(self, event: Event) -> Event:
+    def cleaned(self, event: Event) -> Event:
         """Return an event without erased content."""
         payload = self.erase(event.version, event.payload)
         return event if payload is None else event.model_copy(update={"payload": payload})

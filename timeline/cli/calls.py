@@ -129,8 +129,8 @@ def _request_lines(body: dict[str, Any]) -> list[str]:
 
 
 def _said(message: dict[str, Any]) -> str:
-    told = {key: value for key, value in message.items() if key != "role"}
-    return brief(compact_json(next(iter(told.values())) if len(told) == 1 else told), 160)
+    fields = {key: value for key, value in message.items() if key != "role"}
+    return brief(compact_json(next(iter(fields.values())) if len(fields) == 1 else fields), 160)
 
 
 def _ended(call: Call) -> str:

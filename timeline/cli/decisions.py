@@ -155,8 +155,8 @@ def _tell(timeline: Timeline, decision: str, before: Sequence[Item], *, as_json:
         write(f"{state}  {tokens}  {Address(item.version)}  {item.block.path}")
         replacement = item.replacement
         if replacement is not None:
-            said = replacement.text if replacement.arguments is None else output.to_json(replacement.arguments)
-            write(f"  {said}")
+            shown = replacement.text if replacement.arguments is None else output.to_json(replacement.arguments)
+            write(f"  {shown}")
     if not changed:
         write("nothing changed")
 

@@ -62,9 +62,9 @@ class Wanted:
         for kind in self.kinds:
             if kind not in FACT_KINDS:
                 raise UsageProblem(f"--kind {kind!r} is no kind of fact. Use one of: {', '.join(FACT_KINDS)}.")
-        told = {**self.conditions, "conversation": [*self.conversations] or None}
+        filters = {**self.conditions, "conversation": [*self.conversations] or None}
         times = {"since": moment("--since", self.since), "until": moment("--until", self.until)}
-        return told | {name: at for name, at in times.items() if at is not None}
+        return filters | {name: at for name, at in times.items() if at is not None}
 
 
 async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) -> None:

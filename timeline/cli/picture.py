@@ -163,12 +163,12 @@ def _ending(brief: Outline) -> str:
 def _seen(brief: Outline) -> list[Box]:
     """Return a box for each part that the model sees after a compaction."""
     boxes = [Box("box", "system", ("as it is",), 80)]
-    for said in brief.shows:
-        if said.is_summary:
-            texts = (said.text, f"summary, up to {brief.summary_tokens:,} tokens")
-            boxes.append(Box("said", said.role, texts, 230))
+    for message in brief.shows:
+        if message.is_summary:
+            texts = (message.text, f"summary, up to {brief.summary_tokens:,} tokens")
+            boxes.append(Box("said", message.role, texts, 230))
         else:
-            boxes.append(Box("box", said.role, (said.text,), 30 + min(180, len(said.text) * 7)))
+            boxes.append(Box("box", message.role, (message.text,), 30 + min(180, len(message.text) * 7)))
     if brief.stages:
         boxes.append(Box("box", "approved stages", (brief.stages,), 130))
     left = _ROOM - sum(box.width + _NARROW_GAP for box in boxes)

@@ -124,14 +124,14 @@ def outline_lines(brief: Outline) -> list[tuple[str, str]]:
     lines.append(("keeps", brief.keeps))
     if brief.stages:
         lines.append(("approved stages", brief.stages))
-    lines += [("shows", said_in_words(said)) for said in brief.shows]
+    lines += [("shows", said_in_words(message)) for message in brief.shows]
     return [*lines, ("on failure", brief.on_failure)] if brief.steps else lines
 
 
-def said_in_words(said: Said) -> str:
+def said_in_words(message: Said) -> str:
     """Return a message of a compacted context as its role and text."""
-    parts = [said.text, "(summary)"] if said.is_summary else [said.text]
-    return f"{said.role}: {' '.join(part for part in parts if part)}"
+    parts = [message.text, "(summary)"] if message.is_summary else [message.text]
+    return f"{message.role}: {' '.join(part for part in parts if part)}"
 
 
 def _print_compared(wishes: Sequence[Wish], before: Policy, after: Policy) -> None:

@@ -159,8 +159,8 @@ def _show_live(row: Row, item: Item | None) -> None:
     row.shown, row.order = item.shown_tokens, item.order
     replacement = item.replacement
     if replacement is not None:
-        said = replacement.text or ", ".join(f"{name}={value}" for name, value in (replacement.arguments or {}).items())
-        row.about = brief(f"(of {item.tokens:,}) {said}", ABOUT)
+        text = replacement.text or ", ".join(f"{name}={value}" for name, value in (replacement.arguments or {}).items())
+        row.about = brief(f"(of {item.tokens:,}) {text}", ABOUT)
     elif item.redacted:
         row.about = brief(item.block.text, ABOUT)
 

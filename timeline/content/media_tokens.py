@@ -100,18 +100,18 @@ def _inline_type(part: dict[str, Any]) -> str:
 def _shell_characters(part: dict[str, Any]) -> int:
     """Return the characters that a shell printed: an application may say some of them in the block's text, or none."""
     chunks = part.get("output")
-    told = [chunk for chunk in chunks if isinstance(chunk, dict)] if isinstance(chunks, list) else []
-    printed = (chunk.get(key) for chunk in told for key in ("stdout", "stderr"))
+    outputs = [chunk for chunk in chunks if isinstance(chunk, dict)] if isinstance(chunks, list) else []
+    printed = (chunk.get(key) for chunk in outputs for key in ("stdout", "stderr"))
     return sum(len(text) for text in printed if isinstance(text, str))
 
 
 def _text_characters(part: dict[str, Any]) -> int | None:
     """Return the characters of a search result or a document of text, in Anthropic's form; None for any other part."""
     source = part.get("source")
-    told = part.get("content") if part.get("type") == "search_result" else None
+    content = part.get("content") if part.get("type") == "search_result" else None
     if isinstance(source, dict) and _kind_of(source) in {"text", "content"}:
-        told = source.get("data", source.get("content"))
-    return None if told is None else len(canonical_json(told))
+        content = source.get("data", source.get("content"))
+    return None if content is None else len(canonical_json(content))
 
 
 def _file_characters(part: dict[str, Any]) -> int | None:

@@ -64,8 +64,8 @@ def words_said(part: dict[str, Any]) -> Iterator[str]:
     """
     kind = google_kind(part)
     if kind not in GOOGLE_FILES and part.get("type") not in _WORDLESS:
-        said = part[kind] if kind else part
-        yield from _words({key: value for key, value in said.items() if key == "name" or key not in _ADDRESS})
+        content = part[kind] if kind else part
+        yield from _words({key: value for key, value in content.items() if key == "name" or key not in _ADDRESS})
 
 
 def _of_anthropic(part: dict[str, Any]) -> Block:
@@ -94,9 +94,9 @@ def _of_google(part: dict[str, Any]) -> Block:
     if kind in GOOGLE_CALLS:
         asked = own.get("args") if kind == "toolCall" else {"code": own.get("code")}
         return ToolCall(call_id=call_id, name=name, arguments=asked if isinstance(asked, dict) else {})
-    said = own.get("response") if kind == "toolResponse" else own.get("output")
+    output = own.get("response") if kind == "toolResponse" else own.get("output")
     failed = own.get("outcome") not in (None, "OUTCOME_OK")  # no set: a recording may have any value
-    return ToolResult(call_id=call_id, name=name, text="\n".join(_words(said)), is_error=failed)
+    return ToolResult(call_id=call_id, name=name, text="\n".join(_words(output)), is_error=failed)
 
 
 def _of_openai(item: dict[str, Any]) -> Block:
@@ -106,9 +106,9 @@ def _of_openai(item: dict[str, Any]) -> Block:
     if kind in _OPENAI_ASKED:
         asked = item.get(_OPENAI_ASKED[kind])
         return ToolCall(call_id=call_id, name=name, arguments=asked if isinstance(asked, dict) else {"asked": asked})
-    said = {key: value for key, value in item.items() if key not in _ADDRESS}
+    fields = {key: value for key, value in item.items() if key not in _ADDRESS}
     failed = item.get("status") == "failed" or item.get("error") is not None
-    return ToolResult(call_id=call_id, name=name, text="\n".join(_words(said)), is_error=failed)
+    return ToolResult(call_id=call_id, name=name, text="\n".join(_words(fields)), is_error=failed)
 
 
 def _words(value: JsonValue) -> Iterator[str]:

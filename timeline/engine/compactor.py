@@ -408,8 +408,8 @@ class _Compaction:
         number = self.pressure.window.rounds + 1
         if plan.written is not None:
             return plan.written, WrittenBy(summarizer=plan.written_by), number
-        told = unheaded(self.own_summary, self.pressure.policy.form)
-        text = self.compactor.counter.truncate(told, plan.caps.history + plan.caps.turn_prefix)
+        own = unheaded(self.own_summary, self.pressure.policy.form)
+        text = self.compactor.counter.truncate(own, plan.caps.history + plan.caps.turn_prefix)
         return (SummaryParts(history=text), WrittenBy(summarizer=BEFORE), number) if text else None
 
     async def _carry_out(self, plan: Plan) -> list[Payload]:

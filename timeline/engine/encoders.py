@@ -155,5 +155,7 @@ def _made_of(item: Item) -> list[tuple[int, int]]:
     """Return the numbers and identities of an item's entries; each call is followed by its result or a gap."""
     if isinstance(item, Placed):
         return [(item.number, id(item.entry))]
-    said = (each for part in item.parts for each in ((part.placed, part.result) if isinstance(part, Call) else (part,)))
-    return [(-1, 0) if placed is None else (placed.number, id(placed.entry)) for placed in said]
+    parts = (
+        each for part in item.parts for each in ((part.placed, part.result) if isinstance(part, Call) else (part,))
+    )
+    return [(-1, 0) if placed is None else (placed.number, id(placed.entry)) for placed in parts]

@@ -139,12 +139,12 @@ class _Run:
             self.done.failure = failed
             return True
         self.covered, self.done.failure, self.progress.begun_with = True, None, None
-        left = min(self.pressure.fixed.stage_data, self._told_of_stages())
+        left = min(self.pressure.fixed.stage_data, self._stage_data_tokens())
         fixed = self.pressure.fixed.model_copy(update={"stage_data": left})
         self.done.pressure = replace(self.pressure, fixed=fixed)
         return False
 
-    def _told_of_stages(self) -> int:
+    def _stage_data_tokens(self) -> int:
         """Count the stage data in the tail: it is short once a recent stage was collapsed (000, [priority_chain])."""
         policy, counter = self.pressure.policy, self.pressure.compactor.counter
         return scaled(counter.count(stage_data(self.pressure.window, policy.stage_data)), policy)

@@ -246,8 +246,8 @@ def joined_system(system: JsonValue, most: int | None) -> JsonValue:
     if not all(isinstance(text, str) for text in texts):
         return system
     last = rest[-1]
-    told: JsonValue = "\n".join(str(text) for text in texts)
-    return [*kept, {**last, "text": told} if isinstance(last, dict) else told]
+    joined: JsonValue = "\n".join(str(text) for text in texts)
+    return [*kept, {**last, "text": joined} if isinstance(last, dict) else joined]
 
 
 def _sendable(name: str, value: Any) -> Any:

@@ -81,7 +81,7 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
         if (await pressure.account()).sent <= target:
             break
         done = await run_steps(pressure)
-        tried += [_told(taken) for taken in done.taken]
+        tried += [_described(taken) for taken in done.taken]
         pressure = done.pressure  # its fixed part is smaller once stages were collapsed
         if isinstance(done.failure, CompactionRefused):
             tried.append(f"refused ({done.failure.reason})")
@@ -91,6 +91,6 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
     return tried
 
 
-def _told(taken: TakenDecision) -> str:
+def _described(taken: TakenDecision) -> str:
     figures = ", ".join(f"{name} {value}" for name, value in taken.facts.items() if isinstance(value, int))
     return f"{taken.kind} ({figures})" if figures else taken.kind

@@ -128,7 +128,7 @@ def _not_in_it(sent: SentContext, window: Window, covered: Sequence[Item], step:
     before = {item.version: item for item in was.items}
     if any(item.version not in before for item in covered):
         return "unsent"
-    return None if all(_is_told(before[item.version], step) for item in covered) else "hidden"
+    return None if all(_is_shown_alike(before[item.version], step) for item in covered) else "hidden"
 
 
 def _is_still_shown(item: Item, current: Mapping[int, Item]) -> bool:
@@ -141,7 +141,7 @@ def _is_still_shown(item: Item, current: Mapping[int, Item]) -> bool:
     return now.replacement == item.replacement or now.replacement is None or is_seen_through(now)
 
 
-def _is_told(item: Item, step: Summarize) -> bool:
+def _is_shown_alike(item: Item, step: Summarize) -> bool:
     """Return whether a context shows a block as the request of a summary would."""
     if item.omitted or item.redacted:
         return False

@@ -101,9 +101,9 @@ def facts_of_result(
             failed, detail = True, detail or first_words(result.text)
         of_call = kind in {"write", "delete"}
         path, version = (call.path, call_version) if of_call else (result.path, result_version)
-        said = detail if failed or kind != "search" else hits_in(result.text)
+        details = detail if failed or kind != "search" else hits_in(result.text)
         done = _KINDS[kind]
-        facts += [_new(Fact, (done, each, path, version, at, call.name, status, failed, said)) for each in subjects]
+        facts += [_new(Fact, (done, each, path, version, at, call.name, status, failed, details)) for each in subjects]
     if (failed or status) and not ran:
         words = detail or first_words(result.text)
         facts.append(Fact("error", call.name, result.path, result_version, at, call.name, status, True, words))
@@ -201,8 +201,8 @@ class _Said:
 
 
 @lru_cache(maxsize=_BLOCKS_REMEMBERED)
-def _named(said: _Said) -> tuple[Fact, ...]:
-    block, version, at = said.block(), said.version, said.at
+def _named(source: _Said) -> tuple[Fact, ...]:
+    block, version, at = source.block(), source.version, source.at
     if block is None or isinstance(block, RangeSummary):
         return ()
     by_user = isinstance(block, UserPrompt)
@@ -220,7 +220,7 @@ def _named(said: _Said) -> tuple[Fact, ...]:
     facts = [Fact(kind, subject, block.path, version, at, tool, detail=who) for kind, subject in named]
     if words := users_words(block):
         asked = requests_in(words)
-        facts += (Fact("request", said.text, block.path, version, at, detail=said.manner) for said in asked)
+        facts += (Fact("request", one.text, block.path, version, at, detail=one.manner) for one in asked)
     return tuple(facts)
 
 

@@ -63,5 +63,5 @@ def entry_line(entry: FactEntry) -> str:
         subject = f"{entry.tool} {subject}"
     times = f" x{entry.times}" if entry.times > 1 else ""
     ended = f" (exit {entry.status})" if entry.status is not None else ""
-    said = f": {entry.detail}" if entry.detail and entry.kind not in _NAMED else ""
-    return f"{subject}{times}{ended}{said} (@{entry.last})"
+    detail = f": {entry.detail}" if entry.detail and entry.kind not in _NAMED else ""
+    return f"{subject}{times}{ended}{detail} (@{entry.last})"

@@ -227,7 +227,7 @@ def shown_record(
     most_tokens: int,
     counter: TokenCounter,
     address: str,
-    said: str = "",
+    summary: str = "",
     lists: bool = False,
 ) -> str:
     """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
@@ -244,10 +244,10 @@ def shown_record(
         most_tokens: cap.
         counter: counts the lines.
         address: path of the summary block.
-        said: what the context says word for word, by `one_line`: a request in it is not said twice.
+        summary: what the context says word for word, by `one_line`: a request in it is not said twice.
         lists: whether the last line leads to the lists of all names, see `timeline.facts.name_list`.
     """
-    record = _without_said(record, said)
+    record = _without_said(record, summary)
     sections = [s for s in _sections(record, open_calls, pins, most_tokens) if s.lines]
     _take_lines(sections, most_tokens - counter.count(_rest(record, (), address, lists=lists)), counter)
     while any(section.taken for section in sections):
@@ -304,11 +304,11 @@ def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tup
         context: all that the model is shown of it, by `one_line`: the summary, with its record, and what was carried.
         whole: versions of the prompts that are carried whole.
     """
-    said: Counter[int] = Counter()
+    counted: Counter[int] = Counter()
     for entry in record.done.get("request", ()):
         if _is_said(entry, context) or (not _is_beginning(entry) and _line(entry).text in context):
-            said.update(entry.versions)
-    return tuple(sorted(v for v, count in record.asked.items() if said[v] < count and v not in whole))
+            counted.update(entry.versions)
+    return tuple(sorted(v for v, count in record.asked.items() if counted[v] < count and v not in whole))
 
 
 def says_all(context: str, prompt: str) -> bool:
@@ -321,10 +321,10 @@ def _is_said(entry: FactEntry, context: str) -> bool:
 
 
 def _says(context: str, asked: str, manner: str) -> bool:
-    said = asked.removesuffix(_MORE)
-    if len(said) <= _FEW:
-        said = f" {said} "  # "no" is in many words
-    return said in context and not _is_part(asked, manner)
+    words = asked.removesuffix(_MORE)
+    if len(words) <= _FEW:
+        words = f" {words} "  # "no" is in many words
+    return words in context and not _is_part(asked, manner)
 
 
 def _is_beginning(entry: FactEntry) -> bool:
@@ -336,10 +336,10 @@ def _is_part(asked: str, manner: str) -> bool:
     return manner == "said" and asked.endswith(_MORE)
 
 
-def _without_said(record: FactRecord, said: str) -> FactRecord:
+def _without_said(record: FactRecord, text: str) -> FactRecord:
     """Return a record without the requests that a text says word for word."""
     asked = record.done.get("request", ())
-    left = tuple(entry for entry in asked if not _is_said(entry, said))
+    left = tuple(entry for entry in asked if not _is_said(entry, text))
     if len(left) == len(asked):
         return record
     counts = {**record.counts, "request": record.counts["request"] - len(asked) + len(left)}
@@ -476,8 +476,8 @@ def _failure(entry: FactEntry) -> str:
     if entry.kind == "command":
         return f"{_brief(entry.subject, _LONGEST_COMMAND)}{_ended(entry)}{_times(entry)} (@{entry.last})"
     subject = "" if entry.kind == "error" else f" {_brief(entry.subject, _LONGEST_SUBJECT)}"
-    said = f": {_brief(entry.detail, _LONGEST_DETAIL)}" if entry.detail else ""
-    return f"{entry.tool}{subject}{_times(entry)}{said} (@{entry.last})"
+    detail = f": {_brief(entry.detail, _LONGEST_DETAIL)}" if entry.detail else ""
+    return f"{entry.tool}{subject}{_times(entry)}{detail} (@{entry.last})"
 
 
 def _brief(text: str, most: int) -> str:

@@ -131,8 +131,8 @@ def users_words(block: Block) -> str:
     if isinstance(block, UserPrompt):
         return block.text
     if isinstance(block, ToolResult) and block.is_error:
-        head, said, words = block.text.partition(_REFUSING)
-        return words if said and len(head) <= _LONGEST_REFUSAL else ""
+        head, refusal, words = block.text.partition(_REFUSING)
+        return words if refusal and len(head) <= _LONGEST_REFUSAL else ""
     return ""
 
 

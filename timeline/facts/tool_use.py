@@ -290,8 +290,8 @@ def _parts(verbs: frozenset[_Verb], given: dict[_Role, Any]) -> tuple[ToolUse, .
         if not isinstance(part, dict):
             continue
         named = _given(part)
-        said = next((v for key in ("type", "action", "kind") if isinstance(v := part.get(key), str)), "")
-        operation = _OPERATIONS.get(said.lower())
+        declared = next((v for key in ("type", "action", "kind") if isinstance(v := part.get(key), str)), "")
+        operation = _OPERATIONS.get(declared.lower())
         if "command" in named and "file" not in named and (command := _text(named["command"], " ")) is not None:
             by_kind.setdefault("command", []).append(command)
         for use in _file_uses(frozenset({operation}) if operation else verbs, _files(named.get("file")), named):

@@ -192,8 +192,8 @@ class Recount:
 def _counted_block(block: Block, counter: TokenCounter) -> int:
     count = counter.count
     if isinstance(block, RangeSummary) and isinstance(form := block.meta.get(FORM_KEY), dict):
-        said = (form.get("question"), block.text, form.get("answer"))
-        return sum(count(text) for text in said if isinstance(text, str) and text)
+        texts = (form.get("question"), block.text, form.get("answer"))
+        return sum(count(text) for text in texts if isinstance(text, str) and text)
     return with_media(block, count(block.countable()))
 
 

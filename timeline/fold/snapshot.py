@@ -130,10 +130,10 @@ def restore(
         if not isinstance(known, int):
             raise InvalidArgument("calls", "is needed for a snapshot that does not count the model calls")
         stored: Any = snapshot.state.get("reported")
-        told = reported if stored is None else Reported.parse(stored)
-        if told is None:
+        reports = reported if stored is None else Reported.parse(stored)
+        if reports is None:
             raise InvalidArgument("reported", "is needed for a snapshot that does not say what the provider reported")
-        _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version}, known, told)
+        _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version}, known, reports)
     for event in events:
         if event.version > fold.version:
             fold.apply(event.version, event.at, event.payload)
@@ -216,8 +216,8 @@ def _in_order(value: Any, own: Any) -> Any:
 
 
 def _dump_hide(hide: Hide) -> list[Any]:
-    told = [hide.version, hide.reason, {**hide.facts}]
-    return [*told, hide.counter] if hide.counter else told
+    row = [hide.version, hide.reason, {**hide.facts}]
+    return [*row, hide.counter] if hide.counter else row
 
 
 def _counter_of(payload: Payload) -> str:

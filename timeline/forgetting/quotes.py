@@ -103,13 +103,13 @@ class Quotes:
     def _are_alike(self, text: str) -> bool:
         if text.isascii():
             return False
-        said = folded(text)
-        return any(needle in said for needle in self._alike)
+        folded_text = folded(text)
+        return any(needle in folded_text for needle in self._alike)
 
     def hold(self, text: str) -> bool:
         """Return whether a text is a part of one of them."""
-        said = text.removesuffix("…").strip().casefold()
-        return len(said) >= LEAST and any(said in whole for whole in self._in_small_letters)
+        words = text.removesuffix("…").strip().casefold()
+        return len(words) >= LEAST and any(words in whole for whole in self._in_small_letters)
 
     def out_of(self, text: str) -> str:
         """Return a text without what it quotes."""
@@ -127,9 +127,9 @@ class Quotes:
     def _without_alike(self, text: str) -> str:
         """Return a text without what looks like one of them: each letter with its marks is compared as one."""
         letters = _letters(text)
-        said = [folded(letter) for letter in letters]
-        starts = [0, *accumulate(map(len, said))]
-        whole = "".join(said)
+        folded_letters = [folded(letter) for letter in letters]
+        starts = [0, *accumulate(map(len, folded_letters))]
+        whole = "".join(folded_letters)
         gone = bytearray(len(letters))
         for needle in self._alike:
             place = whole.find(needle)
@@ -170,8 +170,8 @@ class Quotes:
             value = json.loads(text)
         except ValueError:
             return self.out_of(text)
-        said = self.are_in("\n".join(strings_and_keys(value)))
-        return compact_json(self._everywhere(value)) if said else text
+        has_quotes = self.are_in("\n".join(strings_and_keys(value)))
+        return compact_json(self._everywhere(value)) if has_quotes else text
 
     def _everywhere(self, value: Any) -> Any:
         if isinstance(value, list):

@@ -186,10 +186,10 @@ class Rewriter:
         clean = text
         for old, new in self.values.items():
             clean = clean.replace(old, new)
-        said, fixed = json.loads(clean), fixed_words(type(payload))
+        value, fixed = json.loads(clean), fixed_words(type(payload))
         # Not in its text, where what strings of JSON say is escaped twice.
-        if self.quotes.are_in("\n".join(words_of(said, fixed))):
-            clean = compact_json(self.quotes.out_of_json(said, fixed))
+        if self.quotes.are_in("\n".join(words_of(value, fixed))):
+            clean = compact_json(self.quotes.out_of_json(value, fixed))
         if clean == text:
             return payload
         left = decode_payload(event.type, event.schema_version, clean)

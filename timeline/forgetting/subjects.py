@@ -94,8 +94,8 @@ async def find_subject(
     if conversations is not None:
         infos = [await store.info(id_) for id_ in dict.fromkeys(conversations)]
     for info in infos:
-        if (said := _said(text, [info.id])) is not None:
-            yield FoundPlace(info.id, info.id, "conversation", "", *said)
+        if (occurrence := _said(text, [info.id])) is not None:
+            yield FoundPlace(info.id, info.id, "conversation", "", *occurrence)
     async for place in _said_in(store, [info.id for info in infos], text):
         yield place
 
@@ -126,22 +126,22 @@ def _note_hashes(event: Event, named: dict[str, set[str]]) -> None:
 async def _facts(store: EventStore, wanted: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
     """Yield the facts that are left of scavenged blocks."""
     async for fact in store.facts():
-        said = _said(text, (fact.subject, fact.detail)) if fact.conversation in wanted else None
-        if said is not None and not await store.read_versions(fact.conversation, [fact.version]):
-            yield FoundPlace(fact.conversation, f"{SIGN}{fact.version}", "fact", fact.path, *said)
+        occurrence = _said(text, (fact.subject, fact.detail)) if fact.conversation in wanted else None
+        if occurrence is not None and not await store.read_versions(fact.conversation, [fact.version]):
+            yield FoundPlace(fact.conversation, f"{SIGN}{fact.version}", "fact", fact.path, *occurrence)
 
 
 def _places(event: Event, text: str) -> Iterator[FoundPlace]:
     block = appended_block(event.payload)
     path = "" if block is None else block.path
     address = f"{SIGN}{event.version}"
-    if (said := _said(text, [path])) is not None:
-        yield FoundPlace(event.conversation, path, "path", path, *said)
+    if (occurrence := _said(text, [path])) is not None:
+        yield FoundPlace(event.conversation, path, "path", path, *occurrence)
     data = json.loads(encode_payload(event.payload))
     if block is not None and isinstance(data.get("block"), dict):
         data["block"].pop("path", None)
-    if (said := _said(text, words_of(data, fixed_words(type(event.payload))))) is not None:
-        yield FoundPlace(event.conversation, address, _kind(event), path, *said)
+    if (occurrence := _said(text, words_of(data, fixed_words(type(event.payload))))) is not None:
+        yield FoundPlace(event.conversation, address, _kind(event), path, *occurrence)
 
 
 def _kind(event: Event) -> PlaceKind:
@@ -162,8 +162,8 @@ async def _values(store: EventStore, conversation: str, hashes: Sequence[str], t
                 data = json.loads(value)
             except ValueError:
                 data = value
-            if (said := _said(text, strings_and_keys(data))) is not None:
-                yield FoundPlace(conversation, f"{VALUE}{hash_}", "value", "", *said)
+            if (occurrence := _said(text, strings_and_keys(data))) is not None:
+                yield FoundPlace(conversation, f"{VALUE}{hash_}", "value", "", *occurrence)
 
 
 def _said(text: str, within: Iterable[str]) -> tuple[bool, int] | None:

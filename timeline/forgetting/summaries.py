@@ -51,8 +51,8 @@ def summary_anew(window: Window, old: CompactionCompleted, known: WindowFacts) -
         gone = {"model": None, "prompt_version": None, "repaired": None, "alone_because": None}
         by = by.model_copy(update={**gone, "summarizer": "extractive", "fallback_reason": WRITTEN_ANEW})
     meta = {key: value for key, value in old.block.meta.items() if key not in _ABOUT_CONTENT}
-    told = {"written_by": by.model_dump(exclude_defaults=True), "parts": parts.model_dump()}
-    meta |= {key: value for key, value in told.items() if key in old.block.meta}
+    origins = {"written_by": by.model_dump(exclude_defaults=True), "parts": parts.model_dump()}
+    meta |= {key: value for key, value in origins.items() if key in old.block.meta}
     block = old.block.model_copy(update={"text": text, "data": None, "meta": meta})
     tokens = max(1, old.tokens - counter.count(old.block.text) + counter.count(text))
     changes = {"block": block, "tokens": tokens, "parts": parts, "digest": build_digest(covered), "written_by": by}
@@ -78,15 +78,15 @@ def _parts(window: Window, old: CompactionCompleted, covered: Sequence[Item], co
     else:
         history, prefix = joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
     # An imported summary has no halves.
-    said = old.parts.history or ("" if old.parts.turn_prefix else old.block.text)
+    history_text = old.parts.history or ("" if old.parts.turn_prefix else old.block.text)
     return SummaryParts(
-        history=_part("history", finished, history, said, counter),
+        history=_part("history", finished, history, history_text, counter),
         turn_prefix=_part("turn_prefix", inside, prefix, old.parts.turn_prefix, counter),
     )
 
 
 def _part(kind: SummaryKind, items: Sequence[Item], previous: str, old: str, counter: TokenCounter) -> str:
-    blocks = tuple(told for i in items if not i.redacted and (told := shown_block(i)) is not None)
+    blocks = tuple(block for i in items if not i.redacted and (block := shown_block(i)) is not None)
     if not blocks:
         return previous
     task = next((b.text for b in reversed(blocks) if isinstance(b, UserPrompt)), None)
@@ -110,7 +110,7 @@ def _record(
         most_tokens=max(_LEAST_TOKENS, counter.count(shown)),
         counter=counter,
         address=old.block.path,
-        said=one_line((parts.history, parts.turn_prefix)),
+        summary=one_line((parts.history, parts.turn_prefix)),
         lists=LISTS in shown,
     )
 

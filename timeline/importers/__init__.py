@@ -101,7 +101,7 @@ def read_recording(path: Path | str) -> list[Recording]:
     if recordings is None and is_prompt_alone(document):
         recordings = read_responses(document, name, sha256(data).hexdigest())
     if recordings is None and (
-        wrapped := next((told for start, told in _WRAPPED.items() if data.startswith(start)), "")
+        wrapped := next((packing for start, packing in _WRAPPED.items() if data.startswith(start)), "")
     ):
         raise ImportFailed(str(path), wrapped)
     if recordings is None:

@@ -45,8 +45,8 @@ class _Message(NamedTuple):
 
 def is_ai_sdk(document: Any) -> bool:
     """Return whether a JSON document is a chat of the AI SDK, by fields that only its messages have."""
-    told = document.get("messages") if isinstance(document, dict) else document
-    return isinstance(told, list) and next(filter(None, map(form_of, told)), None) in FORMS
+    messages = document.get("messages") if isinstance(document, dict) else document
+    return isinstance(messages, list) and next(filter(None, map(form_of, messages)), None) in FORMS
 
 
 def is_ai_sdk_message(value: dict[str, Any]) -> bool:
@@ -61,10 +61,10 @@ def read_ai_sdk(document: Any, name: str) -> list[Recording]:
         document: the decoded JSON, one that `is_ai_sdk` recognises.
         name: the file's name without its extension; the id begins with it if the document has none.
     """
-    told = document["messages"] if isinstance(document, dict) else document
-    report = Report(lines=len(told), records=len(told))
+    messages = document["messages"] if isinstance(document, dict) else document
+    report = Report(lines=len(messages), records=len(messages))
     about = document if isinstance(document, dict) else {}
-    return _read(list(enumerate(told, start=1)), name, report, about)
+    return _read(list(enumerate(messages, start=1)), name, report, about)
 
 
 def read_ai_sdk_lines(data: bytes, name: str) -> list[Recording]:
@@ -77,8 +77,8 @@ def read_ai_sdk_lines(data: bytes, name: str) -> list[Recording]:
     )
 
 
-def _read(told: list[tuple[int, Any]], name: str, report: Report, about: dict[str, Any]) -> list[Recording]:
-    messages = list(_messages(told, report))
+def _read(numbered: list[tuple[int, Any]], name: str, report: Report, about: dict[str, Any]) -> list[Recording]:
+    messages = list(_messages(numbered, report))
     form = next((form for _, value in messages if (form := form_of(value)) in FORMS), "ai_sdk")
     report.format = str(form).replace("_", "-")
     reader = _Reader(str(form), report)
@@ -86,11 +86,11 @@ def _read(told: list[tuple[int, Any]], name: str, report: Report, about: dict[st
     if form == "ai_sdk_ui":
         messages = [message._replace(value=later_message(message.value)) for message in messages]
     for message in messages:
-        told_at = _time_of(message.value)
-        if told_at is None:
+        recorded_at = _time_of(message.value)
+        if recorded_at is None:
             report.note("missing_time", message.line, "a second behind the message before it")
         # Only earlier messages count, so that a message keeps its time as the chat grows.
-        at = told_at or at + timedelta(seconds=1)
+        at = recorded_at or at + timedelta(seconds=1)
         reader.read(message, at)
     events = reader.builder.finish()
     if not events:
@@ -100,11 +100,11 @@ def _read(told: list[tuple[int, Any]], name: str, report: Report, about: dict[st
     return [Recording(id_, events, report, title, is_snapshot=True)]
 
 
-def _messages(told: list[tuple[int, Any]], report: Report) -> Iterator[_Message]:
+def _messages(numbered: list[tuple[int, Any]], report: Report) -> Iterator[_Message]:
     """Yield the messages; of several with one id the last replaces the first, in the place of the first."""
-    last: dict[str, Any] = {text_of(m, "id"): m for _, m in told if isinstance(m, dict)}
+    last: dict[str, Any] = {text_of(m, "id"): m for _, m in numbered if isinstance(m, dict)}
     seen: set[str] = set()
-    for line, value in told:
+    for line, value in numbered:
         if not isinstance(value, dict) or text_of(value, "role") not in ROLES:
             report.note("unknown_record", line, "no message of a known role")
             continue
@@ -126,14 +126,14 @@ def _key_of(message: dict[str, Any]) -> str:
 def _time_of(message: dict[str, Any]) -> datetime | None:
     """Return when a message was made; applications write the time into its metadata, as text or as a number."""
     metadata = message.get("metadata")
-    told = metadata.get("createdAt") if isinstance(metadata, dict) else None
-    told = message.get("createdAt") if told is None else told
-    if isinstance(told, int | float) and not isinstance(told, bool):
+    written = metadata.get("createdAt") if isinstance(metadata, dict) else None
+    written = message.get("createdAt") if written is None else written
+    if isinstance(written, int | float) and not isinstance(written, bool):
         try:
-            return datetime.fromtimestamp(told / 1000 if told > _MOST_SECONDS else told, UTC)
+            return datetime.fromtimestamp(written / 1000 if written > _MOST_SECONDS else written, UTC)
         except (OverflowError, OSError, ValueError):
             return None
-    return parse_time(told)
+    return parse_time(written)
 
 
 class _Reader:
@@ -157,15 +157,15 @@ class _Reader:
             self._report.note("torn", line, f"{unfinished} parts were still streamed; a later snapshot has them")
         elif not blocks:
             self._report.note("unknown_record", line, f"a {value['role']} message that says nothing")
-        said = []
+        message_blocks = []
         for block, place in self._placed(blocks, name, line, at):
             if isinstance(block, ToolResult):
                 self.builder.add_result(block, place)
             elif block.response_id is not None:
                 self.builder.add_to_response(block.response_id, block, place)
             else:
-                said.append((block, place))
-        self.builder.add_said(said)
+                message_blocks.append((block, place))
+        self.builder.add_said(message_blocks)
         if not unfinished:  # figures are those of the whole message
             self._add_usage(value, blocks, line, at)
 
@@ -183,9 +183,9 @@ class _Reader:
     def _add_usage(self, message: dict[str, Any], blocks: list[Block], line: int, at: datetime) -> None:
         """Add the usage of a message that was one response; a sum over several responses belongs to none of them."""
         metadata = message.get("metadata")
-        told = metadata.get("usage", metadata.get("totalUsage")) if isinstance(metadata, dict) else None
+        usage = metadata.get("usage", metadata.get("totalUsage")) if isinstance(metadata, dict) else None
         responses = {block.response_id for block in blocks} - {None}
-        if not isinstance(metadata, dict) or not isinstance(told, dict) or not responses:
+        if not isinstance(metadata, dict) or not isinstance(usage, dict) or not responses:
             return
         if len(responses) > 1:
             self._report.note("missing_usage", line, f"figures of {len(responses)} responses together")
@@ -194,7 +194,7 @@ class _Reader:
         called = ModelCalled(
             model=text_of(metadata, "model"),
             response_id=response,
-            usage=ai_sdk_usage(told),
+            usage=ai_sdk_usage(usage),
             finish_reason=text_of(metadata, "finishReason") or None,
         )
         self.builder.set_model_call(response, called, Origin(response, line, at))

@@ -133,10 +133,10 @@ class RecordingBuilder:
             self._turn += 1
         self._turn_is_open = True
 
-    def add_said(self, said: Iterable[tuple[Block, Origin]]) -> None:
+    def add_said(self, message: Iterable[tuple[Block, Origin]]) -> None:
         """Append one message to the model, part by part; the user's first part opens a turn."""
         opens = True
-        for block, origin in said:
+        for block, origin in message:
             if isinstance(block, ToolResult):
                 self.add_result(block, origin)
                 continue

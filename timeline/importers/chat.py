@@ -51,15 +51,15 @@ def messages_of(document: Any) -> list[Any] | None:
     messages = _listed(document) if isinstance(document, dict) else document
     if not isinstance(messages, list) or not messages:
         return None
-    told = [_with_role(message) for message in messages]
-    return told if all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in told) else None
+    read = [_with_role(message) for message in messages]
+    return read if all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in read) else None
 
 
 def _listed(document: dict[str, Any]) -> Any:
     """Return what a document lists; contents as a ``history`` are what Gemini CLI writes for ``/chat save``."""
-    told, saved = document.get("messages", document.get("contents")), document.get("history")
+    messages, saved = document.get("messages", document.get("contents")), document.get("history")
     is_saved = isinstance(saved, list) and all(isinstance(m, dict) and isinstance(m.get("parts"), list) for m in saved)
-    return saved if told is None and is_saved else told
+    return saved if messages is None and is_saved else messages
 
 
 def _with_role(message: Any) -> Any:
@@ -71,9 +71,9 @@ def _with_role(message: Any) -> Any:
 
 def dialect_of(document: Any) -> Dialect:
     """Return the form of a document's messages, by keys that only one form has."""
-    told: Dialect | None = next(filter(None, map(form_of, messages_of(document) or [])), None)
+    form: Dialect | None = next(filter(None, map(form_of, messages_of(document) or [])), None)
     beside = document if isinstance(document, dict) else {}
-    return told or ("anthropic" if any(map(beside.get, _ANTHROPIC_KEYS)) else "openai_chat")
+    return form or ("anthropic" if any(map(beside.get, _ANTHROPIC_KEYS)) else "openai_chat")
 
 
 def form_of(message: Any) -> Dialect | None:
@@ -84,11 +84,11 @@ def form_of(message: Any) -> Dialect | None:
         return "ai_sdk_ui"
     if isinstance(parts := message.get("parts"), list) and parts:
         return "ai_sdk_ui" if any(isinstance(p, dict) and "type" in p for p in parts) else "gemini"
-    told = [part for part in _list(message.get("content")) if isinstance(part, dict)]
-    types = {str(part.get("type")) for part in told}
-    if types & _AI_SDK_PARTS or any(p.keys() & _AI_SDK_KEYS for p in (message, *told)):
+    content_parts = [part for part in _list(message.get("content")) if isinstance(part, dict)]
+    types = {str(part.get("type")) for part in content_parts}
+    if types & _AI_SDK_PARTS or any(p.keys() & _AI_SDK_KEYS for p in (message, *content_parts)):
         return "ai_sdk"
-    if any(isinstance(part.get("thinking"), list) for part in told):  # Mistral's
+    if any(isinstance(part.get("thinking"), list) for part in content_parts):  # Mistral's
         return "openai_chat"
     if types & _ANTHROPIC_PARTS or any(kind.endswith("_tool_result") for kind in types):
         return "anthropic"

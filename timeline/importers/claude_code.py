@@ -201,10 +201,10 @@ class _Session:
         agent = data["agentId"]
         if isinstance(call := row.get("parentToolUseID"), str):
             self._call_of_agent.setdefault(agent, call)
-        told = data.get("normalizedMessages")
+        normalized = data.get("normalizedMessages")
         reader = self._agent(agent)
         reader.report.records += 1
-        for message in (*(told if isinstance(told, list) else ()), data["message"]):
+        for message in (*(normalized if isinstance(normalized, list) else ()), data["message"]):
             if isinstance(message, dict) and str(message.get("type")) in CONVERSATION and not reader.knows(message):
                 reader.read(message, line, parse_time(message.get("timestamp") or row.get("timestamp")))
 

@@ -34,7 +34,7 @@ class PromptQueue:
         self._attached = Counter[str]()
         """Texts that attachments brought, and no row of the queue yet."""
 
-    def told_by(self, row: dict[str, Any]) -> str:
+    def given_by(self, row: dict[str, Any]) -> str:
         """Read a row of the queue; return the text that the model was given by it, empty for most."""
         text = text_of(row, "content")
         if text.lstrip().startswith(_NOTIFICATION):
@@ -52,7 +52,7 @@ class PromptQueue:
                 self._waiting.clear()
         return ""
 
-    def is_told_by(self, text: str) -> bool:
+    def is_given_by(self, text: str) -> bool:
         """Return whether an attachment alone says, so far, that the model was given a text."""
         return _is_first(text.strip(), self._attached, self._from_queue)
 
@@ -68,10 +68,10 @@ class PromptQueue:
         return text or (self._waiting.pop(0) if self._waiting else "")
 
 
-def _is_first(text: str, told: Counter[str], by_the_other: Counter[str]) -> bool:
+def _is_first(text: str, brought: Counter[str], by_the_other: Counter[str]) -> bool:
     """Note that one kind of row brought a text; return False if the other kind brought it before."""
     if by_the_other[text]:
         by_the_other[text] -= 1
         return False
-    told[text] += 1
+    brought[text] += 1
     return True

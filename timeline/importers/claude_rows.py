@@ -109,8 +109,8 @@ class SessionReader:
             return
         if self._boundary:
             self.report.note("invalid", line, "the compaction before this one has no summary")
-        told = row.get("compactMetadata")
-        metadata = told if isinstance(told, dict) else {}
+        recorded = row.get("compactMetadata")
+        metadata = recorded if isinstance(recorded, dict) else {}
         trigger, before = str(metadata.get("trigger") or ""), count_of(metadata, "preTokens")
         self._boundary = ImportedCompaction("", trigger, before, self._kept(metadata))
 
@@ -127,7 +127,7 @@ class SessionReader:
 
         Its key begins with the row before it, since the queue's rows have no uuid: it is left and taken up with that.
         """
-        if text := self._queue.told_by(row):
+        if text := self._queue.given_by(row):
             self._blocks += 1
             self._builder.add_said([(_said(text), Origin(f"{self._newest}.queued", line, at))])
         else:
@@ -138,13 +138,13 @@ class SessionReader:
 
         Its time is that at which the user wrote; the model was given it behind the rows before it.
         """
-        told = row.get("attachment")
-        if not isinstance(told, dict) or told.get("type") != QUEUED:
+        attachment = row.get("attachment")
+        if not isinstance(attachment, dict) or attachment.get("type") != QUEUED:
             self.report.counts["skipped"] += 1
             return
-        is_new = self._queue.is_told_by(joined_text(told.get("prompt")))
-        is_meta = told.get("isMeta") is True or told.get("commandMode") == "task-notification"
-        parts = [part for part in parts_of(told.get("prompt")) if is_new or part.get("type") != "text"]
+        is_new = self._queue.is_given_by(joined_text(attachment.get("prompt")))
+        is_meta = attachment.get("isMeta") is True or attachment.get("commandMode") == "task-notification"
+        parts = [part for part in parts_of(attachment.get("prompt")) if is_new or part.get("type") != "text"]
         blocks = [block for part in parts if (block := _user_block(part, is_meta=is_meta)) is not None]
         if not blocks:
             self.report.counts["skipped"] += 1
@@ -168,9 +168,9 @@ class SessionReader:
 
     def _read_user(self, row: dict[str, Any], content: str | list[Any], origin: Origin) -> None:
         if row.get("isCompactSummary") is True:
-            told = self._boundary or ImportedCompaction("")
+            boundary = self._boundary or ImportedCompaction("")
             self._boundary = None
-            self._builder.add_event(replace(told, summary=joined_text(content)), origin)
+            self._builder.add_event(replace(boundary, summary=joined_text(content)), origin)
             return
         is_meta = row.get("isMeta") is True
         read = (
@@ -179,13 +179,13 @@ class SessionReader:
             else _user_block(part, is_meta=is_meta)
             for part in parts_of(content)
         )
-        said = [
+        blocks = [
             (block, Origin(f"{origin.key}.{index}", origin.line, origin.at))
             for index, block in enumerate(read)
             if block is not None
         ]
-        self._blocks += len(said)
-        self._builder.add_said(said)
+        self._blocks += len(blocks)
+        self._builder.add_said(blocks)
 
     def _read_assistant(
         self, row: dict[str, Any], message: dict[str, Any], origin: Origin, before: datetime | None
@@ -243,8 +243,8 @@ def _exit_status(text: str, twin: Any, *, is_error: bool) -> int | None:
     no status: it is 0 unless the client interpreted another, stopped the command or left it running.
     """
     if is_error:
-        told = EXIT_CODE.match(text)
-        return int(told.group(1)) if told else None
+        matched = EXIT_CODE.match(text)
+        return int(matched.group(1)) if matched else None
     if not isinstance(twin, dict) or "stdout" not in twin or twin.get("interrupted") is not False:
         return None
     return None if twin.get("returnCodeInterpretation") or twin.get("backgroundTaskId") else 0

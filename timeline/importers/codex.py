@@ -105,8 +105,8 @@ def is_codex(value: Any) -> bool:
         return type_ in ROWS and isinstance(value.get("timestamp"), str)
     if type_ == "message":
         parts = value.get("content")
-        told = [text_of(part, "type") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-        return isinstance(value.get("role"), str) and any(kind.startswith(_OF_ITEMS) for kind in told)
+        types = [text_of(part, "type") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        return isinstance(value.get("role"), str) and any(kind.startswith(_OF_ITEMS) for kind in types)
     return value.get("record_type") == "state" or type_ in _OLD_ITEMS or _is_old_header(value)
 
 
@@ -229,10 +229,10 @@ class _Rollout:
         self._known_header = True
         base = payload.get("base_instructions")
         text = text_of(base) if isinstance(base, dict) else ""
-        told = text_of(payload, "instructions")
-        if text or (told and not self._repeats(told)):
+        instructions = text_of(payload, "instructions")
+        if text or (instructions and not self._repeats(instructions)):
             at = origin.at or parse_time(payload.get("timestamp"))
-            self._builder.add(SystemMessage(text=text or told), Origin("instructions", origin.line, at))
+            self._builder.add(SystemMessage(text=text or instructions), Origin("instructions", origin.line, at))
 
     def _repeats(self, instructions: str) -> bool:
         """Return whether a message of the file repeats the instructions, as later versions do."""
@@ -251,8 +251,8 @@ class _Rollout:
             self._items.end_response()
             self._report.note("aborted_turn", origin.line, text_of(payload, "reason"))
         elif type_ == "thread_rolled_back":
-            told = f"the client dropped the last {count_of(payload, 'num_turns')} turns; they are kept here"
-            self._report.note("rolled_back", origin.line, told)
+            remark = f"the client dropped the last {count_of(payload, 'num_turns')} turns; they are kept here"
+            self._report.note("rolled_back", origin.line, remark)
         elif type_ in ECHOES:
             self._title = text_of(payload, "thread_name") or self._title
             self._report.counts["skipped"] += 1
@@ -322,33 +322,34 @@ class _Costs:
 
     def read(self, info: Any, origin: Origin) -> None:
         """Read a count; a repeated count, with the limits of the account, is skipped."""
-        told = self._newest_in(info if isinstance(info, dict) else {})
-        if told is None:
+        newest = self._newest_in(info if isinstance(info, dict) else {})
+        if newest is None:
             self._report.counts["skipped"] += 1
             return
-        self.context = count_of(told, "input_tokens") or self.context
+        self.context = count_of(newest, "input_tokens") or self.context
         self._items.end_response()
         if self._owing is not None:
-            self._pay(_usage(told), origin)
+            self._pay(_usage(newest), origin)
         else:
             self._pay_early()
-            self._early = (_usage(told), origin)
+            self._early = (_usage(newest), origin)
 
     def _newest_in(self, info: dict[str, Any]) -> dict[str, Any] | None:
         """Return the figures of the newest call; None if they repeat those before, or there are none.
 
-        Totals show a repeated count. Where only the last call is told, the same figures with no response since are one.
+        Totals show a repeated count. Where only the last call is reported, equal figures without a
+        response between them are one.
         """
         total, last = info.get("total_token_usage"), info.get("last_token_usage")
-        told = last if isinstance(last, dict) and any(last.values()) else None
+        newest = last if isinstance(last, dict) and any(last.values()) else None
         if isinstance(total, dict):
             if total == self._total:
                 return None
-            told, self._total = told or _difference(total, self._total), total
-        elif told == self._last and self._owing is None:
+            newest, self._total = newest or _difference(total, self._total), total
+        elif newest == self._last and self._owing is None:
             return None
-        self._last = told
-        return told
+        self._last = newest
+        return newest
 
     def settle(self) -> None:
         """Record the remaining counts without a response, and responses without a count."""
@@ -393,12 +394,12 @@ def _difference(total: dict[str, Any], before: dict[str, Any]) -> dict[str, int]
     return {key: max(0, count_of(total, key) - count_of(before, key)) for key in total}
 
 
-def _usage(told: Any) -> Usage:
+def _usage(recorded: Any) -> Usage:
     """Return a call's usage; recorded ``input_tokens`` include the tokens read from and written to the cache."""
-    read, written = count_of(told, "cached_input_tokens"), count_of(told, "cache_write_input_tokens")
+    read, written = count_of(recorded, "cached_input_tokens"), count_of(recorded, "cache_write_input_tokens")
     return Usage(
-        input_tokens=max(0, count_of(told, "input_tokens") - read - written),
-        output_tokens=count_of(told, "output_tokens"),
+        input_tokens=max(0, count_of(recorded, "input_tokens") - read - written),
+        output_tokens=count_of(recorded, "output_tokens"),
         cache_read_tokens=read,
         cache_write_5m_tokens=written,
     )

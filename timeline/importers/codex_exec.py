@@ -1,8 +1,8 @@
 """Read what `codex exec --json` prints: JSON Lines of events about a thread's items, for scripts.
 
-An item is told when it starts and when it is completed; the last word counts. The stream has neither prompts nor times,
-and usage of the whole thread alone: Codex's own rollout of the thread has all three. So a run is a conversation of its
-own, named after its file and the thread.
+An item is reported when it starts and when it is completed; the last report counts. The stream has neither prompts nor
+times, and usage of the whole thread alone: Codex's own rollout of the thread has all three. So a run is a conversation
+of its own, named after its file and the thread.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _id_of(record: Record) -> str:
 
 
 class _Reader:
-    """Reads events in order, and each item once, where it was told first."""
+    """Reads events in order, and each item once, where it came first."""
 
     def __init__(self, report: Report) -> None:
         self.builder = RecordingBuilder(report)
@@ -94,12 +94,12 @@ class _Reader:
                 self.builder.open_turn()
             case "turn.completed":
                 sums = value.get("usage")
-                told = f"{count_of(sums, 'input_tokens')} in and {count_of(sums, 'output_tokens')} out"
-                self._report.note("missing_usage", record.line, f"only of the thread so far: {told}")
+                detail = f"{count_of(sums, 'input_tokens')} in and {count_of(sums, 'output_tokens')} out"
+                self._report.note("missing_usage", record.line, f"only of the thread so far: {detail}")
             case "turn.failed" | "error":
                 error = value.get("error")
-                told = text_of(error, "message") if isinstance(error, dict) else text_of(value, "message")
-                self._report.note("aborted_turn", record.line, told)
+                detail = text_of(error, "message") if isinstance(error, dict) else text_of(value, "message")
+                self._report.note("aborted_turn", record.line, detail)
             case _:
                 self._report.note("unknown_record", record.line, f"an event of type {kind or None}")
 
@@ -144,8 +144,8 @@ def _block_of(item: Item, kind: str, call_id: str) -> Block | None:
             name = f"{text_of(item, 'server')}__{text_of(item, 'tool')}"
             return ToolCall(call_id=call_id, name=name, arguments=arguments_of(item.get("arguments") or {}))
         case "collab_tool_call":
-            told: dict[str, JsonValue] = {"prompt": text_of(item, "prompt"), "agents": item.get("receiver_thread_ids")}
-            return ToolCall(call_id=call_id, name=text_of(item, "tool") or "unknown", arguments=told)
+            asked: dict[str, JsonValue] = {"prompt": text_of(item, "prompt"), "agents": item.get("receiver_thread_ids")}
+            return ToolCall(call_id=call_id, name=text_of(item, "tool") or "unknown", arguments=asked)
         case _:
             return None
 

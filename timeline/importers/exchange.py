@@ -39,20 +39,20 @@ def replied_message(document: Any, messages: list[Any], report: Report) -> list[
     if len(choices) > 1:
         report.note("branch", len(messages) + 1, f"{len(choices) - 1} further choices of the reply")
     first = choices[0] if choices else {}
-    if isinstance(said := first.get("message"), dict):
-        reply = {**said, "role": "assistant", "finish_reason": first.get("finish_reason")}
-    elif isinstance(said := first.get("content"), dict):
-        reply = {**said, "role": "model", "finish_reason": first.get("finishReason")}
+    if isinstance(message := first.get("message"), dict):
+        reply = {**message, "role": "assistant", "finish_reason": first.get("finish_reason")}
+    elif isinstance(message := first.get("content"), dict):
+        reply = {**message, "role": "model", "finish_reason": first.get("finishReason")}
     elif document.get("role") == "assistant" and isinstance(document.get("content"), list | str):
         reply = {"role": "assistant", "content": document["content"], "stop_reason": document.get("stop_reason")}
     else:
         return []
     if {key: reply.get(key) for key in _SAYS} == {key: messages[-1].get(key) for key in _SAYS}:
         return []
-    told = document.get("usage", document.get("usageMetadata"))
+    usage = document.get("usage", document.get("usageMetadata"))
     model = document.get("model") or document.get("modelVersion")
     named = {"id": text_of(document, "id")} if text_of(document, "id") else {}
-    return [{**reply, **named, "model": model, "usage": told}]
+    return [{**reply, **named, "model": model, "usage": usage}]
 
 
 def replied_items(document: Any, items: list[Any], report: Report) -> list[Message]:

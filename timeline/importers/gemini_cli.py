@@ -165,18 +165,18 @@ class _Reader:
         for id_, call in named:
             at = parse_time(call.get("timestamp")) or origin.at
             place = Origin(f"{origin.key}.{id_}.result", origin.line, at)
-            if told := parts_of(call.get("result")):
+            if answer := parts_of(call.get("result")):
                 self._before = at or self._before
-                self._add_result(id_, call, told, place)
+                self._add_result(id_, call, answer, place)
 
     def _add_part(self, response: str, part: Part, place: Origin) -> None:
         """Add a part of the model's content, unless it is a call: the message's list of calls has those in full."""
-        if isinstance(told := part.get("functionCall"), dict):
-            id_ = text_of(told, "id") or f"call-{place.key}"
+        if isinstance(called := part.get("functionCall"), dict):
+            id_ = text_of(called, "id") or f"call-{place.key}"
             if id_ in self._calls:
                 return
             self._calls.add(id_)
-            block: Block = _call(told, id_, response)
+            block: Block = _call(called, id_, response)
         elif text := text_of(part):
             kind = Reasoning if part.get("thought") is True else AssistantCompletion
             block = kind(text=text, response_id=response)
@@ -184,18 +184,18 @@ class _Reader:
             block = CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response)
         self.builder.add_to_response(response, block, place)
 
-    def _add_result(self, call_id: str, told: dict[str, Any], parts: list[Part], place: Origin) -> None:
+    def _add_result(self, call_id: str, call: dict[str, Any], parts: list[Part], place: Origin) -> None:
         """Add a call's result; newer versions repeat it in the user message that sent it to the model."""
         if call_id in self._answered:
             self._report.counts["skipped"] += 1
             return
         self._answered.add(call_id)
-        block = result_block(call_id, text_of(told, "name"), parts, status=text_of(told, "status"))
+        block = result_block(call_id, text_of(call, "name"), parts, status=text_of(call, "status"))
         self.builder.add_result(block, place)
 
     def _objects(self, message: dict[str, Any], key: str, origin: Origin) -> list[dict[str, Any]]:
-        told = message.get(key)
-        values = told if isinstance(told, list) else [] if told is None else [told]
+        listed = message.get(key)
+        values = listed if isinstance(listed, list) else [] if listed is None else [listed]
         found = [value for value in values if isinstance(value, dict)]
         if len(found) < len(values):
             self._report.note("invalid", origin.line, f"{key} that are no objects")
@@ -215,21 +215,21 @@ def _reasoning(thought: dict[str, Any], response: str) -> Reasoning:
     return Reasoning(text="\n".join(filter(None, (subject and f"**{subject}**", rest))), response_id=response)
 
 
-def _call(told: dict[str, Any], call_id: str, response: str) -> ToolCall:
-    arguments = told.get("args")
+def _call(recorded: dict[str, Any], call_id: str, response: str) -> ToolCall:
+    arguments = recorded.get("args")
     return ToolCall(
         call_id=call_id,
-        name=text_of(told, "name") or "unknown",
+        name=text_of(recorded, "name") or "unknown",
         arguments={} if arguments is None else arguments_of(arguments),
         response_id=response,
     )
 
 
-def _usage(told: Any) -> Usage:
+def _usage(recorded: Any) -> Usage:
     """Return a message's usage; ``input`` includes tokens read from the cache, and thoughts are billed as output."""
-    cached = count_of(told, "cached")
+    cached = count_of(recorded, "cached")
     return Usage(
-        input_tokens=max(0, count_of(told, "input") - cached) + count_of(told, "tool"),
-        output_tokens=count_of(told, "output") + count_of(told, "thoughts"),
+        input_tokens=max(0, count_of(recorded, "input") - cached) + count_of(recorded, "tool"),
+        output_tokens=count_of(recorded, "output") + count_of(recorded, "thoughts"),
         cache_read_tokens=cached,
     )

@@ -103,8 +103,8 @@ class _Session:
         if not isinstance(messages, list) or not messages:
             return
         if self._branches[-1].messages:
-            told = f"the client went on from {len(messages)} messages; those before them are kept here"
-            self._report.note("rolled_back", line, told)
+            remark = f"the client went on from {len(messages)} messages; those before them are kept here"
+            self._report.note("rolled_back", line, remark)
         for message in messages:
             if isinstance(message, dict) and _is_message(message):
                 self._write(Record(line, message))

@@ -53,8 +53,8 @@ def read_mini_swe_agent(document: Message, name: str, file_hash: str) -> list[Re
         name: the file's name without its extension; the conversation's id begins with it.
         file_hash: the hash of the file; the id ends with it.
     """
-    told = document.get("messages")
-    messages = told if isinstance(told, list) else []
+    listed = document.get("messages")
+    messages = listed if isinstance(listed, list) else []
     report = Report(format=FORMAT, lines=len(messages), records=len(messages))
     reader = _Reader(report, _model_of(document))
     for number, message in enumerate(messages, start=1):
@@ -185,8 +185,8 @@ def _with_call(message: Message, extra: Message, call_id: str) -> Message:
     """Return a message with the command in its text as a call; as it is, where there is none, or more than one."""
     text = joined_text(message.get("content"))
     written = list(_written(text))
-    told = extra.get("actions")
-    actions = [action["command"] for action in told if _is_action(action)] if isinstance(told, list) else []
+    listed = extra.get("actions")
+    actions = [action["command"] for action in listed if _is_action(action)] if isinstance(listed, list) else []
     commands = actions or [command for _, _, command in written]
     if len(commands) != 1:
         return message
@@ -209,11 +209,11 @@ def _is_action(value: Any) -> bool:
 
 
 def _time_of(extra: Message) -> datetime | None:
-    told = extra.get("timestamp")
-    if not isinstance(told, int | float) or isinstance(told, bool):
+    timestamp = extra.get("timestamp")
+    if not isinstance(timestamp, int | float) or isinstance(timestamp, bool):
         return None
     try:
-        return datetime.fromtimestamp(told, UTC)
+        return datetime.fromtimestamp(timestamp, UTC)
     except (OverflowError, OSError, ValueError):
         return None
 

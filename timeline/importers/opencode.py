@@ -106,14 +106,14 @@ class _Reader:
         return self.builder.finish()
 
     def _read_user(self, parts: list[Fields], origin: Origin) -> None:
-        said = []
+        blocks = []
         for index, part in enumerate(parts):
             place = Origin(text_of(part, "id") or f"{origin.key}.{index}", origin.line, origin.at)
-            said += [(block, place) for block in self._user_blocks(part)]
-        if not said:
+            blocks += [(block, place) for block in self._user_blocks(part)]
+        if not blocks:
             self._report.note("unknown_record", origin.line, "a user message that says nothing")
-        self._blocks += len(said)
-        self.builder.add_said(said)
+        self._blocks += len(blocks)
+        self.builder.add_said(blocks)
 
     def _user_blocks(self, part: Fields) -> list[Block]:
         """Return the block of a part: what the client added to the message is the client's."""
@@ -220,7 +220,7 @@ def _ui_part(part: Fields) -> Fields:
 def _ui_tool(part: Fields) -> Fields:
     state = _fields(part, "state")
     signed = {"callProviderMetadata": part["metadata"]} if isinstance(part.get("metadata"), dict) else {}
-    told = {
+    described = {
         "type": f"tool-{text_of(part, 'tool') or 'unknown'}",
         "toolCallId": text_of(part, "callID"),
         "input": state.get("input"),
@@ -229,13 +229,13 @@ def _ui_tool(part: Fields) -> Fields:
     interrupted = _fields(state, "metadata")
     match state.get("status"):
         case "completed":
-            return {**told, "state": "output-available", "output": _output(state)}
+            return {**described, "state": "output-available", "output": _output(state)}
         case "error" if interrupted.get("interrupted") is True and isinstance(interrupted.get("output"), str):
-            return {**told, "state": "output-available", "output": interrupted["output"]}
+            return {**described, "state": "output-available", "output": interrupted["output"]}
         case "error":
-            return {**told, "state": "output-error", "errorText": text_of(state, "error")}
+            return {**described, "state": "output-error", "errorText": text_of(state, "error")}
         case _:
-            return {**told, "state": "input-available"}
+            return {**described, "state": "input-available"}
 
 
 def _output(state: Fields) -> Any:
@@ -263,21 +263,21 @@ def _usage(tokens: Fields) -> Usage:
     )
 
 
-def _time(told: Any) -> datetime | None:
+def _time(milliseconds: Any) -> datetime | None:
     """Return a recorded time, which is in milliseconds; None where it is none."""
-    if not isinstance(told, int | float) or isinstance(told, bool) or told <= 0:
+    if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool) or milliseconds <= 0:
         return None
     try:
-        return datetime.fromtimestamp(told / 1000, UTC)
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, OSError, ValueError):
         return None
 
 
 def _fields(value: Any, key: str) -> Fields:
-    told = value.get(key) if isinstance(value, dict) else None
-    return told if isinstance(told, dict) else {}
+    fields = value.get(key) if isinstance(value, dict) else None
+    return fields if isinstance(fields, dict) else {}
 
 
 def _objects(value: Any, key: str) -> list[Fields]:
-    told = value.get(key) if isinstance(value, dict) else None
-    return [inner for inner in told if isinstance(inner, dict)] if isinstance(told, list) else []
+    listed = value.get(key) if isinstance(value, dict) else None
+    return [inner for inner in listed if isinstance(inner, dict)] if isinstance(listed, list) else []

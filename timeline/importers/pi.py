@@ -90,8 +90,8 @@ class _Session:
         found = []
         for number, (branch, leaf) in enumerate(newest_first):
             if number:
-                told = self._id_of(branch) if number < MOST_BRANCHES else f"left out: more than {MOST_BRANCHES}"
-                self._report.note("branch", self._records[max(branch, 0)].line, told)
+                remark = self._id_of(branch) if number < MOST_BRANCHES else f"left out: more than {MOST_BRANCHES}"
+                self._report.note("branch", self._records[max(branch, 0)].line, remark)
             if number < MOST_BRANCHES:
                 found.append(self._recording(branch, leaf, Report(format=FORMAT) if number else self._report))
         return [recording for recording in found if recording.events]
@@ -101,13 +101,13 @@ class _Session:
         value = self._records[position].value
         parent, id_ = position - 1, text_of(value, "id")
         if "parentId" in value:
-            told = value["parentId"]
-            if told is None:
+            parent_id = value["parentId"]
+            if parent_id is None:
                 parent = _ROOT
-            elif isinstance(told, str) and told in self._positions:
-                parent = self._positions[told]
+            elif isinstance(parent_id, str) and parent_id in self._positions:
+                parent = self._positions[parent_id]
             else:
-                self._report.note("lost_parent", self._records[position].line, str(told))
+                self._report.note("lost_parent", self._records[position].line, str(parent_id))
         if id_ and not _is_header(value):
             self._positions[id_] = position
         return parent
@@ -148,13 +148,13 @@ class _Session:
 
     def _recording(self, branch: int, leaf: int, report: Report) -> Recording:
         reader, path = PathReader(report, self._first_time), self._path(leaf)
-        said: list[int] = []
+        positions: list[int] = []
         for position in path:
             record = self._records[position]
             reader.mark(position)
             if position in self._said:
-                reader.read(position, record.value, record.line, kept=self._kept(record.value, said))
-                said.append(position)
+                reader.read(position, record.value, record.line, kept=self._kept(record.value, positions))
+                positions.append(position)
         report.records = report.records or len(path)
         link = None
         if branch != _ROOT:

@@ -106,8 +106,10 @@ class PathReader:
             kept: the position of the first entry that a compaction keeps word for word.
         """
         # Entries of the first version have no id until pi gives them one, in place; their times stay.
-        told = value.get("timestamp")
-        origin = Origin(told if isinstance(told, str) and told else f"entry-{position}", line, time_of(value))
+        timestamp = value.get("timestamp")
+        origin = Origin(
+            timestamp if isinstance(timestamp, str) and timestamp else f"entry-{position}", line, time_of(value)
+        )
         if value.get("type") == "compaction":
             self._read_compaction(value, origin, kept)
         elif value.get("type") == "branch_summary":
@@ -153,13 +155,13 @@ class PathReader:
         self._blocks += 1
 
     def _read_said(self, message: dict[str, Any], origin: Origin, *, author: str) -> None:
-        said = [
+        blocks = [
             (block, Origin(f"{origin.key}.{index}", origin.line, origin.at))
             for index, part in enumerate(parts_of(message.get("content")))
             if (block := _said_block(part, author)) is not None
         ]
-        self._builder.add_said(said)
-        self._blocks += len(said)
+        self._builder.add_said(blocks)
+        self._blocks += len(blocks)
 
     def _read_response(self, message: dict[str, Any], origin: Origin) -> None:
         response_id = self._response_id(message, origin)
@@ -282,8 +284,8 @@ def _exit_status(text: str, *, is_error: bool) -> int | None:
     """Return a command's exit status, from its result; None if it was stopped or timed out."""
     if not is_error:
         return 0
-    told = _EXIT_CODE.search(text)
-    return int(told.group(1)) if told else None
+    matched = _EXIT_CODE.search(text)
+    return int(matched.group(1)) if matched else None
 
 
 def _ran(message: dict[str, Any]) -> str:
@@ -299,13 +301,13 @@ def _ran(message: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _usage(told: Any) -> Usage:
+def _usage(recorded: Any) -> Usage:
     """Return pi's usage; its ``input`` counts uncached tokens only, for every provider."""
-    written, long = count_of(told, "cacheWrite"), count_of(told, "cacheWrite1h")
+    written, long = count_of(recorded, "cacheWrite"), count_of(recorded, "cacheWrite1h")
     return Usage(
-        input_tokens=count_of(told, "input"),
-        output_tokens=count_of(told, "output"),
-        cache_read_tokens=count_of(told, "cacheRead"),
+        input_tokens=count_of(recorded, "input"),
+        output_tokens=count_of(recorded, "output"),
+        cache_read_tokens=count_of(recorded, "cacheRead"),
         cache_write_5m_tokens=max(0, written - long),
         cache_write_1h_tokens=long,
     )

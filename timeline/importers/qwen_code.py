@@ -121,15 +121,15 @@ class _Reader:
             self._report.note("unknown_record", record.line, f"a record of type {kind or None}")
 
     def _read_system(self, value: Fields, origin: Origin) -> None:
-        told = _fields(value, "systemPayload")
+        payload = _fields(value, "systemPayload")
         if text_of(value, "subtype") == "chat_compression":
-            self._read_compression(told, origin)
+            self._read_compression(payload, origin)
             return
-        self.title = text_of(told, "customTitle") or self.title
+        self.title = text_of(payload, "customTitle") or self.title
         self._report.counts["skipped"] += 1
 
-    def _read_compression(self, told: Fields, origin: Origin) -> None:
-        listed = told.get("compressedHistory")
+    def _read_compression(self, payload: Fields, origin: Origin) -> None:
+        listed = payload.get("compressedHistory")
         history = [content for content in listed if isinstance(content, dict)] if isinstance(listed, list) else []
         contents, kept = self._without_tail(history)
         texts = (joined_text(parts_of(content.get("parts"))) for content in contents if content.get("role") != "model")
@@ -137,7 +137,7 @@ class _Reader:
         if not summary:
             self._report.note("invalid", origin.line, "a compression without a summary")
             return
-        size = count_of(_fields(told, "info"), "originalTokenCount")
+        size = count_of(_fields(payload, "info"), "originalTokenCount")
         self.builder.add_event(ImportedCompaction(summary, "", size, kept), origin)
 
     def _without_tail(self, history: list[Fields]) -> tuple[list[Fields], int]:
@@ -188,5 +188,5 @@ def _content(message: Fields) -> str:
 
 
 def _fields(value: Any, key: str) -> Fields:
-    told = value.get(key) if isinstance(value, dict) else None
-    return told if isinstance(told, dict) else {}
+    fields = value.get(key) if isinstance(value, dict) else None
+    return fields if isinstance(fields, dict) else {}

@@ -140,12 +140,12 @@ class ItemReader:
 
     def _read_message(self, item: dict[str, Any], origin: Origin) -> None:
         self._open = False
-        said = list(self._said(item))
-        if not said:
+        blocks = list(self._said(item))
+        if not blocks:
             self._report.note("invalid", origin.line, f"a {item.get('role')} message without content")
         self._builder.add_said(
             (block, Origin(f"{origin.key}.{index}" if index else origin.key, origin.line, origin.at))
-            for index, block in enumerate(said)
+            for index, block in enumerate(blocks)
         )
 
     def _read_agent_message(self, item: dict[str, Any], origin: Origin) -> None:
@@ -188,10 +188,10 @@ class ItemReader:
 def _kinds(item: dict[str, Any], parts: int) -> list[str]:
     """Return what newer clients say of each part of a message: whose it is, and what; empty where they do not."""
     noted = item.get("internal_chat_message_metadata_passthrough")
-    told = noted.get("content_item_kinds") if isinstance(noted, dict) else None
-    if not isinstance(told, list) or len(told) != parts:
+    kinds = noted.get("content_item_kinds") if isinstance(noted, dict) else None
+    if not isinstance(kinds, list) or len(kinds) != parts:
         return [""] * parts
-    return [kind if isinstance(kind, str) and kind != "unknown" else "" for kind in told]
+    return [kind if isinstance(kind, str) and kind != "unknown" else "" for kind in kinds]
 
 
 def _is_search_of_the_server(item: dict[str, Any], type_: str) -> bool:
@@ -253,10 +253,10 @@ def _exit_status(text: str) -> int | None:
     """Return a command's exit status: from a line at the beginning of its result, or the older JSON form's metadata."""
     if text.startswith('{"output":'):
         try:
-            told = json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError):
             return None
-        metadata = told.get("metadata") if isinstance(told, dict) else None
+        metadata = value.get("metadata") if isinstance(value, dict) else None
         status = metadata.get("exit_code") if isinstance(metadata, dict) else None
         return status if isinstance(status, int) and not isinstance(status, bool) else None
     found = _EXIT.search(text, 0, _OPENING_LINES)
@@ -270,6 +270,6 @@ def _call(item: Part, type_: str) -> Block:
         return CustomBlock(type="assistant.part", author="assistant", data=item)
     if is_of_client(item):
         return call_block(item, call_id, "")
-    told = item.get("action", item.get("operation", item.get("arguments")))
-    arguments = {k: v for k, v in item.items() if k not in _ADDRESS} if told is None else arguments_of(told)
+    asked = item.get("action", item.get("operation", item.get("arguments")))
+    arguments = {k: v for k, v in item.items() if k not in _ADDRESS} if asked is None else arguments_of(asked)
     return ToolCall(call_id=call_id, name=type_.removesuffix("_call"), arguments=arguments)

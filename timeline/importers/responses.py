@@ -72,8 +72,8 @@ def read_responses(document: Any, name: str, file_hash: str) -> list[Recording]:
         name: the file's name without its extension; the conversation's id begins with it.
         file_hash: the hash of the file; the id ends with it.
     """
-    told = document["input"] if isinstance(document, dict) else document
-    items = [{"role": "user", "content": told}] if isinstance(told, str) else told
+    listed = document["input"] if isinstance(document, dict) else document
+    items = [{"role": "user", "content": listed}] if isinstance(listed, str) else listed
     report = Report(format=FORMAT, lines=len(items), records=len(items))
     report.note("missing_time", 1, "times are derived from the position, a second an item")
     builder = RecordingBuilder(report)
@@ -103,8 +103,8 @@ def _called(document: dict[str, Any], response: str) -> ModelCalled:
 
 
 def _instructions(document: Any) -> str:
-    told = document.get("instructions") if isinstance(document, dict) else None
-    return told if isinstance(told, str) and told.strip() else ""
+    instructions = document.get("instructions") if isinstance(document, dict) else None
+    return instructions if isinstance(instructions, str) and instructions.strip() else ""
 
 
 def _said(items: list[Item]) -> Iterator[tuple[int, Item]]:

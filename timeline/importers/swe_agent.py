@@ -75,11 +75,11 @@ def _read_run(run: Entry, id_: str) -> list[Recording]:
     for number, entry in enumerate(entries, start=1):
         by_agent[_agent_of(entry) or main].append((number, entry))
     found: list[Recording] = []
-    for agent, told in sorted(by_agent.items(), key=lambda item: item[0] != main):
-        if not any(_is_own(entry) for _, entry in told):
+    for agent, seen in sorted(by_agent.items(), key=lambda item: item[0] != main):
+        if not any(_is_own(entry) for _, entry in seen):
             continue  # demonstrations of other agents, which the model never saw
-        reader = _Reader(Report(format=FORMAT, lines=len(entries), records=len(told)), run)
-        for number, entry in told:
+        reader = _Reader(Report(format=FORMAT, lines=len(entries), records=len(seen)), run)
+        for number, entry in seen:
             reader.read(entry, number)
         parent = None if agent == main else ParentLink(conversation=id_)
         if events := reader.finish(len(entries)):
@@ -106,8 +106,8 @@ class _Reader:
         self._is_text = False
         """Whether that call is a text action, whose result is the next user message."""
         report.note("missing_time", 1, "times are derived from the position, and from the execution times")
-        if told := _figures_of_run(run):
-            report.note("missing_usage", 1, told)
+        if figures := _figures_of_run(run):
+            report.note("missing_usage", 1, figures)
 
     def read(self, entry: Any, number: int) -> None:
         """Read one entry of the history; ``number`` counts from 1."""
@@ -135,9 +135,9 @@ class _Reader:
         blocks = self._decode(entry, number)
         # A later user message marked as an observation is the client's reply to an answer without an action.
         says = bool(self.builder.first_prompt) and entry.get("message_type") == "observation"
-        told = (client_message(b.text) if says and isinstance(b, UserPrompt) else b for b in blocks)
+        sent = (client_message(b.text) if says and isinstance(b, UserPrompt) else b for b in blocks)
         self.builder.add_said(
-            (block, Origin(f"message-{number}.{index}", number, self._at)) for index, block in enumerate(told)
+            (block, Origin(f"message-{number}.{index}", number, self._at)) for index, block in enumerate(sent)
         )
 
     def _read_response(self, entry: Entry, number: int) -> None:
@@ -161,8 +161,8 @@ class _Reader:
 
     def _read_observation(self, entry: Entry, number: int) -> None:
         self._at += _seconds(self._step.get("execution_time"))
-        told = entry.get("tool_call_ids")
-        id_ = next(iter(told), None) if isinstance(told, list) else entry.get("tool_call_id")
+        answered = entry.get("tool_call_ids")
+        id_ = next(iter(answered), None) if isinstance(answered, list) else entry.get("tool_call_id")
         message = {"role": "tool", "tool_call_id": id_ or self._open, "content": entry.get("content")}
         for block in self._decoder.decode(message):
             if isinstance(block, ToolResult):
@@ -188,9 +188,9 @@ def _is_own(entry: Any) -> bool:
 def _as_call(entry: Entry, call_id: str) -> Entry:
     """Return a message with a text action as one with a call; its text is the thought before the action."""
     thought = entry.get("thought")
-    said = thought if isinstance(thought, str) else entry.get("content")
+    text = thought if isinstance(thought, str) else entry.get("content")
     function = {"name": SHELL, "arguments": {"command": text_of(entry, "action").strip()}}
-    return {**entry, "content": said, "tool_calls": [{"id": call_id, "function": function}]}
+    return {**entry, "content": text, "tool_calls": [{"id": call_id, "function": function}]}
 
 
 def _action_beside(entry: Entry) -> str:
@@ -208,8 +208,8 @@ def _entries_of_steps(run: Entry) -> Iterator[Entry]:
     if steps:
         yield from _objects(steps[0], "query") or _objects(steps[0], "messages")
     for step in steps:
-        said = step.get("response") or step.get("thought")
-        yield {"role": "assistant", "content": said, "thought": step.get("thought"), "action": step.get("action")}
+        text = step.get("response") or step.get("thought")
+        yield {"role": "assistant", "content": text, "thought": step.get("thought"), "action": step.get("action")}
         if text_of(step, "action").strip():
             yield {"role": "user", "content": step.get("observation"), "message_type": "observation"}
 
@@ -234,12 +234,12 @@ def _figures_of_run(run: Entry) -> str:
     return f"only of the run: {sent} tokens sent and {received} received in {calls} calls" if sent or received else ""
 
 
-def _seconds(told: Any) -> timedelta:
+def _seconds(recorded: Any) -> timedelta:
     """Return a recorded duration, or zero if the value cannot be one."""
-    is_number = isinstance(told, int | float) and not isinstance(told, bool)
-    return timedelta(seconds=told) if is_number and 0 <= told <= MOST_SECONDS else timedelta()
+    is_number = isinstance(recorded, int | float) and not isinstance(recorded, bool)
+    return timedelta(seconds=recorded) if is_number and 0 <= recorded <= MOST_SECONDS else timedelta()
 
 
 def _objects(value: Entry, key: str) -> list[Entry]:
-    told = value.get(key)
-    return [inner for inner in told if isinstance(inner, dict)] if isinstance(told, list) else []
+    listed = value.get(key)
+    return [inner for inner in listed if isinstance(inner, dict)] if isinstance(listed, list) else []

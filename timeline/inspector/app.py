@@ -148,8 +148,8 @@ class _Inspector:
             return _problem(problem_of(error))
         except Exception:  # noqa: BLE001 - whatever it is, the reader gets an answer, and the log of the server the traceback
             _LOG.exception("the inspector failed to answer %s", request.url.path)
-            said = "This is a bug in timeline: please report it, with what the server's log says."
-            return _problem(Problem(type="fault", title="fault", status=500, detail=said))
+            detail = "This is a bug in timeline: please report it, with what the server's log says."
+            return _problem(Problem(type="fault", title="fault", status=500, detail=detail))
 
     async def _entering(self, request: Request) -> Response | None:
         """Refuse a request from elsewhere, or let ``auth`` decide about it; None where it may be answered."""
@@ -219,8 +219,8 @@ class _Inspector:
         with anyio.move_on_after(self._deadline):
             return await reading
         cure = "Ask for less: fewer rows, one conversation, a shorter time"
-        said = f"The answer took longer than {self._deadline:g} seconds and was given up. {cure}."
-        raise Refused(408, "deadline", said)
+        detail = f"The answer took longer than {self._deadline:g} seconds and was given up. {cure}."
+        raise Refused(408, "deadline", detail)
 
     def _live_of(self, conversation: str, what: str) -> ASGIApp:
         """Return what streams the events of a conversation, or answers how its context is now."""

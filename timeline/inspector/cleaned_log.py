@@ -129,7 +129,7 @@ class _Log:
                 return {**payload, "fingerprint": ""}
         elif line["type"] == "model.called" and payload.get("request"):
             answers = payload.get("answers")
-            told = answers in unproved if answers is not None else since is not None and since < line["version"]
-            if told or changed:
+            is_unproved = answers in unproved if answers is not None else since is not None and since < line["version"]
+            if is_unproved or changed:
                 return {**payload, "request": {**payload["request"], "sha256": ""}}
         return payload

@@ -133,18 +133,18 @@ def _warnings(info: ConversationInfo, row: ConversationRow, tally: Tally) -> Ite
         )
     if tally.setback is not None:
         version, reason, detail = tally.setback
-        said = f"{reason}: {detail}" if detail else reason
+        text = f"{reason}: {detail}" if detail else reason
         yield Remark(
             code="compaction_failed",
             level="warning",
-            text=f"The newest compaction did not succeed: {said}",
+            text=f"The newest compaction did not succeed: {text}",
             version=version,
         )
     if row.fill is not None and row.fill > _FULL:
         yield Remark(code="nearly_full", level="warning", text=f"The context is {row.fill:.0%} full.")
     if tally.held is not None:
-        said = "A compaction was undone: renders do not compact until one is asked for."
-        yield Remark(code="held", level="note", text=said, version=tally.held)
+        text = "A compaction was undone: renders do not compact until one is asked for."
+        yield Remark(code="held", level="note", text=text, version=tally.held)
     if info.first_version > 1:
-        said = f"Events before version {info.first_version} were removed by a scavenge."
-        yield Remark(code="scavenged", level="note", text=said)
+        text = f"Events before version {info.first_version} were removed by a scavenge."
+        yield Remark(code="scavenged", level="note", text=text)

@@ -110,17 +110,17 @@ def _cause(
         return LossCause(kind="model", text=f"the model before was {was.model or 'another one'}, with its own cache")
     kept = price.rule.seconds(long=was.usage.cache_write_1h_tokens > 0)
     if price.known and idle > kept:
-        said = f"{_time(idle)} since the call before; by the provider's rules it was kept for {_time(kept)}"
-        return LossCause(kind="gap", text=said, likely=True)
+        text = f"{_time(idle)} since the call before; by the provider's rules it was kept for {_time(kept)}"
+        return LossCause(kind="gap", text=text, likely=True)
     if price.known and now.usage.sent_tokens < price.minimum:
-        said = f"the request is shorter than the {price.minimum:,} tokens from which on a prefix is kept"
-        return LossCause(kind="below_minimum", text=said, likely=True)
+        text = f"the request is shorter than the {price.minimum:,} tokens from which on a prefix is kept"
+        return LossCause(kind="below_minimum", text=text, likely=True)
     for type_, kind in _KINDS.items():
         found = next((decision for decision in decisions if decision.type == type_), None)
         if found is not None:
             return LossCause(kind=kind, text=found.text, version=found.version)
-    said = "the log has no decision that explains it: the request was built otherwise, or the provider dropped it"
-    return LossCause(kind="other", text=said)
+    text = "the log has no decision that explains it: the request was built otherwise, or the provider dropped it"
+    return LossCause(kind="other", text=text)
 
 
 def _time(seconds: float) -> str:

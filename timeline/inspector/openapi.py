@@ -105,10 +105,10 @@ def _decisions() -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
-    said = (getdoc(route.read) or "").partition("\n\nRaises:")[0].strip()
+    description = (getdoc(route.read) or "").partition("\n\nRaises:")[0].strip()
     return {
         "operationId": route.read.__name__,
-        "summary": said.partition("\n")[0],
+        "summary": description.partition("\n")[0],
         "parameters": list(_parameters(route)),
         "responses": _responses(route.answers.__name__),
     }

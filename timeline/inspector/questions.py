@@ -73,7 +73,7 @@ async def list_facts(reader: Reader, asked: AskedFacts) -> FoundFacts:
         newest.append(row)
     rows = list(newest)[::-1]
     places = _Places(reader)
-    # What a fork shares is told of its parent, but what the model still sees of it is the fork's own.
+    # What a fork shares belongs to its parent; what the model still sees of it is the fork's own.
     found = [await places.of(row, asked.conversation or row.conversation) for row in rows[: asked.limit]]
     return FoundFacts(facts=tuple(found), more=len(rows) > asked.limit)
 

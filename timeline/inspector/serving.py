@@ -109,7 +109,7 @@ async def serve(
 
 
 def _read_certificate(config: uvicorn.Config, place: Place) -> None:
-    """Read what TLS needs, before anybody is told an address.
+    """Read what TLS needs, before an address is printed.
 
     Raises:
         InvalidArgument: a file is not there, or holds no certificate or no key of it.

@@ -131,8 +131,8 @@ class Conversations:
     async def _done(self, step: Ours | Theirs) -> Any:
         if isinstance(step, Ours) and self.blocking:
             return await anyio.to_thread.run_sync(step.call)
-        told: Awaitable[Any] | Any = step.call()
-        return await told if isawaitable(told) else told
+        result: Awaitable[Any] | Any = step.call()
+        return await result if isawaitable(result) else result
 
 
 def _carry_out(steps: Steps[R]) -> R:

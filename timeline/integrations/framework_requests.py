@@ -91,7 +91,7 @@ def framework_request(context: RenderedContext, wire: str, model: str, settings:
         settings: what the framework calls the model's settings; those that are a number, a text or a flag are kept,
             but for the client's credentials.
     """
-    told = {
+    fields = {
         name: value
         for name, value in (settings or {}).items()
         if isinstance(value, str | int | float)
@@ -99,5 +99,5 @@ def framework_request(context: RenderedContext, wire: str, model: str, settings:
         and name not in given_keys(wire)
         and not is_credential(name)
     }
-    parameters: dict[str, Any] = told if wire != "gemini" else {"config": told} if told else {}
+    parameters: dict[str, Any] = fields if wire != "gemini" else {"config": fields} if fields else {}
     return context.request(wire, model=model.strip() or "unknown", **parameters).by_framework()

@@ -25,7 +25,7 @@ from timeline.content.native import is_server_result
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
-from timeline.integrations.langchain_messages import is_summary, read_messages, to_messages, told_in
+from timeline.integrations.langchain_messages import divide_request, is_summary, read_messages, to_messages
 from timeline.log.stopwatch import Stopwatch
 from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.integrations.conversations import Followed, Steps
-    from timeline.integrations.langchain_messages import Told
+    from timeline.integrations.langchain_messages import RequestParts
     from timeline.lifecycle.observer import Observer
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, Hooks, Summarizer
@@ -124,41 +124,41 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         try:
             return await self._conversations.carry_out_async(self._call(request, handler, attempts))
         except anyio.get_cancelled_exc_class():
-            if attempts and not attempts[-1].is_told:
-                told = attempts[-1].failed("cancelled")
-                await run_uncancelled(self._conversations.carry_out_async(told))
+            if attempts and not attempts[-1].is_recorded:
+                cancelled = attempts[-1].failed("cancelled")
+                await run_uncancelled(self._conversations.carry_out_async(cancelled))
             raise
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Append the last messages of the run."""
         del runtime
-        self._conversations.carry_out(self._caught_up(state, told_in(state["messages"], ())))
+        self._conversations.carry_out(self._caught_up(state, divide_request(state["messages"], ())))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """See `after_agent`."""
         del runtime
-        await self._conversations.carry_out_async(self._caught_up(state, told_in(state["messages"], ())))
+        await self._conversations.carry_out_async(self._caught_up(state, divide_request(state["messages"], ())))
 
     def _call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any], attempts: list[_Attempt]
     ) -> Steps[ModelResponse[Any]]:
         """Render and call; if the model refuses the context for its size, call once more with a smaller one."""
-        told = told_in(request.messages, request.state["messages"])
-        timeline = (yield from self._caught_up(request.state, told)).timeline
+        request_parts = divide_request(request.messages, request.state["messages"])
+        timeline = (yield from self._caught_up(request.state, request_parts)).timeline
         wire = wire_of(request.model)
-        system, tools = _system_of(request, told.leading), tools_for(wire, map(_schema_of, request.tools))
-        render = partial(timeline.render, system=system, tools=tools, ephemeral=told.passing)
+        system, tools = _system_of(request, request_parts.leading), tools_for(wire, map(_schema_of, request.tools))
+        render = partial(timeline.render, system=system, tools=tools, ephemeral=request_parts.passing)
         context: RenderedContext = yield Ours(render)
         earlier: RenderedContext | None = None
         while True:
-            messages = [*told.leading, *to_messages(context.neutral, told.said)]
+            messages = [*request_parts.leading, *to_messages(context.neutral, request_parts.conversation)]
             sent = framework_request(context, wire, _name_of(request.model), _settings_of(request))
             attempt = _Attempt(timeline, sent)
             attempts.append(attempt)
             try:
                 reply: ModelResponse[Any] = yield Theirs(partial(handler, request.override(messages=messages)))
             except Exception as error:
-                attempt.is_told = True  # by one of the next steps, even if the run is cancelled meanwhile
+                attempt.is_recorded = True  # by one of the next steps, even if the run is cancelled meanwhile
                 smaller = yield Ours(partial(timeline.after_refusal, context, error, earlier=earlier, request=sent))
                 if smaller is None:
                     yield from attempt.failed(str(error) or type(error).__name__)
@@ -168,12 +168,12 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 yield from attempt.answered(reply)
                 return reply
 
-    def _caught_up(self, state: AgentState[Any], told: Told) -> Steps[Followed]:
+    def _caught_up(self, state: AgentState[Any], request_parts: RequestParts) -> Steps[Followed]:
         """Append the agent's new messages to the thread's conversation, and return it."""
         followed = yield from self._conversations.opened(self._id())
         is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
-        read = read_messages(told.said, is_begun=is_begun)
-        ids = [message.id or "" for message in told.said]
+        read = read_messages(request_parts.conversation, is_begun=is_begun)
+        ids = [message.id or "" for message in request_parts.conversation]
         yield Ours(partial(followed.follower.take, read, ids=ids, whole=_is_whole(state)))
         return followed
 
@@ -187,14 +187,14 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if thread is None:
             raise InvalidArgument(
                 "conversation",
-                'is told by nothing: call the agent with config={"configurable": {"thread_id": …}}, or give the '
+                'is not known: call the agent with config={"configurable": {"thread_id": …}}, or give the '
                 "middleware a conversation",
             )
         return str(thread)
 
     def _recall_tool(self) -> BaseTool:
         """Return the tool that reads a path of the calling conversation."""
-        told: Any = schema("anthropic")  # there only the path is required
+        described: Any = schema("anthropic")  # there only the path is required
 
         def read(**arguments: Any) -> str:
             return self._conversations.carry_out(self._recalled(arguments))
@@ -206,8 +206,8 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             func=read,
             coroutine=read_async,
             name=NAME,
-            description=told["description"],
-            args_schema=told["input_schema"],
+            description=described["description"],
+            args_schema=described["input_schema"],
         )
 
     def _recalled(self, arguments: dict[str, Any]) -> Steps[str]:
@@ -234,13 +234,13 @@ def _is_whole(state: AgentState[Any]) -> bool:
 
 @dataclass(slots=True)
 class _Attempt:
-    """A call of the model, from when it begins on; ``is_told`` once the log has it."""
+    """A call of the model, from when it begins on; ``is_recorded`` once the log has it."""
 
     timeline: Any
     request: Request
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     watch: Stopwatch = field(default_factory=lambda: Stopwatch(SystemClock()))
-    is_told: bool = False
+    is_recorded: bool = False
 
     def failed(self, words: str) -> Steps[None]:
         """Record that it failed."""
@@ -249,9 +249,9 @@ class _Attempt:
     def answered(self, reply: ModelResponse[Any]) -> Steps[None]:
         """Record it with its usage."""
         message = next((message for message in reply.result if message.type == "ai"), None)
-        told = message.response_metadata if message is not None else {}
-        finish = told.get("finish_reason") or told.get("stop_reason")
-        model = told.get("model_name") or told.get("model")
+        metadata = message.response_metadata if message is not None else {}
+        finish = metadata.get("finish_reason") or metadata.get("stop_reason")
+        model = metadata.get("model_name") or metadata.get("model")
         yield from self._recorded(
             partial(
                 self.timeline.record_model_call,
@@ -264,7 +264,7 @@ class _Attempt:
         )
 
     def _recorded(self, record: Callable[..., Any]) -> Steps[None]:
-        self.is_told = True
+        self.is_recorded = True
         took = {"started_at": self.started_at, "duration": self.watch.duration(), "request": self.request}
         yield Ours(partial(record, **took))
 
@@ -278,8 +278,8 @@ def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> Jso
 
 def _name_of(model: Any) -> str:
     """Return the id of a model."""
-    told = getattr(model, "model_name", None) or getattr(model, "model", None)
-    return told if isinstance(told, str) else ""
+    name = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return name if isinstance(name, str) else ""
 
 
 def _settings_of(request: ModelRequest[Any]) -> dict[str, Any]:
@@ -290,8 +290,8 @@ def _settings_of(request: ModelRequest[Any]) -> dict[str, Any]:
 
 def _schema_of(tool: Any) -> dict[str, Any]:
     """Return the schema of a tool as chat completions have it; a provider's own tool is its schema already."""
-    told: dict[str, Any] = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
-    return told
+    schema: dict[str, Any] = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
+    return schema
 
 
 _TIERS: Final = ("", "priority_", "flex_")
@@ -304,14 +304,14 @@ def _of_any_tier(details: Any, name: str) -> int:
 
 def usage_of(message: Any) -> Usage:
     """Return a message's usage; LangChain's ``input_tokens`` include tokens read from and written to the cache."""
-    told = getattr(message, "usage_metadata", None)
-    details = told.get("input_token_details") if isinstance(told, dict) else None
+    usage = getattr(message, "usage_metadata", None)
+    details = usage.get("input_token_details") if isinstance(usage, dict) else None
     read, hour = _of_any_tier(details, "cache_read"), count_of(details, "ephemeral_1h_input_tokens")
     minutes = count_of(details, "ephemeral_5m_input_tokens")
     written = minutes if minutes or hour else _of_any_tier(details, "cache_creation")
     return Usage(
-        input_tokens=max(0, count_of(told, "input_tokens") - read - written - hour),
-        output_tokens=count_of(told, "output_tokens"),
+        input_tokens=max(0, count_of(usage, "input_tokens") - read - written - hour),
+        output_tokens=count_of(usage, "output_tokens"),
         cache_read_tokens=read,
         cache_write_5m_tokens=written,
         cache_write_1h_tokens=hour,

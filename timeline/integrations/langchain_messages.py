@@ -15,7 +15,7 @@ from timeline.errors import InvalidBlock, needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import as_object, from_object, plain, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
-from timeline.wire.media import attachment_block, told_parts, unseen_line, unseen_lines
+from timeline.wire.media import attachment_block, shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 
@@ -54,22 +54,22 @@ _ID_LENGTH: Final = OPENAI_CHAT.id_length
 """The shortest that any provider allows, since the model of the next call may be another one's."""
 
 
-class Told(NamedTuple):
+class RequestParts(NamedTuple):
     """The messages of a request, divided by what the timeline does with them.
 
     Attributes:
         leading: the prefix of the request: the leading system messages, and an exchange (examples, say) that other
             middleware puts in front of the conversation.
-        said: the conversation.
+        conversation: its messages, without the others.
         passing: messages that other middleware adds to this request only.
     """
 
     leading: list[AnyMessage]
-    said: list[AnyMessage]
+    conversation: list[AnyMessage]
     passing: list[str]
 
 
-def told_in(messages: Sequence[Any], state: Sequence[AnyMessage]) -> Told:
+def divide_request(messages: Sequence[Any], state: Sequence[AnyMessage]) -> RequestParts:
     """Divide the messages of a request.
 
     If another middleware cleared a message for this request, the agent's own message is used: the log's policy decides
@@ -81,27 +81,27 @@ def told_in(messages: Sequence[Any], state: Sequence[AnyMessage]) -> Told:
         state: the agent's own messages.
     """
     own = {message.id: message for message in state if message.id}
-    told = [_uncleared(message, own) for message in convert_to_messages(messages)]
-    leading = _beginning(told, own)
-    found = Told(told[:leading], [], [])
-    for message in told[leading:]:
+    converted = [_uncleared(message, own) for message in convert_to_messages(messages)]
+    leading = _beginning(converted, own)
+    found = RequestParts(converted[:leading], [], [])
+    for message in converted[leading:]:
         if own and message.id not in own and message.type in _PASSING:
             found.passing.append(str(message.text))
         else:
-            found.said.append(message)
+            found.conversation.append(message)
     return found
 
 
-def _beginning(told: Sequence[AnyMessage], own: dict[str, AnyMessage]) -> int:
+def _beginning(messages: Sequence[AnyMessage], own: dict[str, AnyMessage]) -> int:
     """Return the number of the message that the conversation begins with."""
-    start = _behind_system(told, 0)
-    first = next((n for n in range(start, len(told)) if told[n].id in own), start)
-    is_exchange = any(message.type not in _PASSING for message in told[start:first])
-    return _behind_system(told, first) if is_exchange else start
+    start = _behind_system(messages, 0)
+    first = next((n for n in range(start, len(messages)) if messages[n].id in own), start)
+    is_exchange = any(message.type not in _PASSING for message in messages[start:first])
+    return _behind_system(messages, first) if is_exchange else start
 
 
-def _behind_system(told: Sequence[AnyMessage], start: int) -> int:
-    return next((n for n in range(start, len(told)) if told[n].type not in _SYSTEM), len(told))
+def _behind_system(messages: Sequence[AnyMessage], start: int) -> int:
+    return next((n for n in range(start, len(messages)) if messages[n].type not in _SYSTEM), len(messages))
 
 
 def _uncleared(message: Any, own: dict[str, AnyMessage]) -> AnyMessage:
@@ -156,8 +156,8 @@ def is_summary(message: BaseMessage) -> bool:
 
 def _parts(content: Any) -> list[Part]:
     """Return content as a list of blocks of plain values, without a stream's numbers."""
-    told = content if isinstance(content, list) else [content]
-    parts = [{"type": "text", "text": part} if isinstance(part, str) else plain(part) for part in told]
+    listed = content if isinstance(content, list) else [content]
+    parts = [{"type": "text", "text": part} if isinstance(part, str) else plain(part) for part in listed]
     return [{key: value for key, value in part.items() if key != "index"} for part in parts if isinstance(part, dict)]
 
 
@@ -204,7 +204,7 @@ def _answered(message: Any) -> Iterator[Block]:
 
 def _calls(message: Any, response_id: str) -> list[ToolCall]:
     """Return a message's calls, the invalid ones too."""
-    told = [*message.tool_calls, *message.invalid_tool_calls]
+    calls = [*message.tool_calls, *message.invalid_tool_calls]
     return [
         ToolCall(
             call_id=call.get("id") or f"{response_id}_{number}",
@@ -212,15 +212,15 @@ def _calls(message: Any, response_id: str) -> list[ToolCall]:
             arguments=from_object(plain(call.get("args") or {})),
             response_id=response_id,
         )
-        for number, call in enumerate(told)
+        for number, call in enumerate(calls)
     ]
 
 
 def _thought(part: Part) -> str:
-    told = text_of(part, _THOUGHTS[str(part["type"])])
+    thought = text_of(part, _THOUGHTS[str(part["type"])])
     summary = part.get("summary")
-    if told or not isinstance(summary, list):
-        return told
+    if thought or not isinstance(summary, list):
+        return thought
     return "\n".join(text_of(piece, "text") for piece in summary if isinstance(piece, dict))
 
 
@@ -300,29 +300,29 @@ class _Writer:
             self.write(HumanMessage(_content(parts)), prompt_says(item))
 
     def _add_response(self, response: Response) -> None:
-        said = said_by(response, self._model)
-        sent = [part.placed.entry if isinstance(part, Call) else part.entry for part in said]
+        parts = said_by(response, self._model)
+        sent = [part.placed.entry if isinstance(part, Call) else part.entry for part in parts]
         calls = [
             (call, self._ids.give(str(call.placed.entry.call_id))) for call in response.calls
         ]  # in the order of the response, as all ids are given out
         ids = iter(calls)
         content: list[Part] = []
-        told: list[ToolCallDict] = []
-        for part, entry in zip(said, sent, strict=True):
+        tool_calls: list[ToolCallDict] = []
+        for part, entry in zip(parts, sent, strict=True):
             if entry.text.strip() and entry.type != "assistant.reasoning":
                 content.append(_text_part(entry.text))
             elif not isinstance(part, Call):
                 content += _assistant_parts(entry)
             if isinstance(part, Call):
-                told.append(_call(entry, next(ids)[1]))
-                content.append({"type": "tool_use", **_use(told[-1])})
+                tool_calls.append(_call(entry, next(ids)[1]))
+                content.append({"type": "tool_use", **_use(tool_calls[-1])})
         if all(part["type"] in _THINKING for part in content):
             return  # no model takes a message of nothing but reasoning
         if not self.messages:
             self.write(HumanMessage(OPENING_LINE), ())
         is_as_it_was = all(id_ == call.placed.entry.call_id for call, id_ in calls)
         says = tuple(map(entry_says, sent)) if is_as_it_was else ()
-        self.write(AIMessage(_response_content(content), tool_calls=told), says)
+        self.write(AIMessage(_response_content(content), tool_calls=tool_calls), says)
         for call, id_ in calls:
             self._add_result(call, id_, is_as_it_was=is_as_it_was)
 
@@ -371,7 +371,7 @@ def _media_parts(entry: Entry) -> list[Part]:
     """Return pictures and documents as LangChain's standard blocks; other parts were LangChain's own and stay as is."""
     return [
         _text_part(unseen_line(entry, part)) if part["type"] == entry.type else _standard(part)
-        for part in told_parts(entry)
+        for part in shown_parts(entry)
     ]
 
 

@@ -140,8 +140,10 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         """Return the tool that reads summarised and hidden blocks, if the model is to have it."""
         if not self._recall:
             return None
-        told: Any = schema("anthropic")  # there only the path is required
-        tool = Tool.from_schema(self._recalled, NAME, told["description"], told["input_schema"], takes_ctx=True)
+        described: Any = schema("anthropic")  # there only the path is required
+        tool = Tool.from_schema(
+            self._recalled, NAME, described["description"], described["input_schema"], takes_ctx=True
+        )
         return FunctionToolset([tool])
 
     async def prepare_model_request(
@@ -228,7 +230,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         """Append the new messages of a run's history to a conversation, and return it."""
         followed = yield from self._conversations.opened(conversation)
         is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
-        read, ids = read_units(history.said, is_begun=is_begun), [id_of(unit) for unit in history.said]
+        read, ids = read_units(history.conversation, is_begun=is_begun), [id_of(unit) for unit in history.conversation]
         yield Ours(partial(followed.follower.take, read, ids=ids))
         return followed
 
@@ -274,10 +276,10 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
     def _id(self, ctx: RunContext[AgentDepsT]) -> str:
         if isinstance(self._conversation, str):
             return self._conversation
-        told = ctx.conversation_id if self._conversation is None else self._conversation(ctx)
-        if not told:
-            raise InvalidArgument("conversation", "is told by nothing: give the run a conversation_id")
-        return told
+        id_ = ctx.conversation_id if self._conversation is None else self._conversation(ctx)
+        if not id_:
+            raise InvalidArgument("conversation", "is not known: give the run a conversation_id")
+        return id_
 
 
 def _run(ctx: RunContext[Any]) -> str:
@@ -287,8 +289,8 @@ def _run(ctx: RunContext[Any]) -> str:
 def _system_of(history: Parted, request: ModelRequestContext) -> JsonValue:
     """Return what the render counts as the system prompt: the history's, the instructions, what is put in front."""
     parameters, last = request.model_request_parameters, request.messages[-1]
-    told = parameters.instruction_parts
-    instructions = InstructionPart.join(told) if told else getattr(last, "instructions", None)
+    instruction_parts = parameters.instruction_parts
+    instructions = InstructionPart.join(instruction_parts) if instruction_parts else getattr(last, "instructions", None)
     texts = [part.content for part in history.system if isinstance(part, SystemPromptPart)]
     return "\n\n".join(filter(None, [*texts, instructions, *said_in_front(history)])) or None
 
@@ -306,12 +308,12 @@ def _schema_of(tool: ToolDefinition) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def usage_of(told: RequestUsage) -> Usage:
+def usage_of(usage: RequestUsage) -> Usage:
     """Return a usage; the framework's ``input_tokens`` include tokens read from and written to the cache."""
-    read, written, hour = told.cache_read_tokens, told.cache_write_tokens, told.cache_write_1h_tokens
+    read, written, hour = usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens
     return Usage(
-        input_tokens=max(0, told.input_tokens - read - written),
-        output_tokens=told.output_tokens,
+        input_tokens=max(0, usage.input_tokens - read - written),
+        output_tokens=usage.output_tokens,
         cache_read_tokens=read,
         cache_write_5m_tokens=max(0, written - hour),
         cache_write_1h_tokens=hour,

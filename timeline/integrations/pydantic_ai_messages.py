@@ -30,7 +30,7 @@ from timeline.errors import needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import arguments_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
-from timeline.wire.media import picture_source, told_parts, unseen_line, unseen_lines
+from timeline.wire.media import picture_source, shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED, Entry
 from timeline.wire.providers import OPENAI_CHAT
 
@@ -88,14 +88,14 @@ class Parted(NamedTuple):
     Attributes:
         system: the leading system prompts; the prefix of every request.
         bookkeeping: the framework's own parts, which are sent as they are.
-        said: the conversation, part by part.
+        conversation: its messages, part by part.
         leading: what another capability puts in front of the conversation, for one request.
         passing: prompts that another capability adds elsewhere, for one request.
     """
 
     system: list[ModelRequestPart]
     bookkeeping: list[ModelRequestPart]
-    said: list[Unit]
+    conversation: list[Unit]
     leading: Sequence[Unit] = ()
     passing: Sequence[UserPromptPart] = ()
 
@@ -108,12 +108,12 @@ def parted_request(messages: Sequence[ModelMessage], history: Sequence[ModelMess
         history: the run's, by whose very objects the others are known.
     """
     found = parted(messages)
-    leading, said, passing = _without_additions(found.said, parted(history).said)
-    return found._replace(leading=leading, said=said, passing=passing)
+    leading, conversation, passing = _without_additions(found.conversation, parted(history).conversation)
+    return found._replace(leading=leading, conversation=conversation, passing=passing)
 
 
 def _without_additions(
-    said: Sequence[Unit], own: Sequence[Unit]
+    units: Sequence[Unit], own: Sequence[Unit]
 ) -> tuple[list[Unit], list[Unit], list[UserPromptPart]]:
     """Take out what is between two neighbours of a history: where one is missing there, it may be that, rewritten.
 
@@ -122,7 +122,7 @@ def _without_additions(
     places = {id(unit): place for place, unit in enumerate(own)}
     leading, kept, passing = list[Unit](), list[Unit](), list[UserPromptPart]()
     added, before = list[Unit](), -1
-    for unit in [*said, None]:
+    for unit in [*units, None]:
         place = len(own) if unit is None else places.get(id(unit))
         if unit is not None and place is None:
             added.append(unit)
@@ -162,18 +162,18 @@ def parted(messages: Sequence[ModelMessage]) -> Parted:
     last = len(messages) - 1
     for number, message in enumerate(messages):
         if isinstance(message, ModelResponse):
-            found.said.append(message)
+            found.conversation.append(message)
             continue
         for part in message.parts:
             if isinstance(part, SystemPromptPart) and part.scope == "request":
                 if number == last:  # of this request alone
                     found.bookkeeping.append(part)
-            elif isinstance(part, SystemPromptPart) and not found.said:
+            elif isinstance(part, SystemPromptPart) and not found.conversation:
                 found.system.append(part)
             elif part.part_kind in _BOOKKEEPING:
                 found.bookkeeping.append(part)
             else:
-                found.said.append(part)
+                found.conversation.append(part)
     return found
 
 
@@ -279,13 +279,13 @@ def _answered(response: ModelResponse) -> Iterator[Block]:
 
 def _transcript(part: Any) -> str:
     """Return what was spoken in a part that is speech."""
-    told = getattr(part, "transcript", None)
-    return told if isinstance(told, str) else ""
+    transcript = getattr(part, "transcript", None)
+    return transcript if isinstance(transcript, str) else ""
 
 
 def _plain(value: Any) -> JsonValue:
-    told: JsonValue = to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
-    return told
+    jsonable: JsonValue = to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
+    return jsonable
 
 
 def _reasoning(part: ThinkingPart) -> JsonValue:
@@ -330,8 +330,8 @@ def to_messages(context: NeutralContext, history: Parted, last: ModelRequest) ->
         writer.add(item)
     if not writer.units or isinstance(writer.units[-1], ModelResponse):
         writer.write(UserPromptPart(OPENING_LINE), ())
-    given = [*history.said, *history.passing]
-    says = [block_says(blocks) for blocks in read_units(history.said, is_begun=True)]
+    given = [*history.conversation, *history.passing]
+    says = [block_says(blocks) for blocks in read_units(history.conversation, is_begun=True)]
     for_once = [Entry(path="", type="ephemeral", role="user", text=text) for text in said_for_once(history)]
     says += [(entry_says(entry),) for entry in for_once]
     places = originals(writer.sayings, says)
@@ -377,12 +377,12 @@ class _Writer:
             self.write(part, prompt_says(item))
 
     def _add_response(self, response: Response) -> None:
-        said = said_by(response, self._model)
-        sent = [part.placed.entry if isinstance(part, Call) else part.entry for part in said]
+        placed = said_by(response, self._model)
+        sent = [part.placed.entry if isinstance(part, Call) else part.entry for part in placed]
         calls = [(call, self._ids.give(str(call.placed.entry.call_id))) for call in response.calls]
         ids = iter(calls)
         parts: list[ModelResponsePart] = []
-        for part, entry in zip(said, sent, strict=True):
+        for part, entry in zip(placed, sent, strict=True):
             parts += _said(entry)
             if isinstance(part, Call):
                 parts.append(_call(entry, next(ids)[1]))
@@ -416,7 +416,7 @@ def _user_content(entry: Entry) -> list[Any]:
 
 def _files(entry: Entry) -> list[Any]:
     """Return pictures and documents as the framework's files; any other part as a line of text."""
-    return [_file(part) or unseen_line(entry, part) for part in told_parts(entry)]
+    return [_file(part) or unseen_line(entry, part) for part in shown_parts(entry)]
 
 
 def _file(part: Part) -> Any:
@@ -452,8 +452,8 @@ def _thinking(entry: Entry) -> list[ModelResponsePart]:
         case {"type": "redacted_thinking", "data": str(signature)}:
             return [ThinkingPart("", id=_REDACTED, signature=signature, provider_name="anthropic")]
         case {"type": kind, "content": str(text), **fields} if kind == _THOUGHT:
-            told: dict[str, Any] = {str(key): value for key, value in fields.items() if key != "part_kind"}
-            return [ThinkingPart(text, **told)]
+            own: dict[str, Any] = {str(key): value for key, value in fields.items() if key != "part_kind"}
+            return [ThinkingPart(text, **own)]
     return []
 
 

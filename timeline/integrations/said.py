@@ -102,8 +102,8 @@ def _is_shown(block: Block) -> bool:
 def _says(block: Block) -> str:
     is_of_call = isinstance(block, ToolCall | ToolResult)
     called = [block.name, block.arguments or {}] if isinstance(block, ToolCall) else []
-    told = [block.type, block.text, _data(block), block.call_id if is_of_call else None, *called]
-    return sha256_hex(canonical_json(told))
+    content = [block.type, block.text, _data(block), block.call_id if is_of_call else None, *called]
+    return sha256_hex(canonical_json(content))
 
 
 def _data(block: Block) -> JsonValue:

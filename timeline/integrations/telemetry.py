@@ -52,15 +52,15 @@ _SUMMARY = "conv.range.summary"
 def context_content(context: RenderedContext) -> dict[str, str]:
     """Return the messages, the system prompt and the tools of a context, by attribute."""
     neutral = context.neutral
-    told = {
+    attributes = {
         "gen_ai.input.messages": _messages((e.role, _entry_part(e)) for e in (*neutral.entries, *neutral.ephemeral))
     }
     if neutral.system is not None:
         parts = neutral.system if isinstance(neutral.system, list) else [_text(str(neutral.system))]
-        told["gen_ai.system_instructions"] = compact_json(parts)
+        attributes["gen_ai.system_instructions"] = compact_json(parts)
     if neutral.tools:
-        told["gen_ai.tool.definitions"] = compact_json(list(neutral.tools))
-    return told
+        attributes["gen_ai.tool.definitions"] = compact_json(list(neutral.tools))
+    return attributes
 
 
 def request_content(request: SummaryRequest) -> dict[str, str]:
@@ -72,8 +72,8 @@ def request_content(request: SummaryRequest) -> dict[str, str]:
 
 def summary_content(summary: Summary) -> dict[str, str]:
     """Return a summarizer's answer, by attribute."""
-    said = {"role": "assistant", "parts": [_text(summary.text)], "finish_reason": "stop"}
-    return {"gen_ai.output.messages": compact_json([said])}
+    message = {"role": "assistant", "parts": [_text(summary.text)], "finish_reason": "stop"}
+    return {"gen_ai.output.messages": compact_json([message])}
 
 
 def _messages(parts: Iterable[tuple[str, dict[str, Any]]]) -> str:
@@ -118,7 +118,7 @@ T = TypeVar("T")
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 COMPACTED: Final = "gen_ai.conversation.compacted"
-_TOLD_BY_SUMMARIZERS: Final = {"gen_ai.request.model": "model", "gen_ai.provider.name": "provider"}
+_OF_SUMMARIZERS: Final = {"gen_ai.request.model": "model", "gen_ai.provider.name": "provider"}
 """Attributes of a request, each with the attribute of a summarizer that has it."""
 _COMPACTION: Final = "timeline.compaction."
 _RENDER: Final = "timeline.render."
@@ -215,9 +215,9 @@ class Telemetry(Observer):
             raise
         finally:
             _CURRENT.reset(token)
-            told = {**trigger, f"{_COMPACTION}outcome": outcome}
-            self._compactions.add(1, told)
-            self._duration.record(perf_counter() - began, told)
+            attributes = {**trigger, f"{_COMPACTION}outcome": outcome}
+            self._compactions.add(1, attributes)
+            self._duration.record(perf_counter() - began, attributes)
 
     def pruned(self, conversation: str, pruned: Pruned) -> None:
         """Count what was hidden, and note it in the span that it happened in."""
@@ -284,8 +284,8 @@ class Telemetry(Observer):
 
     async def _chat(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
         """Ask a summarizer inside a span of its own: two requests at the same time are two spans side by side."""
-        named = {name: getattr(summarizer, own, None) for name, own in _TOLD_BY_SUMMARIZERS.items()}
-        known = {name: told for name, told in named.items() if isinstance(told, str)}
+        named = {name: getattr(summarizer, own, None) for name, own in _OF_SUMMARIZERS.items()}
+        known = {name: value for name, value in named.items() if isinstance(value, str)}
         attributes = {"gen_ai.operation.name": "chat", "timeline.summary.kind": request.kind, **known}
         if conversation := _CURRENT.get():
             attributes[CONVERSATION] = conversation
@@ -301,22 +301,22 @@ class Telemetry(Observer):
         return summary
 
     def _answered(self, span: Span, summary: Summary, known: Mapping[str, str]) -> None:
-        told = dict(known)
+        attributes = dict(known)
         if isinstance(summary.model, str):
-            told = {"gen_ai.request.model": summary.model, **known, "gen_ai.response.model": summary.model}
-            span.update_name(_named("chat", told["gen_ai.request.model"]))
-        span.set_attributes(told)
+            attributes = {"gen_ai.request.model": summary.model, **known, "gen_ai.response.model": summary.model}
+            span.update_name(_named("chat", attributes["gen_ai.request.model"]))
+        span.set_attributes(attributes)
         if self._content and span.is_recording():
             span.set_attributes(summary_content(summary))
-        self._took(span, summary.usage, told)
+        self._took(span, summary.usage, attributes)
 
-    def _took(self, span: Span, usage: Usage | None, told: Mapping[str, str]) -> None:
+    def _took(self, span: Span, usage: Usage | None, attributes: Mapping[str, str]) -> None:
         """Record the usage of a request if it was reported, whether or not its answer could be used."""
         if usage is None:
             return
         figures = usage_attributes(usage)
         span.set_attributes(figures)
-        own = {"gen_ai.operation.name": "chat", **told}
+        own = {"gen_ai.operation.name": "chat", **attributes}
         for kind in ("input", "output"):
             self._tokens.record(figures[f"gen_ai.usage.{kind}_tokens"], {**own, "gen_ai.token.type": kind})
 
@@ -349,8 +349,8 @@ def conversation_attributes(context: RenderedContext) -> dict[str, str | bool]:
     They are ``gen_ai.conversation.id`` and, if the context has a summary, ``gen_ai.conversation.compacted``, which is
     never False.
     """
-    told: dict[str, str | bool] = {CONVERSATION: context.conversation}
-    return told | {COMPACTED: True} if context.window.summary is not None else told
+    attributes: dict[str, str | bool] = {CONVERSATION: context.conversation}
+    return attributes | {COMPACTED: True} if context.window.summary is not None else attributes
 
 
 def usage_attributes(usage: Usage) -> dict[str, int]:

@@ -125,8 +125,10 @@ class Price(Frozen):
         above = price.tier is not None and read + written + uncached > price.tier
         write = (written - written_long) * price.written(long=False) + written_long * price.written(long=True)
         asked = read * price.read + write + uncached * price.input
-        said = output * price.output
-        return (asked * (price.tier_input if above else 1) + said * (price.tier_output if above else 1)) / price.input
+        answered = output * price.output
+        return (
+            asked * (price.tier_input if above else 1) + answered * (price.tier_output if above else 1)
+        ) / price.input
 
     def money(self, units: float) -> float:
         """Return the price of base tokens in US dollars."""

@@ -146,9 +146,9 @@ def as_replayed(policy: Policy, lifetime: str = "") -> Policy:
     Its options say what no usage reports: that the provider has no cache, or keeps prompts by itself.
     """
     never = isinstance(policy.trigger, Never) and policy.hiding is None
-    told = lifetime if policy.cache is None and lifetime in {"automatic", "none"} else policy.cache
+    cache = lifetime if policy.cache is None and lifetime in {"automatic", "none"} else policy.cache
     limit = {"max_tokens": UNLIMITED} if never else {}
-    return policy.model_copy(update={"counts": "counter", "margin": 0.0, "cache": told, **limit})
+    return policy.model_copy(update={"counts": "counter", "margin": 0.0, "cache": cache, **limit})
 
 
 def reserving(policy: Policy, reserve: int | None) -> Policy:

@@ -259,8 +259,8 @@ class Totals(FactCounts):
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape: the sums, and the shares and means derived from them."""
         shares = ("write_share", "mean_visible", "mean_visible_at_end", "hidden_need_share")
-        told = (*shares, "adjusted_units", "adjusted_money")
-        return {**self.model_dump(mode="json"), **{name: round(getattr(self, name), 6) for name in told}}
+        derived = (*shares, "adjusted_units", "adjusted_money")
+        return {**self.model_dump(mode="json"), **{name: round(getattr(self, name), 6) for name in derived}}
 
 
 def _share(part: float, whole: float) -> float:

@@ -124,9 +124,9 @@ def is_sent(entry: Entry, model: str) -> bool:
 def hash_of(entry: Entry) -> int:
     """Return a hash of the entry as a wire sends it; the path counts only if the wire sends it."""
     arguments, data = entry.arguments, entry.data
-    told = "" if arguments is None else canonical_json(arguments), "" if data is None else canonical_json(data)
+    content = "" if arguments is None else canonical_json(arguments), "" if data is None else canonical_json(data)
     where = entry.path if entry.loose else ""
-    return hash((entry.role, entry.text, entry.name, entry.call_id, entry.is_error, told, where))
+    return hash((entry.role, entry.text, entry.name, entry.call_id, entry.is_error, content, where))
 
 
 def _sizes(items: Sequence[Item], paths: set[str]) -> dict[str, int]:
@@ -146,9 +146,9 @@ def _in_wire_order(item: Gathered) -> Iterator[tuple[int, Entry | None]]:
     if not isinstance(item, Response):
         yield item
         return
-    said = [part if isinstance(part, tuple) else part.placed for part in item.parts]
-    while said and said[-1].entry.type == _REASONING:
-        said.pop()
-    yield from said
+    placed = [part if isinstance(part, tuple) else part.placed for part in item.parts]
+    while placed and placed[-1].entry.type == _REASONING:
+        placed.pop()
+    yield from placed
     for call in item.calls:
         yield (-1, None) if call.result is None else call.result

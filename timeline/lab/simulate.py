@@ -119,15 +119,15 @@ async def simulate(
     """
     id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
     measured = measure(recording)
-    said = [number for number, event in enumerate(recording.events) if _is_said(event)]
-    events = [recording.events[number] for number in said]
+    numbers = [number for number, event in enumerate(recording.events) if _is_said(event)]
+    events = [recording.events[number] for number in numbers]
     events = paced(events, pauses, since=events[0].at) if events else events
     at = events[0].at if events else None
     timeline = await Timeline.open(
         store, id_, policy=policy, summarizer=summarizer, title=recording.title, source=recording.report.format, now=at
     )
     fixed = FixedPart(system, tuple(tools))
-    steps = [_Step(event, fixed, measured.tokens[number]) for number, event in zip(said, events, strict=True)]
+    steps = [_Step(event, fixed, measured.tokens[number]) for number, event in zip(numbers, events, strict=True)]
     return await _run(store, timeline, steps, TrueSizes(overall_ratio(measured)), on_progress)
 
 
@@ -173,8 +173,8 @@ async def simulate_from(
     sized = zip(rest, given, measured.tokens[begin:], strict=True)
     steps = [_Step(event, fixed, tokens) for event, fixed, tokens in sized if _is_said(event)]
     sizes = TrueSizes(overall_ratio(measured))
-    told = zip(stored.versions[:begin], recording.events, measured.tokens, strict=False)
-    sizes.of_block = {own: tokens for own, event, tokens in told if isinstance(event.payload, BlockAppended)}
+    replayed = zip(stored.versions[:begin], recording.events, measured.tokens, strict=False)
+    sizes.of_block = {own: tokens for own, event, tokens in replayed if isinstance(event.payload, BlockAppended)}
     at = steps[0].event.at if steps else None
     original = await Timeline.open(store, recording.id, summarizer=summarizer, create=False)
     timeline = await original.fork(at=version, conversation=id_, title=recording.title, now=at)
@@ -268,8 +268,10 @@ async def _fixed_parts(
     parts = []
     for context in contexts:
         recorded = (None, None) if context is None else (context.system, context.tools)
-        told, schemas = (None if hash_ is None else values.get(hash_) for hash_ in recorded)
-        parts.append(FixedPart(told if system is None else system, tuple((schemas or ()) if tools is None else tools)))
+        system_of_call, schemas = (None if hash_ is None else values.get(hash_) for hash_ in recorded)
+        parts.append(
+            FixedPart(system_of_call if system is None else system, tuple((schemas or ()) if tools is None else tools))
+        )
     return parts
 
 
@@ -389,16 +391,18 @@ def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
     """Count blocks that the cache clock hid too early, from the times of the log alone."""
     given, asked = policy.hiding and policy.hiding.ttl, asked_seconds(policy.cache_points.kept_long)
     known = None if policy.cache is None else TERMS[policy.cache].seconds
-    told = CACHE_SECONDS
+    lifetime = CACHE_SECONDS
     called: datetime | None = None
     hidden = 0
     for event in events:
         payload = event.payload
         if isinstance(payload, ModelCalled):
             called = payload.started_at or event.at
-            told = reported_seconds(payload.usage) or told
+            lifetime = reported_seconds(payload.usage) or lifetime
         elif isinstance(payload, BlocksHidden) and payload.reason == "cold" and called is not None:
-            is_warm = (event.at - called).total_seconds() < (given or (max(told, asked) if known is None else known))
+            is_warm = (event.at - called).total_seconds() < (
+                given or (max(lifetime, asked) if known is None else known)
+            )
             hidden += len(payload.blocks) if is_warm else 0
     return hidden
 

@@ -154,7 +154,7 @@ def recorded_calls(events: Sequence[RecordedEvent]) -> tuple[RecordedCall, ...]:
     response without a call was written by the client. A call that failed or was aborted before the provider counted
     anything is left out.
     """
-    told = {e.payload.response_id: e for e in events if isinstance(e.payload, ModelCalled)}
+    by_response = {e.payload.response_id: e for e in events if isinstance(e.payload, ModelCalled)}
     calls: list[RecordedCall] = []
     seen: set[str] = set()
     for position, event in enumerate(events):
@@ -162,10 +162,10 @@ def recorded_calls(events: Sequence[RecordedEvent]) -> tuple[RecordedCall, ...]:
         if response is None or response in seen:
             continue
         seen.add(response)
-        called = told.get(response)
+        called = by_response.get(response)
         payload = None if called is None else called.payload
         if called is None or not isinstance(payload, ModelCalled):
-            if not told:
+            if not by_response:
                 calls.append(RecordedCall(position, event.at, event.at, "", None))
         else:
             usage = payload.usage if input_tokens(payload.usage) else None

@@ -110,8 +110,8 @@ class RecordedSummaries:
     """
 
     def __init__(self, recording: Recording, otherwise: Summarizer) -> None:
-        told = (e.payload for e in recording.events)
-        self._texts = [payload.summary for payload in told if isinstance(payload, ImportedCompaction)][::-1]
+        payloads = (e.payload for e in recording.events)
+        self._texts = [payload.summary for payload in payloads if isinstance(payload, ImportedCompaction)][::-1]
         self._otherwise = otherwise
 
     @property

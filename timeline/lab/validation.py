@@ -183,13 +183,13 @@ def check(measured: Measured, price_of: Callable[[str], Price], *, file: str = "
     calls = [call for call in measured.calls if call.context]
     requests = requests_as_sent(measured)
     predicted = charges(requests, price_of)
-    told = [_told(call, price_of) for call in calls]
+    reported = [_reported(call, price_of) for call in calls]
     return Check(
         file=file,
         conversation=measured.recording.id,
         calls=len(calls),
         predicted=_sums(Sums(read=one.read, written=one.written, units=one.units) for one in predicted),
-        recorded=_sums(told),
+        recorded=_sums(reported),
         missed=tuple(_missed(calls, requests, predicted)),
     )
 
@@ -213,7 +213,7 @@ def _sums(parts: Iterable[Sums]) -> Sums:
     )
 
 
-def _told(call: RecordedCall, price_of: Callable[[str], Price]) -> Sums:
+def _reported(call: RecordedCall, price_of: Callable[[str], Price]) -> Sums:
     """Return a call's reported tokens, with their price."""
     usage = call.usage
     if usage is None:

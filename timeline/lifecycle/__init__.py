@@ -120,8 +120,8 @@ async def _recorded(source: Source, after: int) -> AsyncIterator[LifecycleEvent]
         events, after = await page(source, after, end)
         for event in events:
             if source.place(event) <= end:
-                for told in lifecycle_of(event):
-                    yield told
+                for lifecycle_event in lifecycle_of(event):
+                    yield lifecycle_event
 
 
 async def _follow(source: Source, after: int | None, interval: float) -> AsyncIterator[LifecycleEvent]:
@@ -135,5 +135,5 @@ async def _follow(source: Source, after: int | None, interval: float) -> AsyncIt
         except StoreClosed:
             return
         for event in events:
-            for told in lifecycle_of(event):
-                yield told
+            for lifecycle_event in lifecycle_of(event):
+                yield lifecycle_event

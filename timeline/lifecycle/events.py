@@ -187,8 +187,8 @@ class CompactionCompleteEvent(Happened):
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens ({self.percent_saved:.0f} % saved)"
         messages = f", {self.messages_compacted} messages" if self.was_summarized else ""
         unsaid = f"; unsaid of what was asked: {listed_addresses(self.unsaid)}" if self.unsaid else ""
-        told = with_duration(f"Compacted ({how}): {sizes}{messages}", self.duration) + unsaid
-        return told if self.fallback_reason is None else f"{told}; not by the first summarizer: {self.fallback_reason}"
+        line = with_duration(f"Compacted ({how}): {sizes}{messages}", self.duration) + unsaid
+        return line if self.fallback_reason is None else f"{line}; not by the first summarizer: {self.fallback_reason}"
 
 
 class CompactionErrorEvent(Happened):
@@ -309,16 +309,16 @@ def lifecycle_of(event: Event) -> list[LifecycleEvent]:
 
 def _pruned(pruned: Pruned, unsaid: tuple[int, ...], own: dict[str, Any]) -> list[LifecycleEvent]:
     reason = _REASONS[pruned.reason]
-    told: list[LifecycleEvent] = []
+    events: list[LifecycleEvent] = []
     if not pruned.continues:
-        told.append(_start(pruned.before_tokens, pruned.limit, reason, own))
-    told.append(
+        events.append(_start(pruned.before_tokens, pruned.limit, reason, own))
+    events.append(
         CompactionPruneEvent(
             **own, outputs_pruned=pruned.outputs, tokens_saved=pruned.saved_tokens, pruned_tools=pruned.tools
         )
     )
     if not pruned.goes_on:
-        told.append(
+        events.append(
             CompactionCompleteEvent(
                 **own,
                 tokens_before=pruned.before_tokens,
@@ -331,7 +331,7 @@ def _pruned(pruned: Pruned, unsaid: tuple[int, ...], own: dict[str, Any]) -> lis
                 unsaid=unsaid,
             )
         )
-    return told
+    return events
 
 
 def _start(tokens: int, limit: int, reason: LifecycleReason, own: dict[str, Any]) -> CompactionStartEvent:
@@ -368,11 +368,11 @@ def _completed(completed: CompactionCompleted, own: dict[str, Any]) -> Compactio
 
 
 def _failed(failed: CompactionFailed, own: dict[str, Any]) -> CompactionErrorEvent:
-    said = _SAID[failed.reason]
+    reason = _SAID[failed.reason]
     tells = failed.detail and failed.reason not in _HELPLESS  # the planner's figures are not for people
     return CompactionErrorEvent(
         **own,
-        error=f"{said} {failed.detail}" if tells else said,
+        error=f"{reason} {failed.detail}" if tells else reason,
         reason=failed.reason,
         can_retry=failed.reason in _TRANSIENT,
         suggest_new_session=failed.reason in _HELPLESS and failed.over_limit,

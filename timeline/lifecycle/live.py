@@ -66,14 +66,14 @@ async def present(store: EventStore, conversation: str) -> Present:
     """
     info = await store.info(conversation)
     usage = await _usage_at(store, conversation, info.version)
-    told: list[LifecycleEvent] = []
+    events: list[LifecycleEvent] = []
     async for event in store.read(conversation, until=info.version, types=_RARE):
-        told += lifecycle_of(event)
+        events += lifecycle_of(event)
     if usage is not None:
-        told += [usage.rendered] if usage.told is usage.rendered else [usage.rendered, usage.told]
-        told.sort(key=lambda one: one.version)
+        events += [usage.rendered] if usage.latest is usage.rendered else [usage.rendered, usage.latest]
+        events.sort(key=lambda one: one.version)
     progress = Progress()
-    for one in told:
+    for one in events:
         progress = progress.after(one)
     return Present(info.version, progress, info.compactions, info.last_compaction_at)
 
@@ -109,9 +109,9 @@ async def steps(
         try:
             events, place = await page(source, place, end)
             for event in events:
-                usage, told = _step(usage, event)
-                if told:
-                    yield Step(event.version, told)
+                usage, step_events = _step(usage, event)
+                if step_events:
+                    yield Step(event.version, step_events)
             yield Step(place)
             end = await later_end(source, place, interval)
         except StoreClosed:
@@ -123,12 +123,12 @@ class _Usage:
     """The usage at a version: that of the newest render, moved by what came behind it.
 
     Attributes:
-        told: the event.
+        latest: the event at the version.
         rendered: that of the render.
         ratio: the provider's tokens for one of the counter's.
     """
 
-    told: ContextUsageEvent
+    latest: ContextUsageEvent
     rendered: ContextUsageEvent
     ratio: float
 
@@ -137,16 +137,16 @@ class _Usage:
         moved = _moved(event.payload)
         if not moved:
             return self
-        tokens = max(0, self.told.current_tokens + round(moved * self.ratio))
+        tokens = max(0, self.latest.current_tokens + round(moved * self.ratio))
         own: dict[str, Any] = {
             "conversation": event.conversation,
             "version": event.version,
             "position": event.position,
             "at": event.at,
         }
-        figures = usage_figures(tokens, self.told.limit)
-        moved_on = self.told.model_copy(update={**own, **figures, "estimated": True})
-        return replace(self, told=moved_on)
+        figures = usage_figures(tokens, self.latest.limit)
+        moved_on = self.latest.model_copy(update={**own, **figures, "estimated": True})
+        return replace(self, latest=moved_on)
 
 
 def _moved(payload: Payload) -> int:
@@ -163,23 +163,23 @@ def _moved(payload: Payload) -> int:
 
 
 def _step(usage: _Usage | None, event: Event) -> tuple[_Usage | None, tuple[LifecycleEvent, ...]]:
-    """Return the usage behind an event, and what is told of it."""
-    told = lifecycle_of(event)
+    """Return the usage behind an event, and the events of the lifecycle that it makes."""
+    events = lifecycle_of(event)
     if isinstance(event.payload, ContextRendered):
-        return _rendered(event), tuple(told)
+        return _rendered(event), tuple(events)
     moved = None if usage is None else usage.after(event)
     if moved is not None and moved is not usage:
-        told.append(moved.told)
-    return moved, tuple(told)
+        events.append(moved.latest)
+    return moved, tuple(events)
 
 
 def _rendered(event: Event) -> _Usage | None:
     """Return the usage of a recorded context; None where an earlier release recorded no limit."""
     payload = event.payload
-    [told] = lifecycle_of(event)
-    if not isinstance(payload, ContextRendered) or not isinstance(told, ContextUsageEvent) or not payload.limit:
+    [rendered] = lifecycle_of(event)
+    if not isinstance(payload, ContextRendered) or not isinstance(rendered, ContextUsageEvent) or not payload.limit:
         return None
-    return _Usage(told, told, payload.ratio)
+    return _Usage(rendered, rendered, payload.ratio)
 
 
 async def _usage_at(store: EventStore, conversation: str, version: int) -> _Usage | None:

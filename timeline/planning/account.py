@@ -371,12 +371,15 @@ def fixed_part(
         reported: how the provider counts; only calibrated counts have its offset.
     """
     of_message = policy.message_tokens if isinstance(policy.trigger, OverThreshold) else 0
-    told, schemas = count(_text(system)) + of_message if system else 0, sum(count(_text(tool)) for tool in tools)
+    system_tokens, schemas = (
+        count(_text(system)) + of_message if system else 0,
+        sum(count(_text(tool)) for tool in tools),
+    )
     start = policy.first_ratio
     return FixedPart(
-        system=told,
+        system=system_tokens,
         tools=schemas,
-        provider=0 if start is None else max(-told - schemas, reported.offset(reported.ratio_from(start))),
+        provider=0 if start is None else max(-system_tokens - schemas, reported.offset(reported.ratio_from(start))),
         memory_digest=count(tail.memory_digest),
         stage_data=count(tail.stage_data),
         ephemeral=sum(count(text) for text in tail.callers),

@@ -131,8 +131,8 @@ class _Collapse:
     def __init__(self, ranges: Ranges) -> None:
         self.ranges, self.items = ranges, ranges.items
         self.legal = [*boundaries(self.items, ranges.groups), True]
-        said = [p for p, item in enumerate(self.items) if _is_said(item)]
-        self.newest = said[-1] if said else -1
+        positions = [p for p, item in enumerate(self.items) if _is_said(item)]
+        self.newest = positions[-1] if positions else -1
         self.prompt = max((p for p, item in enumerate(self.items) if type(item.block) is UserPrompt), default=-1)
 
     def runs(self, step: CollapseStages) -> list[_Run]:
@@ -202,28 +202,28 @@ def _span(items: Sequence[Item], first: int, last: int, legal: Sequence[bool]) -
     return start, end
 
 
-def stage_data(window: Window, told: StageData | None, *, collapsed: Collection[str] = ()) -> str:
+def stage_data(window: Window, settings: StageData | None, *, collapsed: Collection[str] = ()) -> str:
     """Return the stage data of a policy: the text about approved stages; empty without the setting or an approval.
 
     Args:
         window: with the stages, and the summaries that name those collapsed by P4.
-        told: the policy's figures.
+        settings: the policy's figures.
         collapsed: further stages to be taken for collapsed, by a plan that is not carried out yet.
     """
     approved = approvals(window.stages)
-    if told is None or not approved:
+    if settings is None or not approved:
         return ""
-    newest = approved[max(0, len(approved) - told.detailed) :]
+    newest = approved[max(0, len(approved) - settings.detailed) :]
     gone = _collapsed(window)
     short = any(each.stage in collapsed or (each.stage in gone and is_out_of_view(window, each)) for each in newest)
     detailed = 0 if short else len(newest)
     sections: list[str] = []
-    room = told.artifacts
+    room = settings.artifacts
     for age, each in enumerate(reversed(approved)):
         shown = each.artifacts[:room]
         room -= len(shown)
-        sections.append(_section(each, told, in_detail=age < detailed, artifacts=shown))
-    return "\n\n".join([told.heading, *reversed(sections)])
+        sections.append(_section(each, settings, in_detail=age < detailed, artifacts=shown))
+    return "\n\n".join([settings.heading, *reversed(sections)])
 
 
 def _collapsed(window: Window) -> set[str]:
@@ -232,16 +232,16 @@ def _collapsed(window: Window) -> set[str]:
     return {str(stage) for stages in named if isinstance(stages, list) for stage in stages}
 
 
-def _section(each: StageApproved, told: StageData, *, in_detail: bool, artifacts: Sequence[str]) -> str:
+def _section(each: StageApproved, settings: StageData, *, in_detail: bool, artifacts: Sequence[str]) -> str:
     """Return the section of one stage; for a text that is missing, the next shorter one."""
-    short = cut_to(each.short or each.decision, told.short_chars)
-    text = cut_to(each.detailed, told.detailed_chars) if in_detail and each.detailed else short
+    short = cut_to(each.short or each.decision, settings.short_chars)
+    text = cut_to(each.detailed, settings.detailed_chars) if in_detail and each.detailed else short
     lines = [
         " ".join(f"## {each.label or each.stage}".split()),
         text,
-        *_list("References", each.references[: told.references], len(each.references)),
-        *_list("Citations", each.citations[: told.citations], len(each.citations)),
-        *_list("Artifacts", [cut_to(artifact, told.artifact_chars) for artifact in artifacts], len(each.artifacts)),
+        *_list("References", each.references[: settings.references], len(each.references)),
+        *_list("Citations", each.citations[: settings.citations], len(each.citations)),
+        *_list("Artifacts", [cut_to(artifact, settings.artifact_chars) for artifact in artifacts], len(each.artifacts)),
     ]
     return "\n".join(lines)
 

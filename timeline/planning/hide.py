@@ -200,19 +200,19 @@ class OwedNotice:
 
     def __init__(self) -> None:
         self._items: Sequence[Item] = ()
-        self._hidden = self._told = 0
+        self._hidden = self._noticed = 0
 
     def is_due(self, window: Window) -> bool:
         """Return whether a window owes a notice now."""
         if not begins_with(window.items, self._items):
-            self._items, self._hidden, self._told = (), 0, 0
+            self._items, self._hidden, self._noticed = (), 0, 0
         for item in window.items[len(self._items) :]:
             if item.hide is not None and item.hide.reason in AUTOMATIC:
                 self._hidden = max(self._hidden, item.hide.version)
             if item.is_summary or is_notice(item.block):
-                self._told = max(self._told, item.version)
+                self._noticed = max(self._noticed, item.version)
         self._items = window.items
-        return self._hidden > self._told and needs_notice(window)
+        return self._hidden > self._noticed and needs_notice(window)
 
 
 def is_notice(block: Block) -> bool:

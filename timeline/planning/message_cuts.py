@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from timeline.blocks import UserPrompt
 from timeline.fold.groups import boundaries
 from timeline.planning.messages import messages
-from timeline.planning.summary_requests import is_told_summary
+from timeline.planning.summary_requests import is_message_summary
 from timeline.policy.steps import KeepLast, KeepRatio, KeepTurns, Oldest
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _is_summary_alone(ranges: Ranges, covered: Sequence[int]) -> bool:
 
     Its text would be kept word for word under the next number: a round in which nothing was summarised.
     """
-    return bool(covered) and all(is_told_summary(ranges.items[position]) for position in covered)
+    return bool(covered) and all(is_message_summary(ranges.items[position]) for position in covered)
 
 
 def _first_message(ranges: Ranges) -> int | None:
@@ -64,7 +64,7 @@ def _first_message(ranges: Ranges) -> int | None:
     if ranges.before.fixed.system or (prefix is not None and prefix[0] is not None):
         return None
     first = next((p for p, item in enumerate(items) if not item.is_summary and not item.unsent), None)
-    if first is None or is_told_summary(items[first]):
+    if first is None or is_message_summary(items[first]):
         return None
     return first if items[first].carried or not any(item.is_summary for item in items[:first]) else None
 

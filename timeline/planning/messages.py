@@ -80,7 +80,7 @@ def messages(items: Sequence[Item]) -> list[Message]:
 def around(block: Block) -> int:
     """Return the number of messages that are sent around a block: a summary's question and answer."""
     form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
-    return sum(bool(form.get(said)) for said in ("question", "answer")) if isinstance(form, dict) else 0
+    return sum(bool(form.get(key)) for key in ("question", "answer")) if isinstance(form, dict) else 0
 
 
 def message_role(block: Block) -> Role:

@@ -150,23 +150,23 @@ def _filled(words: dict[str, str], fields: dict[str, Any]) -> str:
 
 def _hides(policy: Policy) -> str:
     hiding = policy.hiding
-    said = [] if hiding is None else [f"what is older than {hiding.intact} {hiding.unit}, files {hiding.files}"]
+    phrases = [] if hiding is None else [f"what is older than {hiding.intact} {hiding.unit}, files {hiding.files}"]
     if hiding is not None and hiding.pressure_minimum is not None:
         soon = "" if hiding.payback is None else f", paid back within {hiding.payback} calls"
-        said.append(f"also when warm, {hiding.pressure_minimum:.0%} at once{soon}")
+        phrases.append(f"also when warm, {hiding.pressure_minimum:.0%} at once{soon}")
     if policy.automatic and policy.compact_when_cold is not None:
-        said.append(f"then compacts above {policy.compact_when_cold:.0%}")
-    return "; ".join(said) or "nothing"
+        phrases.append(f"then compacts above {policy.compact_when_cold:.0%}")
+    return "; ".join(phrases) or "nothing"
 
 
 def _shows(policy: Policy) -> tuple[Said, ...]:
     form = policy.form
-    said = (
+    messages = (
         Said("user", form.question),
         Said(form.role, form.heading.strip(), is_summary=True),
         Said("assistant", form.answer),
     )
-    return tuple(part for part in said if part.text or part.is_summary)
+    return tuple(part for part in messages if part.text or part.is_summary)
 
 
 def _counts(policy: Policy) -> str:

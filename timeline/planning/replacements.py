@@ -258,10 +258,12 @@ def _subject(call: ToolCall) -> _Subject:
     use = tool_use(call)
     if use is None:
         return _Subject("")
-    told = tuple(filter(None, map(one_line, use.subjects)))
+    subjects = tuple(filter(None, map(one_line, use.subjects)))
     if use.kind not in {"read", "write", "delete"}:
-        return _Subject(", ".join(told))
-    return _Subject(_together(told), is_file=True, first=told[0] if told else "", further=max(0, len(told) - 1))
+        return _Subject(", ".join(subjects))
+    return _Subject(
+        _together(subjects), is_file=True, first=subjects[0] if subjects else "", further=max(0, len(subjects) - 1)
+    )
 
 
 def _together(files: Sequence[str]) -> str:

@@ -89,11 +89,11 @@ def is_chitchat(text: str, step: StripChitchat) -> bool:
         return False
     if _ASKING.search(trimmed) or _EXCLAIMING.search(trimmed) or any(sign.isdigit() for sign in trimmed):
         return False
-    said = _words(trimmed)
-    numbers = said.split()
+    words = _words(trimmed)
+    numbers = words.split()
     if not _NUMBERS.isdisjoint(numbers) or (len(numbers) == 1 and numbers[0] in _ONE):
         return False
-    return not any(_words(kept.lower()) in said for kept in step.kept_words)
+    return not any(_words(kept.lower()) in words for kept in step.kept_words)
 
 
 def _length(text: str) -> int:
@@ -137,7 +137,7 @@ def _asks(text: str) -> bool:
 
     Words that only mention a choice count as well: what stays needlessly costs a few tokens.
     """
-    said = _QUOTED.sub("", text)
-    if _ASKING.search(said) or _CHOOSING.search(said):
+    words = _QUOTED.sub("", text)
+    if _ASKING.search(words) or _CHOOSING.search(words):
         return True
-    return said.rstrip().rstrip(_MARKUP).endswith(_OPEN)
+    return words.rstrip().rstrip(_MARKUP).endswith(_OPEN)

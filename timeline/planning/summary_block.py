@@ -90,11 +90,11 @@ def compaction_event(
     record = with_asked(record, _half_shown(window, plan, now))
     words = _kept_words(window, plan)
     kept = one_line(words.values())
-    said = one_line((kept, parts.history, parts.turn_prefix))
+    summary_text = one_line((kept, parts.history, parts.turn_prefix))
     record_now = settled(record, _since(window, plan, now))
-    shown = _shown(window, plan, record_now, path, counter, said, lists=_lists(policy)) if form.record else ""
+    shown = _shown(window, plan, record_now, path, counter, summary_text, lists=_lists(policy)) if form.record else ""
     text = _compose(parts, shown, form)
-    tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
+    tokens = sum(counter.count(summary_text) for summary_text in (form.question, text, form.answer) if summary_text)
     block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
     event = CompactionCompleted(
         block=block,
@@ -257,7 +257,7 @@ def _half_shown(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:
 
 
 def _shown(  # noqa: PLR0917 - the parts of a summary
-    window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter, said: str, *, lists: bool
+    window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter, summary_text: str, *, lists: bool
 ) -> str:
     carried = set(plan.carried)
     return shown_record(
@@ -267,7 +267,7 @@ def _shown(  # noqa: PLR0917 - the parts of a summary
         most_tokens=plan.caps.digest,
         counter=counter,
         address=path,
-        said=said,
+        summary=summary_text,
         lists=lists,
     )
 

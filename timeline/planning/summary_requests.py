@@ -108,7 +108,7 @@ def summary_requests(
         history, prefix = joined(*(c.parts.history for c in earlier)), previous.parts.turn_prefix
     else:
         history, prefix = joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
-    found = None if history or wanted.prompt != "sections" else _told_summary(finished)
+    found = None if history or wanted.prompt != "sections" else _leading_summary(finished)
     number = max(window.rounds, 0 if found is None else _round_of(found.block.text)) + 1
     before = SESSION_SUMMARY.sub("", found.block.text, count=1) if found is not None else history
     asking = _Asking(counter, wanted, number, cut)
@@ -128,8 +128,8 @@ def summary_due(covered: Sequence[Item]) -> bool:
     summary that a conversation of plain messages begins with: its text is kept.
     """
     useful = without_failures(covered)
-    told = _told_summary(useful)
-    return any(item is not told and item.shown_tokens and _asked_about(item) is not None for item in useful)
+    earlier = _leading_summary(useful)
+    return any(item is not earlier and item.shown_tokens and _asked_about(item) is not None for item in useful)
 
 
 def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
@@ -148,8 +148,8 @@ def without_failures(items: Sequence[Item]) -> list[Item]:
     An interrupted response stays with the text that it had. Both are marked in ``meta``, see `FAILED_KEYS`.
     """
     failed = {_response(item) for item in items if any(item.block.meta.get(key) for key in FAILED_KEYS)}
-    said = {_response(item) for item in items if _says(item.block)}
-    return [item for item in items if _response(item) not in failed - said]
+    speaking = {_response(item) for item in items if _says(item.block)}
+    return [item for item in items if _response(item) not in failed - speaking]
 
 
 def _response(item: Item) -> tuple[str, int]:
@@ -200,17 +200,17 @@ class _Asking:
 
     def _blocks(self, items: Sequence[Item], previous: str, max_tokens: int) -> tuple[Block, ...]:
         """Return the blocks of a request; originals are cut to the room that price and window leave."""
-        given = [(item, told) for item in items if (told := _told(item)) is not None]
+        given = [(item, block) for item in items if (block := _as_requested(item)) is not None]
         if self.wanted.source == "shown" or not any(is_seen_through(item) for item, _ in given):
-            return tuple(told for _, told in given)
-        said = [
-            (as_tool_block(item.block), item.tokens) if is_seen_through(item) else (told, _tokens(item))
-            for item, told in given
+            return tuple(block for _, block in given)
+        blocks = [
+            (as_tool_block(item.block), item.tokens) if is_seen_through(item) else (block, _tokens(item))
+            for item, block in given
         ]
         shown = sum(_tokens(item) for item, _ in given)
         answer = int(self.wanted.answer_room * max_tokens)
         room = room_for(shown, self.wanted.window, self.counter.count(previous), answer)
-        return tuple(fitted(said, room, self.counter, self.cut))
+        return tuple(fitted(blocks, room, self.counter, self.cut))
 
 
 def _asked_about(item: Item) -> Block | None:
@@ -218,7 +218,7 @@ def _asked_about(item: Item) -> Block | None:
     return None if item.superseded else shown_block(item)
 
 
-def _told(item: Item) -> Block | None:
+def _as_requested(item: Item) -> Block | None:
     """Return a block as a request shows it: chitchat that was stripped too, since the model once answered it."""
     return item.block if is_stripped(item) else _asked_about(item)
 
@@ -248,22 +248,22 @@ def shown_block(item: Item) -> Block | None:
         if isinstance(block, ToolCall):
             changes["arguments"] = item.replacement.arguments or {}
         return block.model_copy(update=changes)
-    said = bool(block.countable()) or block.data is not None
-    return as_tool_block(block) if said or type(block) is ToolResult else None
+    has_content = bool(block.countable()) or block.data is not None
+    return as_tool_block(block) if has_content or type(block) is ToolResult else None
 
 
-def _told_summary(items: Sequence[Item]) -> Item | None:
+def _leading_summary(items: Sequence[Item]) -> Item | None:
     """Return the summary that a conversation of plain messages begins with, as in [keep_last]; None without one."""
-    return next((item for item in items[:_BEGINNING] if is_told_summary(item)), None)
+    return next((item for item in items[:_BEGINNING] if is_message_summary(item)), None)
 
 
-def is_told_summary(item: Item) -> bool:
+def is_message_summary(item: Item) -> bool:
     """Return whether a response of the model reads as a summary of [keep_last]."""
     return _says(item.block) and SESSION_SUMMARY.match(item.block.text) is not None
 
 
-def _round_of(told: str) -> int:
-    found = SESSION_SUMMARY.match(told)
+def _round_of(text: str) -> int:
+    found = SESSION_SUMMARY.match(text)
     return int(found["round"] or 1) if found else 0
 
 

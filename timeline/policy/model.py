@@ -197,10 +197,13 @@ class CachePointRule(Frozen):
     @classmethod
     def _named_before(cls, fields: Any) -> Any:
         """Read logs from when ``fixed_part`` decided whether the fixed part is kept for the long time."""
-        said = fields.get("fixed_part") if isinstance(fields, dict) and "kept_long" not in fields else None
-        if not isinstance(said, str) or said not in _FIXED_PART:
+        former = fields.get("fixed_part") if isinstance(fields, dict) and "kept_long" not in fields else None
+        if not isinstance(former, str) or former not in _FIXED_PART:
             return fields
-        return {**{key: value for key, value in fields.items() if key != "fixed_part"}, "kept_long": _FIXED_PART[said]}
+        return {
+            **{key: value for key, value in fields.items() if key != "fixed_part"},
+            "kept_long": _FIXED_PART[former],
+        }
 
 
 class Hiding(Frozen):

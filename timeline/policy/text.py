@@ -67,10 +67,10 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """Name the likeliest of some names, and list them all where they are few."""
     known = sorted(names)
     close = get_close_matches(name, known, n=1)
-    told = f"; the nearest is {close[0]!r}" if close else ""
+    guess = f"; the nearest is {close[0]!r}" if close else ""
     if len(known) > _FEW:
-        return told
-    return told + f"{', of' if told else '; there are'} {', '.join(known)}"
+        return guess
+    return guess + f"{', of' if guess else '; there are'} {', '.join(known)}"
 
 
 def _models_at(model: type[Frozen], path: Iterable[int | str]) -> set[type[Frozen]]:

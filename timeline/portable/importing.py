@@ -134,8 +134,8 @@ def _run(copy: LogCopy, version: int) -> list[CopiedEvent]:
     end = version + len(events)
     if max(copy.events, default=0) > end or end < copy.version:
         waiting = sum(number > end for number in copy.events)
-        told = f"version {end + 1} is missing or damaged; {waiting} events behind it were left out"
-        copy.report.note("gap", 0, f"{copy.conversation}: {told}. Import a sound copy of the file to go on.")
+        problem = f"version {end + 1} is missing or damaged; {waiting} events behind it were left out"
+        copy.report.note("gap", 0, f"{copy.conversation}: {problem}. Import a sound copy of the file to go on.")
     return events
 
 
@@ -228,10 +228,12 @@ async def _check_chain(store: EventStore, copy: LogCopy, events: Sequence[Copied
     """Report where the links are not those of the file: a head that was kept of it does not prove the log here."""
     head, newest = await store.chain_head(copy.conversation), events[-1].link
     if head != newest:
-        told = "the file has no links" if newest is None else "its links do not go on from those of the database"
-        told = f"it was exported as {copy.exported_as}" if copy.exported_as else told
-        told = "content was taken out of it" if any(found.redacted for found in events) else told
-        copy.report.note("chain", 0, f"{copy.conversation}: {told}; here it has a chain of its own, with another head")
+        reason = "the file has no links" if newest is None else "its links do not go on from those of the database"
+        reason = f"it was exported as {copy.exported_as}" if copy.exported_as else reason
+        reason = "content was taken out of it" if any(found.redacted for found in events) else reason
+        copy.report.note(
+            "chain", 0, f"{copy.conversation}: {reason}; here it has a chain of its own, with another head"
+        )
 
 
 async def _fold(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent], base: int) -> Fold:

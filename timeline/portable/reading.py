@@ -284,12 +284,12 @@ class _File:
                 f"it is in format {value['format']}, and this version of timeline reads format {FORMAT_VERSION}. "
                 "Import it with the version that wrote it, or a later one.",
             )
-        told = dict(value)
-        if sha256_hex(compact_json({k: v for k, v in told.items() if k != "checksum"})) != told["checksum"]:
+        fields = dict(value)
+        if sha256_hex(compact_json({k: v for k, v in fields.items() if k != "checksum"})) != fields["checksum"]:
             raise ValueError("it does not match its checksum")
-        copy = self._copy(told["conversation"])
-        copy.version, copy.base = int(told["version"]), int(told["base"])
-        copy.first_version = int(told.get("first_version", 1))
+        copy = self._copy(fields["conversation"])
+        copy.version, copy.base = int(fields["version"]), int(fields["base"])
+        copy.first_version = int(fields.get("first_version", 1))
 
     def _read_value(self, value: dict[str, Any]) -> None:
         if sha256_hex(value["text"]) != value["hash"]:

@@ -92,12 +92,12 @@ class Known:
             let_in: makes of a block what would be stored of it.
         """
         has_news = any(self.event(recorded) is None for recorded in snapshot)
-        said = {id(known): recorded for recorded in snapshot if (known := self.event(recorded)) is not None}
+        by_event = {id(known): recorded for recorded in snapshot if (known := self.event(recorded)) is not None}
         for event in self.events.values():
             stored = _block(event.payload)
             if event.version not in shown or stored is None:
                 continue
-            recorded = said.get(id(event))
+            recorded = by_event.get(id(event))
             own = None if recorded is None else _block(recorded.payload)
             if own is None:
                 if has_news:

@@ -99,10 +99,10 @@ def as_recording(conversation: str, events: Sequence[Event], title: str = "") ->
     for expected, event in enumerate(events, start=1):
         if event.version != expected:
             raise HistoryUnavailable(conversation, expected, event.version, events[-1].version, scavenged=True)
-    said = [(event.version, recorded) for event in events if (recorded := _recorded(event)) is not None]
+    numbered = [(event.version, recorded) for event in events if (recorded := _recorded(event)) is not None]
     report = Report(format=FORMAT, records=len(events))
-    recording = Recording(conversation, tuple(recorded for _, recorded in said), report, title)
-    return StoredConversation(tuple(events), recording, tuple(version for version, _ in said))
+    recording = Recording(conversation, tuple(recorded for _, recorded in numbered), report, title)
+    return StoredConversation(tuple(events), recording, tuple(version for version, _ in numbered))
 
 
 def is_recorded(payload: Payload) -> bool:
@@ -133,7 +133,7 @@ async def stored_conversation(store: EventStore, conversation: str) -> StoredCon
     """
     info = await store.info(conversation)
     eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
-    events = [eraser.told(event) async for event in store.read(conversation)]
+    events = [eraser.cleaned(event) async for event in store.read(conversation)]
     return as_recording(conversation, events, eraser.title(info.title))
 
 

@@ -30,9 +30,9 @@ class Piece(NamedTuple):
     def closed(self) -> str:
         """The text that is sent where the piece is the last: Anthropic refuses white space at the end of an answer."""
         value = json.loads(self.text) if self.text.startswith('["assistant",{') else None
-        if value is None or not isinstance(said := value[1].get("text"), str):
+        if value is None or not isinstance(text := value[1].get("text"), str):
             return self.text
-        return compact_json([value[0], {**value[1], "text": said.rstrip()}])
+        return compact_json([value[0], {**value[1], "text": text.rstrip()}])
 
 
 @dataclass(frozen=True, slots=True)

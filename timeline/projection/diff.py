@@ -309,10 +309,10 @@ def _blocks(
 
 def _bytes(context: RenderedContext) -> dict[str, str]:
     """Return the bytes of each block's entries, by path; a summary may have several entries."""
-    said: dict[str, str] = {}
+    by_path: dict[str, str] = {}
     for entry in context.neutral.entries:
-        said[entry.path] = said.get(entry.path, "") + entry.canonical
-    return said
+        by_path[entry.path] = by_path.get(entry.path, "") + entry.canonical
+    return by_path
 
 
 def _row(block: ContextBlock, covered_by: str | None = None) -> BlockRow:
@@ -344,12 +344,12 @@ def _wire_pieces(wire: str) -> Callable[[NeutralContext], list[Piece]]:
 
 def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
     """Yield the content parts of a request's body. Appending a part to a message changes no piece before it."""
-    told = {**body.get("config", {}), **body}  # Google's request has system prompt and tools inside its config
-    for number, tool in enumerate(told.get("tools", ()), start=1):
+    fields = {**body.get("config", {}), **body}  # Google's request has system prompt and tools inside its config
+    for number, tool in enumerate(fields.get("tools", ()), start=1):
         yield Piece(f"tool {number}", compact_json(tool))
-    if system := next((told[key] for key in _SYSTEM_KEYS if told.get(key)), None):
+    if system := next((fields[key] for key in _SYSTEM_KEYS if fields.get(key)), None):
         yield Piece("system prompt", compact_json(system))
-    for number, message in enumerate(next((told[key] for key in _MESSAGE_KEYS if told.get(key)), ()), start=1):
+    for number, message in enumerate(next((fields[key] for key in _MESSAGE_KEYS if fields.get(key)), ()), start=1):
         place = "system prompt" if message.get("role") == "system" else f"message {number}"
         content = message.get(
             "content", message.get("parts", [])

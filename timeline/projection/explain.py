@@ -158,18 +158,18 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
         shown: tokens of the block as shown.
         whole: tokens of the whole block.
     """
-    said = RULES.get(rule, spaced(rule))
+    sentence = RULES.get(rule, spaced(rule))
     if rule == "summary":
         return _summary_in_words(facts)
     if "summary" in facts:
-        inside = f"{said}; inside versions {_range(facts)}"
+        inside = f"{sentence}; inside versions {_range(facts)}"
         return f"{inside}, which {facts['summary']} covers (compaction {facts['compaction_number']})"
     if "decided_at" not in facts:
-        return said
+        return sentence
     decided = f"decided at version {facts['decided_at']}"
     if rule in {"redacted", "rewritten", "tool_loop"}:
-        return f"{said}; {decided}"
-    because = ", ".join([said, *figures({name: value for name, value in facts.items() if name != "decided_at"})])
+        return f"{sentence}; {decided}"
+    because = ", ".join([sentence, *figures({name: value for name, value in facts.items() if name != "decided_at"})])
     became = f"replaced {whole:,} tokens by {shown:,}" if shown else f"left out {whole:,} tokens"
     return f"{because}; {became}, {decided}"
 
@@ -177,16 +177,16 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
 def figures(facts: Facts) -> list[str]:
     """Return the figures of a decision in words; figures that are compared with each other are one phrase."""
     rest = dict(facts)
-    said: list[str] = []
+    phrases: list[str] = []
     if {"before_tokens", "after_tokens"} <= rest.keys():
-        said.append(f"{rest.pop('before_tokens'):,} -> {rest.pop('after_tokens'):,} tokens")
+        phrases.append(f"{rest.pop('before_tokens'):,} -> {rest.pop('after_tokens'):,} tokens")
     if {"idle_seconds", "ttl_seconds"} <= rest.keys():
         idle, ttl, grace = rest.pop("idle_seconds"), rest.pop("ttl_seconds"), rest.pop("grace_seconds", 0)
-        said.append(f"{idle:,} s idle >= {ttl:,} + {grace:,}")
+        phrases.append(f"{idle:,} s idle >= {ttl:,} + {grace:,}")
     if {"blocks", "freed_tokens", "least_tokens"} <= rest.keys():
         blocks = counted(int(rest.pop("blocks")), "block", "blocks")
-        said.append(f"{blocks} freed {rest.pop('freed_tokens'):,} >= {rest.pop('least_tokens'):,} tokens")
-    return [*said, *listed(rest)]
+        phrases.append(f"{blocks} freed {rest.pop('freed_tokens'):,} >= {rest.pop('least_tokens'):,} tokens")
+    return [*phrases, *listed(rest)]
 
 
 def _summary_in_words(facts: Facts) -> str:

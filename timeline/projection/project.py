@@ -101,17 +101,17 @@ class Signatures:
         That turn goes from the newest response back to the prompt before it. Later appends do not change the answer, so
         that reasoning which was sent once is sent in each context until the next decision.
         """
-        said, asked = self._versions
-        newest = said[bisect_left(said, at) - 1]
+        responses, asked = self._versions
+        newest = responses[bisect_left(responses, at) - 1]
         prompts = bisect_left(asked, newest)
         return item.version > (asked[prompts - 1] if prompts else 0)
 
     @cached_property
     def _versions(self) -> tuple[list[int], list[int]]:
         """The versions of the model's response blocks, and of the prompts."""
-        said = sorted(item.version for item in self._items if type(item.block) in RESPONSE_BLOCKS)
+        responses = sorted(item.version for item in self._items if type(item.block) in RESPONSE_BLOCKS)
         asked = sorted(item.version for item in self._items if type(item.block) is UserPrompt)
-        return said, asked
+        return responses, asked
 
 
 _BY_AUTHOR: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -157,16 +157,16 @@ def entries_of(
     shown = data if replacement is None else hidden_data(block, data)
     entry = _entry(item, shown, loose=loose, rewritten=rewritten, in_loop=in_loop, joined=joined)
     form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
-    return (entry,) if not isinstance(form, dict) else _told(entry, SummaryForm.model_validate(form))
+    return (entry,) if not isinstance(form, dict) else _messages_of(entry, SummaryForm.model_validate(form))
 
 
-def _told(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
+def _messages_of(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
     """Return the messages of a summary in its recorded form; they are never part of the response behind them."""
     own = {"response_id": summary.path}
     question = summary.model_copy(update={"role": "user", "text": form.question, **own})
     answer = summary.model_copy(update={"role": "assistant", "text": form.answer, **own})
-    said = (question, summary.model_copy(update={"role": form.role, **own}), answer)
-    return tuple(entry for entry in said if entry.text)
+    messages = (question, summary.model_copy(update={"role": form.role, **own}), answer)
+    return tuple(entry for entry in messages if entry.text)
 
 
 def _entry(item: Item, data: JsonValue, *, loose: bool, rewritten: bool, in_loop: bool, joined: bool) -> Entry:

@@ -91,14 +91,14 @@ def _words(old: str, new: str) -> str | None:
         return None
     was, now = _WORD.findall(old), _WORD.findall(new)
     matcher = SequenceMatcher(None, was, now, autojunk=False)
-    said = ""
+    text = ""
     for tag, i, j, m, n in matcher.get_opcodes():
         if tag == "equal":
-            said += "".join(was[i:j])
+            text += "".join(was[i:j])
             continue
-        said += f"[-{''.join(was[i:j])}-]" if i < j else ""
-        said += f"{{+{''.join(now[m:n])}+}}" if m < n else ""
-    return said
+        text += f"[-{''.join(was[i:j])}-]" if i < j else ""
+        text += f"{{+{''.join(now[m:n])}+}}" if m < n else ""
+    return text
 
 
 def _content(line: str) -> list[str]:

@@ -24,7 +24,7 @@ from timeline.wire.ai_sdk_parts import (
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, own_markers
-from timeline.wire.media import told_parts, unseen_line, unseen_lines
+from timeline.wire.media import shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
@@ -62,8 +62,8 @@ def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Res
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
     writer.open_if_empty()
-    told = instructions(context.system, marker=chosen.fixed)
-    return {**({"instructions": told} if told else {}), "messages": writer.messages}
+    system = instructions(context.system, marker=chosen.fixed)
+    return {**({"instructions": system} if system else {}), "messages": writer.messages}
 
 
 def instructions(system: JsonValue, *, marker: Marker | None = None) -> str | list[Part]:
@@ -75,11 +75,11 @@ def instructions(system: JsonValue, *, marker: Marker | None = None) -> str | li
     """
     if isinstance(system, str) and marker is None:
         return system if system.strip() else ""
-    told = [part for part in parts_of(system) if text_of(part).strip()]
-    if marker is None and not own_markers(told):
-        return "\n\n".join(map(text_of, told))
+    parts = [part for part in parts_of(system) if text_of(part).strip()]
+    if marker is None and not own_markers(parts):
+        return "\n\n".join(map(text_of, parts))
     messages: list[Part] = []
-    for part in told:
+    for part in parts:
         message: Part = {"role": "system", "content": text_of(part)}
         if isinstance(own := part.get("cache_control"), dict):
             _mark(message, own)
@@ -117,28 +117,28 @@ class _Writer(PlacedWriter):
             self._write("user", [(None, _text_part(OPENING_LINE))])
 
     def _add_response(self, response: Response) -> None:
-        said = list(self._said(response))
-        while said and said[-1][1]["type"] == "reasoning":
-            said.pop()  # a message may not end in reasoning
-        if said:
+        written = list(self._said(response))
+        while written and written[-1][1]["type"] == "reasoning":
+            written.pop()  # a message may not end in reasoning
+        if written:
             self.open_if_empty()
-        self._write("assistant", said)
-        calls = [part for _, part in said if part["type"] == "tool-call"]
-        results = [_result(call, told) for call, told in zip(response.calls, calls, strict=True)]
+        self._write("assistant", written)
+        calls = [part for _, part in written if part["type"] == "tool-call"]
+        results = [_result(call, sent_call) for call, sent_call in zip(response.calls, calls, strict=True)]
         self._write("tool", results)
 
     def _said(self, response: Response) -> Iterator[tuple[int | None, Part]]:
         pending: Part = {}
-        for said in response.parts:
-            number, entry = said.placed if isinstance(said, Call) else said
-            if entry.type == "assistant.reasoning" and not isinstance(said, Call):
+        for spoken in response.parts:
+            number, entry = spoken.placed if isinstance(spoken, Call) else spoken
+            if entry.type == "assistant.reasoning" and not isinstance(spoken, Call):
                 signed = signed_options(entry, self._model)
                 is_whole = signed is not None and not is_bare_signature(entry)
                 pending = signed[1] if signed is not None and not is_whole else {}
                 if signed is not None and is_whole:
                     yield number, {"type": "reasoning", "text": signed[0], "providerOptions": signed[1]}
                 continue
-            is_call = isinstance(said, Call)
+            is_call = isinstance(spoken, Call)
             parts = [_text_part(text) for text in said_texts(entry, is_call=is_call)]
             if is_call:
                 parts.append(self._call(entry))
@@ -192,15 +192,20 @@ def _file_part(file: File) -> Part:
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
-    files = ((part, file_of(part)) for part in told_parts(entry))
+    files = ((part, file_of(part)) for part in shown_parts(entry))
     shown = [_file_part(file) if file else _text_part(unseen_line(entry, part)) for part, file in files]
     return [*([_text_part(text)] if text.strip() else []), *shown]
 
 
-def _result(call: Call, told: Part) -> tuple[int | None, Part]:
+def _result(call: Call, sent_call: Part) -> tuple[int | None, Part]:
     result = call.result
     output = {"type": "text", "value": INTERRUPTED} if result is None else output_of(result.entry)
-    part = {"type": "tool-result", "toolCallId": told["toolCallId"], "toolName": told["toolName"], "output": output}
+    part = {
+        "type": "tool-result",
+        "toolCallId": sent_call["toolCallId"],
+        "toolName": sent_call["toolName"],
+        "output": output,
+    }
     return (None if result is None else result.number), part
 
 
@@ -219,8 +224,8 @@ def decode(body: Any) -> list[Block]:
 
 def decode_instructions(body: Any) -> list[Block]:
     """Decode the instructions beside the messages: a text, a system message, or several."""
-    told = body.get("instructions", body.get("system")) if isinstance(body, dict) else None
-    listed = told if isinstance(told, list) else [told]
+    value = body.get("instructions", body.get("system")) if isinstance(body, dict) else None
+    listed = value if isinstance(value, list) else [value]
     texts = [part if isinstance(part, str) else text_of(part, "content") for part in listed if part]
     return [SystemMessage(text=text) for text in texts if text.strip()]
 
@@ -243,15 +248,15 @@ class MessageDecoder:
             return [block for n, part in enumerate(parts) for block in self._said(part, response, n)]
         if message.get("role") == "system":
             return [SystemMessage(text=text) for text in map(text_of, parts) if text]
-        read = (self._told(part, str(message.get("role"))) for part in parts)
+        read = (self._given_to_model(part, str(message.get("role"))) for part in parts)
         return [block for block in read if block is not None]
 
     def _said(self, part: Part, response: str, index: int) -> list[Block]:
         options = part.get("providerOptions")
         match part.get("type"):
             case "text":
-                said = AssistantCompletion(text=text_of(part), response_id=response)
-                return [*signature_of(options, response), said] if said.text else []
+                completion = AssistantCompletion(text=text_of(part), response_id=response)
+                return [*signature_of(options, response), completion] if completion.text else []
             case "reasoning":
                 return [reasoning_of(text_of(part), options, response)]
             case "tool-call":
@@ -269,7 +274,7 @@ class MessageDecoder:
             case _:
                 return [CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response)]
 
-    def _told(self, part: Part, role: str) -> Block | None:
+    def _given_to_model(self, part: Part, role: str) -> Block | None:
         match part.get("type"):
             case "tool-result":
                 return self._result(part)

@@ -23,8 +23,8 @@ _STATES: Final = {"partial-call": "input-streaming", "call": "input-available", 
 def later_message(message: Part) -> Part:
     """Return an interface message in the later form, in which it may be already."""
     parts = message.get("parts")
-    told = parts if isinstance(parts, list) else _parts_of_text(message)
-    read = [later for part in told for later in (_later_parts(part) if isinstance(part, dict) else [part])]
+    listed = parts if isinstance(parts, list) else _parts_of_text(message)
+    read = [later for part in listed for later in (_later_parts(part) if isinstance(part, dict) else [part])]
     read += [_attached(file) for file in _objects(message.get("experimental_attachments"))]
     return {**message, "parts": read, **dict.fromkeys(KEYS & message.keys())}
 
@@ -56,8 +56,8 @@ def _later_parts(part: Part) -> list[Part]:
         state = text_of(invocation, "state")
         named = {"toolName": text_of(invocation, "toolName"), "toolCallId": text_of(invocation, "toolCallId")}
         output = {"output": invocation["result"]} if "result" in invocation else {}
-        told = {"state": _STATES.get(state, state), "input": invocation.get("args", {}), **output}
-        return [{"type": "dynamic-tool", **named, **told}]
+        fields = {"state": _STATES.get(state, state), "input": invocation.get("args", {}), **output}
+        return [{"type": "dynamic-tool", **named, **fields}]
     if part.get("type") == "reasoning" and "text" not in part and "reasoning" in part:
         return _thoughts(part)
     if part.get("type") == "file" and "mediaType" not in part and text_of(part, "mimeType"):

@@ -66,27 +66,27 @@ def file_of(part: Part) -> File | None:
 
 
 def _own_file(part: Part) -> File | None:
-    told = part.get("data", part.get("url"))
-    if isinstance(told, dict):
-        told = told.get("data") or told.get("url")
-    if not isinstance(told, str) or not told:
+    data = part.get("data", part.get("url"))
+    if isinstance(data, dict):
+        data = data.get("data") or data.get("url")
+    if not isinstance(data, str) or not data:
         return None
-    matched = _DATA_URL.fullmatch(told)
+    matched = _DATA_URL.fullmatch(data)
     if matched:
         return File(matched[1], matched[2], is_url=False, name=text_of(part, "filename"))
-    return File(part["mediaType"], told, is_url="://" in told[:40], name=text_of(part, "filename"))
+    return File(part["mediaType"], data, is_url="://" in data[:40], name=text_of(part, "filename"))
 
 
 def attachment_of(part: Part) -> Attachment:
     """Read a file or picture; pictures and PDF documents get the form that the other wires can send, too."""
-    told = {"mediaType": "image/*", **part, "type": "file"}
-    if "image" in told:
-        told["data"] = told.pop("image")
-    file = file_of(told)
+    own = {"mediaType": "image/*", **part, "type": "file"}
+    if "image" in own:
+        own["data"] = own.pop("image")
+    file = file_of(own)
     if file is None:
         return attachment_block(part)
     meta: dict[str, JsonValue] = {"file": file.name} if file.name else {}
-    return Attachment(data=_form_of(file) or told, mime=file.mime, meta=meta)
+    return Attachment(data=_form_of(file) or own, mime=file.mime, meta=meta)
 
 
 def _form_of(file: File) -> Part | None:
@@ -125,8 +125,8 @@ def _options(data: Part) -> tuple[ProviderFacts, str, Part] | None:
         case "redacted_thinking" if redacted := text_of(data, "data"):
             return ANTHROPIC, "", {"anthropic": {"redactedData": redacted}}
         case "reasoning" if encrypted := text_of(data, "encrypted_content"):
-            told = data.get("summary")
-            texts = [text_of(part) for part in told if isinstance(part, dict)] if isinstance(told, list) else []
+            summary = data.get("summary")
+            texts = [text_of(part) for part in summary if isinstance(part, dict)] if isinstance(summary, list) else []
             own = {"itemId": text_of(data, "id"), "reasoningEncryptedContent": encrypted}
             return OPENAI_RESPONSES, "\n\n".join(filter(None, texts)), {"openai": own}
         case "reasoning" if isinstance(options := data.get("providerOptions"), dict) and _are_options(options):
@@ -144,8 +144,8 @@ def _are_options(value: Any) -> bool:
 
 def reasoning_of(text: str, options: Any, response_id: str) -> Reasoning:
     """Read reasoning: signed by Anthropic or Google it gets their own form, otherwise it is kept as the SDK's part."""
-    told = options if isinstance(options, dict) else {}
-    anthropic, google = told.get("anthropic"), told.get("google")
+    provider_options = options if isinstance(options, dict) else {}
+    anthropic, google = provider_options.get("anthropic"), provider_options.get("google")
     if isinstance(anthropic, dict) and (signature := text_of(anthropic, "signature")):
         data: Part | None = {"type": "thinking", "thinking": text, "signature": signature}
     elif isinstance(anthropic, dict) and (redacted := text_of(anthropic, "redactedData")):
@@ -153,7 +153,7 @@ def reasoning_of(text: str, options: Any, response_id: str) -> Reasoning:
     elif isinstance(google, dict) and (signature := text_of(google, SIGNATURE)):
         data = {"text": text, "thought": True, SIGNATURE: signature}
     else:
-        data = {"type": "reasoning", "text": text, "providerOptions": told} if told else None
+        data = {"type": "reasoning", "text": text, "providerOptions": provider_options} if provider_options else None
     return Reasoning(text=text, data=data, response_id=response_id)
 
 
@@ -174,8 +174,8 @@ def output_of(entry: Entry) -> Part:
         return {"type": "error-text", "value": text if text.strip() else FAILED}  # Anthropic refuses an empty one
     if not shown:
         return {"type": "text", "value": text}
-    said = [{"type": "text", "text": text}] if text.strip() else []
-    return {"type": "content", "value": [*said, *map(_shown, shown)]}
+    texts = [{"type": "text", "text": text}] if text.strip() else []
+    return {"type": "content", "value": [*texts, *map(_shown, shown)]}
 
 
 def _shown(file: File) -> Part:
@@ -195,8 +195,8 @@ def result_of(call_id: str, name: str, output: Any) -> ToolResult:
         return ToolResult(call_id=call_id, name=name, text=text_of(output, "reason") or DENIED, is_error=True)
     value = output["value"]
     if kind != "content" or not isinstance(value, list):
-        said = "" if value == FAILED else _as_text(value)
-        return ToolResult(call_id=call_id, name=name, text=said, is_error=kind in _ERRORS)
+        shown = "" if value == FAILED else _as_text(value)
+        return ToolResult(call_id=call_id, name=name, text=shown, is_error=kind in _ERRORS)
     parts = [part for part in value if isinstance(part, dict)]
     text = "\n".join(filter(None, (text_of(part) for part in parts if part.get("type") == "text")))
     media: list[JsonValue] = [_media(part) for part in parts if part.get("type") != "text"]

@@ -24,7 +24,7 @@ from timeline.wire.ai_sdk_parts import (
 )
 from timeline.wire.foreign import arguments_of, as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, gather, said_to_model
-from timeline.wire.media import told_parts, unseen_line
+from timeline.wire.media import shown_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
@@ -51,8 +51,8 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     items = [*gather(context.entries), *gather(context.ephemeral, first_number=len(context.entries))]
     for item in items:
         writer.add(item)
-    told = instructions(context.system)
-    return {**({"instructions": told} if told else {}), "messages": writer.messages}
+    system = instructions(context.system)
+    return {**({"instructions": system} if system else {}), "messages": writer.messages}
 
 
 class _Writer:
@@ -82,20 +82,20 @@ class _Writer:
     def _said(self, response: Response) -> Iterator[Part]:
         """Iterate over a response's parts. Thoughts are shown; those that may go back to a model are signed, too."""
         pending: Part = {}
-        for said in response.parts:
-            entry = said.placed.entry if isinstance(said, Call) else said.entry
-            if entry.type == "assistant.reasoning" and not isinstance(said, Call):
+        for part in response.parts:
+            entry = part.placed.entry if isinstance(part, Call) else part.entry
+            if entry.type == "assistant.reasoning" and not isinstance(part, Call):
                 _, options = signed_options(entry, self._model) or ("", {})
                 if is_bare_signature(entry):
                     pending = options
                 elif entry.text.strip() or options:
                     yield {"type": "reasoning", "text": entry.text, **_metadata("providerMetadata", options)}
                 continue
-            for text in said_texts(entry, is_call=isinstance(said, Call)):
-                signed = {} if isinstance(said, Call) else pending
+            for text in said_texts(entry, is_call=isinstance(part, Call)):
+                signed = {} if isinstance(part, Call) else pending
                 yield {"type": "text", "text": text, **_metadata("providerMetadata", signed)}
-            if isinstance(said, Call):
-                yield {**self._tool(said), **_metadata("callProviderMetadata", pending)}
+            if isinstance(part, Call):
+                yield {**self._tool(part), **_metadata("callProviderMetadata", pending)}
             pending = {}
 
     def _tool(self, call: Call) -> Part:
@@ -133,7 +133,7 @@ def _text_part(text: str) -> Part:
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
-    files = ((part, file_of(part)) for part in told_parts(entry))
+    files = ((part, file_of(part)) for part in shown_parts(entry))
     shown = [_file_part(file) if file else _text_part(unseen_line(entry, part)) for part, file in files]
     return [*([_text_part(text)] if text.strip() else []), *shown]
 
@@ -171,8 +171,8 @@ class MessageDecoder:
         self._number += 1
         if not isinstance(message, dict):
             return []
-        told = (part for part in parts_of(later_message(message)["parts"]) if isinstance(part.get("type"), str))
-        parts = [part for part in told if text_of(part, "state") not in UNFINISHED]
+        known = (part for part in parts_of(later_message(message)["parts"]) if isinstance(part.get("type"), str))
+        parts = [part for part in known if text_of(part, "state") not in UNFINISHED]
         if message.get("role") == "system":
             return [SystemMessage(text=text) for text in map(text_of, parts) if text]
         if message.get("role") != "assistant":
@@ -196,34 +196,34 @@ def _steps(parts: list[Part]) -> list[list[Part]]:
 
 
 def _step_blocks(parts: list[Part], response: str) -> list[Block]:
-    said: list[Block] = []
+    blocks: list[Block] = []
     results: list[Block] = []
     for index, part in enumerate(parts):
         kind = part["type"]
         if kind == "text":
             if text := text_of(part):
-                said += signature_of(part.get("providerMetadata"), response)
-                said.append(AssistantCompletion(text=text, response_id=response))
+                blocks += signature_of(part.get("providerMetadata"), response)
+                blocks.append(AssistantCompletion(text=text, response_id=response))
         elif kind == "reasoning":
-            said.append(reasoning_of(text_of(part), part.get("providerMetadata"), response))
+            blocks.append(reasoning_of(text_of(part), part.get("providerMetadata"), response))
         elif kind == "dynamic-tool" or kind.startswith("tool-"):
             call, *rest = _tool_blocks(part, response, f"{response}_{index}")
-            said += [*signature_of(part.get("callProviderMetadata"), response), call]
+            blocks += [*signature_of(part.get("callProviderMetadata"), response), call]
             results += rest
         else:
-            said.append(CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response))
-    return [*said, *results]
+            blocks.append(CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response))
+    return [*blocks, *results]
 
 
 def _tool_blocks(part: Part, response: str, unnamed: str) -> list[Block]:
     """Decode a tool's part: the call, and its result once it has one. A call that waits for an approval is pending."""
     call_id, state = text_of(part, "toolCallId") or unnamed, text_of(part, "state")
     name = text_of(part, "toolName") or part["type"].removeprefix("tool-") or "unknown"
-    told = part.get("input", part.get("rawInput", {}))
+    raw = part.get("input", part.get("rawInput", {}))
     call = ToolCall(
         call_id=call_id,
         name=name,
-        arguments=arguments_of(told) if isinstance(told, str) else from_object(told if told is not None else {}),
+        arguments=arguments_of(raw) if isinstance(raw, str) else from_object(raw if raw is not None else {}),
         response_id=response,
         pending=state in _WAITING,
     )

@@ -15,7 +15,7 @@ from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, marked_fixed_part, takes_marker
-from timeline.wire.media import anthropic_media, attachment_block, told_parts, unseen_line, unseen_lines
+from timeline.wire.media import anthropic_media, attachment_block, shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
 from timeline.wire.server_tools import entries_of_server, id_of, is_result, part_of, sent_ids, waiting_calls
@@ -117,15 +117,15 @@ class _Writer(PlacedWriter):
             self.replace(self.parts - 1, {**last, "text": last["text"].rstrip()})
 
     def _add_response(self, response: Response) -> None:
-        said = [(part, number) for number, part in self._said(response)]
-        while said and said[-1][0]["type"] in ANTHROPIC.signed_reasoning:
-            said.pop()  # a message may not end in reasoning
-        if said:
-            self._give_up({id_of(part) for part, _ in said if is_result(part)})
+        written = [(part, number) for number, part in self._said(response)]
+        while written and written[-1][0]["type"] in ANTHROPIC.signed_reasoning:
+            written.pop()  # a message may not end in reasoning
+        if written:
+            self._give_up({id_of(part) for part, _ in written if is_result(part)})
         self.answered_at = self.parts
-        for part, number in said:
+        for part, number in written:
             self._write("assistant", part, number)
-        uses = [part for part, _ in said if part["type"] == "tool_use"]
+        uses = [part for part, _ in written if part["type"] == "tool_use"]
         for call, use in zip(response.calls, uses, strict=True):
             result = call.result
             if result is None:
@@ -136,15 +136,15 @@ class _Writer(PlacedWriter):
     def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
         own = entries_of_server(response.parts)
         sent = sent_ids(own, {id_of(call.part) for call in self._waiting()}) if own else set()
-        for said in response.parts:
-            if isinstance(said, Call):
-                number, entry = said.placed
+        for spoken in response.parts:
+            if isinstance(spoken, Call):
+                number, entry = spoken.placed
                 if entry.text.strip():
                     yield number, _text_part(entry.text)
                 yield number, self._use(entry)
             else:
-                for part in self._assistant_parts(said.entry, sent):
-                    yield said.number, part
+                for part in self._assistant_parts(spoken.entry, sent):
+                    yield spoken.number, part
 
     def _assistant_parts(self, entry: Entry, sent: set[str]) -> list[Part]:
         if (own := part_of(entry)) is not None and id_of(own) in sent:
@@ -211,8 +211,8 @@ def _text_part(text: str) -> Part:
 
 def _cited(entry: Entry) -> Part:
     """Return the citations of a text, as a response has them whose searches are sent: they point into the results."""
-    told = entry.data.get(WEB_CITATIONS) if isinstance(entry.data, dict) else None
-    cited = _web_citations(told)
+    citations = entry.data.get(WEB_CITATIONS) if isinstance(entry.data, dict) else None
+    cited = _web_citations(citations)
     return {"citations": cited} if cited else {}
 
 
@@ -238,8 +238,8 @@ def _compaction(entry: Entry) -> Part | None:
 
 
 def _media_parts(entry: Entry, place: str) -> list[Part]:
-    made = ((part, anthropic_media(part, ANTHROPIC, place)) for part in told_parts(entry))
-    return [told or _text_part(unseen_line(entry, part)) for part, told in made]
+    made = ((part, anthropic_media(part, ANTHROPIC, place)) for part in shown_parts(entry))
+    return [encoded or _text_part(unseen_line(entry, part)) for part, encoded in made]
 
 
 def _user_parts(entry: Entry) -> list[Part]:
@@ -319,8 +319,8 @@ class MessageDecoder:
 
 def parts_of(content: Any) -> list[Part]:
     """Return content as a list of parts; a string is one text part."""
-    told = content if isinstance(content, list) else [content]
-    return [_text_part(p) if isinstance(p, str) else p for p in told if isinstance(p, str | dict)]
+    listed = content if isinstance(content, list) else [content]
+    return [_text_part(p) if isinstance(p, str) else p for p in listed if isinstance(p, str | dict)]
 
 
 def joined_text(content: Any) -> str:

@@ -25,8 +25,8 @@ def is_thought(part: Part) -> bool:
 
 def text_of_thought(part: Part) -> str:
     """Return the readable text of a thought."""
-    told = part.get(_THOUGHT)
-    return "".join(_texts(told)) if isinstance(told, list) else text_of(part, _THOUGHT)
+    thought = part.get(_THOUGHT)
+    return "".join(_texts(thought)) if isinstance(thought, list) else text_of(part, _THOUGHT)
 
 
 def _texts(chunks: list[Any]) -> Iterator[str]:
@@ -42,10 +42,10 @@ class Chunks:
 
     def take(self, content: Any) -> None:
         """Add the content of the next delta; what is neither a text nor a list is left out."""
-        for told in content if isinstance(content, list) else [content]:
-            if isinstance(told, str):
-                self._take({"type": "text", "text": told})
-            elif isinstance(piece := plain(told), dict):
+        for value in content if isinstance(content, list) else [content]:
+            if isinstance(value, str):
+                self._take({"type": "text", "text": value})
+            elif isinstance(piece := plain(value), dict):
                 self._take(piece)
 
     def _take(self, piece: Part) -> None:

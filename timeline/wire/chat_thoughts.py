@@ -52,7 +52,7 @@ def thought_blocks(message: Part, response_id: str) -> list[Block]:
     if not key and not fields:
         return []
     data = {"type": _OF_MESSAGE, **({"key": key} if key else {}), **fields, **_maker(message)}
-    return [Reasoning(text=text_of(message, key) or _told(fields), data=data, response_id=response_id)]
+    return [Reasoning(text=text_of(message, key) or _readable(fields), data=data, response_id=response_id)]
 
 
 def signature_blocks(call: Part, message: Part, response_id: str) -> list[Block]:
@@ -79,12 +79,12 @@ def _maker(message: Part) -> Part:
     return {"model": model} if model else {}
 
 
-def _fields(told: Part, names: Iterable[str]) -> Part:
-    fields = {name: value for name in names if isinstance(value := told.get(name), dict | list) and value}
+def _fields(part: Part, names: Iterable[str]) -> Part:
+    fields = {name: value for name in names if isinstance(value := part.get(name), dict | list) and value}
     return {"fields": fields} if fields else {}
 
 
-def _told(given: Part) -> str:
+def _readable(given: Part) -> str:
     """Return the readable texts of details that came without a text of their own."""
     lists = (value for value in given.get("fields", {}).values() if isinstance(value, list))
     parts = (part for value in lists for part in value if isinstance(part, dict))
@@ -170,15 +170,15 @@ def given_back(response: Response, model: str) -> tuple[Part, list[Part]]:
     beside: Part = {}
     on_calls: list[Part] = []
     waiting: Part = {}
-    for said in response.parts:
-        if isinstance(said, Call):
+    for part in response.parts:
+        if isinstance(part, Call):
             on_calls.append(waiting)
             waiting = {}
-        elif said.entry.type == "assistant.reasoning" and isinstance(data := said.entry.data, dict):
+        elif part.entry.type == "assistant.reasoning" and isinstance(data := part.entry.data, dict):
             if data.get("type") == _OF_CALL:
-                waiting = _sent(said.entry, data, model)
+                waiting = _sent(part.entry, data, model)
             elif data.get("type") == _OF_MESSAGE:
-                beside |= _sent(said.entry, data, model)
+                beside |= _sent(part.entry, data, model)
     if on_calls and OPENAI_CHAT.demands_thought(model) and not beside.keys() & {*THOUGHTS}:
         beside[THOUGHTS[0]] = LEFT_OUT
     return beside, on_calls

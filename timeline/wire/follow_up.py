@@ -35,13 +35,13 @@ _ELSEWHERE: Final = ("previous_response_id", "conversation", "cached_content", "
 
 def can_follow(request: CallRequest) -> bool:
     """Return whether a request may be answered in plain words, and is all that the provider read."""
-    told = _parameters(request)
-    choice = told.get("tool_choice")
+    parameters = _parameters(request)
+    choice = parameters.get("tool_choice")
     if isinstance(choice, dict):
         choice = choice.get("type", "tool")
-    if choice not in {None, "auto", "none"} or any(told.get(name) for name in _ELSEWHERE):
+    if choice not in {None, "auto", "none"} or any(parameters.get(name) for name in _ELSEWHERE):
         return False
-    return not (_calls_only(told) or _is_structured(told))
+    return not (_calls_only(parameters) or _is_structured(parameters))
 
 
 def follow_up(context: NeutralContext, request: CallRequest, question: str, most_tokens: int) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def _asking(parameters: Mapping[str, Any], wire: str, most_tokens: int) -> dict[
 def _thoughts(parameters: Mapping[str, Any]) -> int:
     """Return the tokens that a request allows for thoughts, which count as part of the answer."""
     for key in ("thinking", "thinking_config", "thinkingConfig"):
-        told = parameters.get(key)
+        value = parameters.get(key)
         for name in ("budget_tokens", "thinking_budget", "thinkingBudget"):
-            budget = told.get(name) if isinstance(told, dict) else None
+            budget = value.get(name) if isinstance(value, dict) else None
             if isinstance(budget, int) and budget > 0:
                 return budget
     return 0
@@ -94,29 +94,33 @@ def _thoughts(parameters: Mapping[str, Any]) -> int:
 
 def _parameters(request: CallRequest) -> dict[str, Any]:
     """Return all parameters of a request on one level."""
-    told: dict[str, Any] = dict(request.parameters)
+    parameters: dict[str, Any] = dict(request.parameters)
     for key in ("config", EXTRA_BODY):
-        if isinstance(inner := told.pop(key, None), dict):
-            told |= inner
-    return told
+        if isinstance(inner := parameters.pop(key, None), dict):
+            parameters |= inner
+    return parameters
 
 
-def _calls_only(told: Mapping[str, Any]) -> bool:
+def _calls_only(parameters: Mapping[str, Any]) -> bool:
     """Return whether a request to Google demands a call."""
-    config = told.get("tool_config") or told.get("toolConfig")
+    config = parameters.get("tool_config") or parameters.get("toolConfig")
     calling = (config.get("function_calling_config") or config.get("functionCallingConfig")) if config else None
     return isinstance(calling, dict) and str(calling.get("mode", "")).upper() == "ANY"
 
 
-def _is_structured(told: Mapping[str, Any]) -> bool:
+def _is_structured(parameters: Mapping[str, Any]) -> bool:
     """Return whether an answer has to be of a schema, in any provider's parameter for it."""
-    if without_empty({key: told.get(key) for key in ("output_format", "response_schema", "responseSchema")}):
+    if without_empty({key: parameters.get(key) for key in ("output_format", "response_schema", "responseSchema")}):
         return True
-    if told.get("response_json_schema") or told.get("responseJsonSchema"):
+    if parameters.get("response_json_schema") or parameters.get("responseJsonSchema"):
         return True
-    kinds = [told.get("response_format")]
-    kinds += [outer.get("format") for outer in (told.get("text"), told.get("output_config")) if isinstance(outer, dict)]
+    kinds = [parameters.get("response_format")]
+    kinds += [
+        outer.get("format")
+        for outer in (parameters.get("text"), parameters.get("output_config"))
+        if isinstance(outer, dict)
+    ]
     if any(isinstance(kind, dict) and kind.get("type") != "text" for kind in kinds):
         return True
-    mime = told.get("response_mime_type") or told.get("responseMimeType") or "text/plain"
+    mime = parameters.get("response_mime_type") or parameters.get("responseMimeType") or "text/plain"
     return bool(mime != "text/plain")

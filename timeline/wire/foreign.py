@@ -67,21 +67,21 @@ def system_text(system: Any) -> str:
     return "\n\n".join(text for text in texts if text.strip())
 
 
-def arguments_of(told: Any) -> dict[str, Any] | str:
+def arguments_of(arguments: Any) -> dict[str, Any] | str:
     """Read a call's arguments: an object, or the raw text where the model wrote no JSON object.
 
     A text that was cut off is never an object: no beginning of a JSON object is one.
     """
-    if isinstance(told, dict):
-        return _storable(told)
-    if not isinstance(told, str):
-        return canonical_json(told)
+    if isinstance(arguments, dict):
+        return _storable(arguments)
+    if not isinstance(arguments, str):
+        return canonical_json(arguments)
     try:
-        value = json.loads(told, parse_constant=_refuse)
+        value = json.loads(arguments, parse_constant=_refuse)
         canonical_json(value)
     except (ValueError, RecursionError):
-        return told
-    return value if isinstance(value, dict) and not is_nested_deeper(value, MOST_NESTING) else told
+        return arguments
+    return value if isinstance(value, dict) and not is_nested_deeper(value, MOST_NESTING) else arguments
 
 
 def as_object(arguments: Any) -> dict[str, Any]:
@@ -91,12 +91,12 @@ def as_object(arguments: Any) -> dict[str, Any]:
     return {RAW: arguments} if arguments else {}
 
 
-def from_object(told: Any) -> dict[str, Any] | str:
+def from_object(arguments: Any) -> dict[str, Any] | str:
     """Read arguments that a wire sent as an object; raw text under its own key becomes raw text again."""
-    if isinstance(told, dict):
-        raw = told.get(RAW)
-        return raw if isinstance(raw, str) and len(told) == 1 else _storable(told)
-    return told if isinstance(told, str) else canonical_json(told)
+    if isinstance(arguments, dict):
+        raw = arguments.get(RAW)
+        return raw if isinstance(raw, str) and len(arguments) == 1 else _storable(arguments)
+    return arguments if isinstance(arguments, str) else canonical_json(arguments)
 
 
 def _storable(arguments: dict[str, Any]) -> dict[str, Any] | str:
@@ -117,10 +117,10 @@ def plain(value: Any) -> Any:
     Raises:
         ValueError: it is nested too deeply.
     """
-    told = value if is_nested_deeper(value, MOST_NESTING) else _plain(value)
-    if is_nested_deeper(told, MOST_NESTING):
+    converted = value if is_nested_deeper(value, MOST_NESTING) else _plain(value)
+    if is_nested_deeper(converted, MOST_NESTING):
         raise ValueError("something nested too deeply")
-    return told
+    return converted
 
 
 def _plain(value: Any) -> Any:

@@ -32,7 +32,7 @@ from timeline.wire.call_ids import CallIds
 from timeline.wire.foreign import as_object, from_object, system_text, text_of
 from timeline.wire.gemini_tools import is_base64, parts_sent
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
-from timeline.wire.media import gemini_media, told_parts, unseen_line, unseen_lines
+from timeline.wire.media import gemini_media, shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import GEMINI
 from timeline.wire.read_only import plain
@@ -111,8 +111,8 @@ def model_blocks(parts: list[Part], response_id: str, *, calls: str) -> list[Blo
 
 def parts_of(content: Any) -> list[Part]:
     """Return content as a list of parts; a string is one text part, and empty parts are left out."""
-    told = content if isinstance(content, list) else [content]
-    parts = [{"text": p} if isinstance(p, str) else p for p in told if isinstance(p, str | dict)]
+    listed = content if isinstance(content, list) else [content]
+    parts = [{"text": p} if isinstance(p, str) else p for p in listed if isinstance(p, str | dict)]
     return [part for part in parts if part and (part.get("text") != "" or SIGNATURE in part)]
 
 
@@ -144,9 +144,9 @@ def result_block(call_id: str, name: str, parts: list[Part], *, status: str = ""
     failed = status in FAILED
     for part in _own(parts, call_id):
         if isinstance(answer := part.get("functionResponse"), dict):
-            told = answer.get("response")
-            failed = failed or (isinstance(told, dict) and "error" in told and "output" not in told)
-            texts.append(_answer_text(told))
+            response = answer.get("response")
+            failed = failed or (isinstance(response, dict) and "error" in response and "output" not in response)
+            texts.append(_answer_text(response))
             media += [_inline_data(inner) for inner in parts_of(answer.get("parts"))]
         elif text := text_of(part):
             texts.append(text)
@@ -176,14 +176,14 @@ def _own(parts: list[Part], call_id: str) -> list[Part]:
     return own or parts
 
 
-def _answer_text(told: Any) -> str:
+def _answer_text(response: Any) -> str:
     """Return a function's answer as text: its output or its error, where it is that alone, or else the whole answer."""
-    if isinstance(told, dict):
-        said = {key: value for key, value in told.items() if value is not None and value != ""} or told
-        [value, *more] = [*said.values()] or [None]
-        if isinstance(value, str) and not more and said.keys() <= {"output", "error"}:
+    if isinstance(response, dict):
+        fields = {key: value for key, value in response.items() if value is not None and value != ""} or response
+        [value, *more] = [*fields.values()] or [None]
+        if isinstance(value, str) and not more and fields.keys() <= {"output", "error"}:
             return value
-    return "" if told is None else compact_json(told)
+    return "" if response is None else compact_json(response)
 
 
 def _inline_data(part: Part) -> JsonValue:
@@ -218,8 +218,8 @@ def _body(context: NeutralContext, writer: ContentWriter, items: Iterable[Placed
 
 def config_of(context: NeutralContext) -> dict[str, Any]:
     """Return the context's part of a request's ``config``: system prompt and tools, where there are any."""
-    told = {"system_instruction": system_text(context.system), "tools": list(context.tools)}
-    return {key: value for key, value in told.items() if value}
+    config = {"system_instruction": system_text(context.system), "tools": list(context.tools)}
+    return {key: value for key, value in config.items() if value}
 
 
 class ContentWriter(Writer):
@@ -249,16 +249,16 @@ class ContentWriter(Writer):
             self._write("user", [(None, {"text": OPENING_LINE})])
 
     def _add_response(self, response: Response) -> None:
-        said = list(self._said(response))
-        if all(part.get("thought") or not part.get("text", "-").strip() for _, part in said):
+        written = list(self._said(response))
+        if all(part.get("thought") or not part.get("text", "-").strip() for _, part in written):
             return  # nothing but thoughts
         self.open_if_empty()
-        self._write("model", said, joined=True)
-        calls = [part["function_call"] for _, part in said if "function_call" in part]
+        self._write("model", written, joined=True)
+        calls = [part["function_call"] for _, part in written if "function_call" in part]
         answers: list[tuple[int | None, Part]] = []
-        for call, told in zip(response.calls, calls, strict=True):
+        for call, sent_call in zip(response.calls, calls, strict=True):
             entry = call.result.entry if call.result else None
-            answer = {"id": told["id"], "name": told["name"], **_answer(entry)}
+            answer = {"id": sent_call["id"], "name": sent_call["name"], **_answer(entry)}
             answers.append((call.result.number if call.result else None, {"function_response": answer}))
         if answers:
             self._write("user", answers)
@@ -268,17 +268,17 @@ class ContentWriter(Writer):
         signature = ""
         own = parts_sent(response.parts)
         foreign = GEMINI.signature_for_unsigned(self._model)
-        for said in response.parts:
-            number, entry = said.placed if isinstance(said, Call) else said
-            if entry.type == "assistant.reasoning" and not isinstance(said, Call):
+        for spoken in response.parts:
+            number, entry = spoken.placed if isinstance(spoken, Call) else spoken
+            if entry.type == "assistant.reasoning" and not isinstance(spoken, Call):
                 part = self._thought(entry)
                 signature = part.pop("thought_signature", "") if "text" not in part else ""
                 if part:
                     yield number, part
                 continue
-            is_signed = bool(signature) and not isinstance(said, Call)  # then a blank text is sent, too: as it came
+            is_signed = bool(signature) and not isinstance(spoken, Call)  # then a blank text is sent, too: as it came
             parts: list[Part] = [{"text": entry.text}] if entry.text.strip() or (entry.text and is_signed) else []
-            if isinstance(said, Call):
+            if isinstance(spoken, Call):
                 signature, foreign = signature or foreign, ""
                 parts.append(self._call(entry))
             elif number in own:
@@ -319,8 +319,8 @@ STEPWISE: Final = Stepwise(ContentWriter, _body)
 
 
 def _media(entry: Entry) -> list[Part]:
-    made = ((part, gemini_media(part, GEMINI)) for part in told_parts(entry))
-    return [told if told and _holds(told) else {"text": unseen_line(entry, part)} for part, told in made]
+    made = ((part, gemini_media(part, GEMINI)) for part in shown_parts(entry))
+    return [encoded if encoded and _holds(encoded) else {"text": unseen_line(entry, part)} for part, encoded in made]
 
 
 def _holds(part: Part) -> bool:
@@ -348,10 +348,10 @@ def decode(body: Any) -> list[Block]:
 
     The placeholder result of a call without one is left out: the call stays open.
     """
-    told = body.get("contents") if isinstance(body, dict) and "contents" in body else body
+    contents = body.get("contents") if isinstance(body, dict) and "contents" in body else body
     blocks: list[Block] = [SystemMessage(text=text)] if (text := system_of(body)).strip() else []
     decoder = MessageDecoder()
-    for content in told if isinstance(told, list) else [told]:
+    for content in contents if isinstance(contents, list) else [contents]:
         blocks += decoder.decode({"role": "user", "parts": [content]} if isinstance(content, str) else content)
     return blocks
 
@@ -362,8 +362,8 @@ def system_of(body: Any) -> str:
         return ""
     request = camel(body)
     config = request.get("config")
-    told = config.get("systemInstruction") if isinstance(config, dict) else request.get("systemInstruction")
-    parts = told.get("parts") if isinstance(told, dict) and "parts" in told else told
+    system = config.get("systemInstruction") if isinstance(config, dict) else request.get("systemInstruction")
+    parts = system.get("parts") if isinstance(system, dict) and "parts" in system else system
     return "\n\n".join(filter(None, map(text_of, parts_of(parts))))
 
 

@@ -120,8 +120,8 @@ def gemini_arguments(model: str, parameters: Mapping[str, Any], encoded: dict[st
 
 def gemini_body(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
     """Return the body of a request, as the SDK sends it."""
-    told = {**encoded.get("config", {}), **parameters.get("config", {})}
-    config = {_snake(key): value for key, value in told.items() if value is not None}
+    merged = {**encoded.get("config", {}), **parameters.get("config", {})}
+    config = {_snake(key): value for key, value in merged.items() if value is not None}
     if not config.get("response_schema"):
         config.pop("response_schema", None)  # the SDK leaves an empty one out
     body: dict[str, Any] = {"contents": [_content(content) for content in encoded["contents"]]}
@@ -129,7 +129,7 @@ def gemini_body(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[
         body["systemInstruction"] = {"parts": [{"text": system}], "role": "user"}
     beside = {key: config.pop(key) for key in _BESIDE if key in config}
     body |= {_camel(key): _beside(key, value) for key, value in beside.items()}
-    if told:
+    if merged:
         rest = {key: value for key, value in config.items() if key not in _LOCAL}
         body["generationConfig"] = {_camel(key): _generation(key, value) for key, value in rest.items()}
     return body
@@ -172,7 +172,7 @@ def _content(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
-    told = _ordered(part, _PART)
+    ordered = _ordered(part, _PART)
     written = {
         "function_call": lambda call: _ordered(call, _CALL),
         "function_response": _response,
@@ -181,19 +181,19 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
         "thought_signature": _bytes,
     }
     written |= {key: partial(_ordered, keys=keys) for key, keys in _OF_SERVER.items()}
-    return {_camel(key): written[key](value) if key in written else value for key, value in told.items()}
+    return {_camel(key): written[key](value) if key in written else value for key, value in ordered.items()}
 
 
 def _response(response: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = _ordered(response, _RESPONSE)
-    if "parts" in told:
-        told["parts"] = [{"inline_data": _blob(part["inline_data"], _RESPONSE_BLOB)} for part in told["parts"]]
-    return told
+    ordered: dict[str, Any] = _ordered(response, _RESPONSE)
+    if "parts" in ordered:
+        ordered["parts"] = [{"inline_data": _blob(part["inline_data"], _RESPONSE_BLOB)} for part in ordered["parts"]]
+    return ordered
 
 
 def _blob(blob: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    told: dict[str, Any] = _ordered(blob, keys)
-    return {**told, "data": _bytes(told["data"])}
+    ordered: dict[str, Any] = _ordered(blob, keys)
+    return {**ordered, "data": _bytes(ordered["data"])}
 
 
 def _bytes(text: str) -> str:
@@ -235,36 +235,36 @@ def _tool(tool: Any) -> Any:
 
 
 def _declaration(declaration: Any) -> Any:
-    told = _ordered(declaration, _DECLARATION)
-    if isinstance(told, dict):
+    ordered = _ordered(declaration, _DECLARATION)
+    if isinstance(ordered, dict):
         for key in ("parameters", "response"):
-            if key in told:
-                told[key] = _schema(told[key])
-    return told
+            if key in ordered:
+                ordered[key] = _schema(ordered[key])
+    return ordered
 
 
 def _schema(schema: Any) -> Any:
     """Write a schema as the SDK's type for it does; the names of an object's properties are the application's."""
-    told = _ordered(schema, _SCHEMA)
-    if not isinstance(told, dict):
-        return told
+    ordered = _ordered(schema, _SCHEMA)
+    if not isinstance(ordered, dict):
+        return ordered
     for key in ("properties", "defs"):
-        if isinstance(told.get(key), dict):
-            told[key] = {name: _schema(inner) for name, inner in told[key].items()}
-    if isinstance(told.get("any_of"), list):
-        told["any_of"] = [_schema(inner) for inner in told["any_of"]]
-    if "items" in told:
-        told["items"] = _schema(told["items"])
-    if isinstance(told.get("type"), str):
-        told["type"] = told["type"].upper()
-    return told
+        if isinstance(ordered.get(key), dict):
+            ordered[key] = {name: _schema(inner) for name, inner in ordered[key].items()}
+    if isinstance(ordered.get("any_of"), list):
+        ordered["any_of"] = [_schema(inner) for inner in ordered["any_of"]]
+    if "items" in ordered:
+        ordered["items"] = _schema(ordered["items"])
+    if isinstance(ordered.get("type"), str):
+        ordered["type"] = ordered["type"].upper()
+    return ordered
 
 
 def _retrieval(value: Any) -> Any:
-    told = _ordered(value, _RETRIEVAL)
-    if isinstance(told, dict) and "lat_lng" in told:
-        told["lat_lng"] = _ordered(told["lat_lng"], _LATITUDE_FIRST)
-    return told
+    ordered = _ordered(value, _RETRIEVAL)
+    if isinstance(ordered, dict) and "lat_lng" in ordered:
+        ordered["lat_lng"] = _ordered(ordered["lat_lng"], _LATITUDE_FIRST)
+    return ordered
 
 
 def _speech(value: Any) -> Any:
@@ -286,16 +286,16 @@ def _with_order(schema: Any) -> Any:
     """Name the order of an object's properties, as the SDK does in a schema of answers."""
     if not isinstance(schema, dict):
         return schema
-    told = dict(schema)
-    if isinstance(any_of := told.get("any_of"), list):
-        return {**told, "any_of": [_with_order(inner) for inner in any_of]}
-    if told.get("type") == "OBJECT" and isinstance(properties := told.get("properties"), dict):
-        told["properties"] = {name: _with_order(inner) for name, inner in properties.items()}
+    named = dict(schema)
+    if isinstance(any_of := named.get("any_of"), list):
+        return {**named, "any_of": [_with_order(inner) for inner in any_of]}
+    if named.get("type") == "OBJECT" and isinstance(properties := named.get("properties"), dict):
+        named["properties"] = {name: _with_order(inner) for name, inner in properties.items()}
         if len(properties) > 1:
-            told.setdefault("property_ordering", list(properties))
-    if told.get("type") == "ARRAY" and "items" in told:
-        told["items"] = _with_order(told["items"])
-    return told
+            named.setdefault("property_ordering", list(properties))
+    if named.get("type") == "ARRAY" and "items" in named:
+        named["items"] = _with_order(named["items"])
+    return named
 
 
 def _generation(key: str, value: Any) -> Any:

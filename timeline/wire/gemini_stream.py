@@ -37,8 +37,8 @@ class GeminiStream:
 
     def take(self, event: Any) -> None:
         """Add the next chunk."""
-        told = plain(event)
-        chunk = camel(told) if isinstance(told, dict) else {}
+        value = plain(event)
+        chunk = camel(value) if isinstance(value, dict) else {}
         keys = ("responseId", "modelVersion", "usageMetadata", "promptFeedback")
         self._head |= {key: chunk[key] for key in keys if chunk.get(key)}
         candidates = chunk.get("candidates")

@@ -39,18 +39,18 @@ def parts_sent(parts: Iterable[Placed | Call]) -> dict[int, Part]:
     """Return the parts of a response that go back as they came, by the number of their entry."""
     sent: dict[int, Part] = {}
     waiting: dict[tuple[str, str], tuple[int, Part]] = {}
-    for said in parts:
-        if isinstance(said, Call) or said.entry.type != _PART:
+    for spoken in parts:
+        if isinstance(spoken, Call) or spoken.entry.type != _PART:
             continue
-        part: Part = said.entry.data if isinstance(said.entry.data, dict) else {}
+        part: Part = spoken.entry.data if isinstance(spoken.entry.data, dict) else {}
         kind = google_kind(part)
         if kind in GOOGLE_FILES:
-            sent |= {said.number: own} if _is_sound(own := _request_part(part, kind)) else {}
+            sent |= {spoken.number: own} if _is_sound(own := _request_part(part, kind)) else {}
         elif kind in GOOGLE_CALLS:
-            waiting[kind, text_of(part[kind], "id")] = (said.number, part)
+            waiting[kind, text_of(part[kind], "id")] = (spoken.number, part)
         elif kind and (call := waiting.get((_CALL_OF[kind], text_of(part[kind], "id")))) is not None:
             sent[call[0]] = _request_part(call[1], _CALL_OF[kind])
-            sent[said.number] = _request_part(part, kind)
+            sent[spoken.number] = _request_part(part, kind)
         elif not kind:  # hidden: a result behind it may be of what it was
             waiting = {key: call for key, call in waiting.items() if key[1]}
     return sent

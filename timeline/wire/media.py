@@ -74,8 +74,8 @@ def content_parts(data: JsonValue) -> list[Part]:
     return [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] not in _UNSAID]
 
 
-def told_parts(entry: Entry) -> list[Part]:
-    """Return the content parts that an entry tells the model, which are sent or have a line.
+def shown_parts(entry: Entry) -> list[Part]:
+    """Return the content parts that an entry shows to the model, which are sent or have a line.
 
     An attachment says nothing but its data. Where that has no part in it, parts of Google's that lack a type get one,
     and any other value has a part that no wire has a form for: so the model knows of it.
@@ -83,8 +83,8 @@ def told_parts(entry: Entry) -> list[Part]:
     parts = content_parts(entry.data)
     if parts or entry.data is None or entry.type != _ATTACHMENT or entry.text.strip():
         return parts
-    told = entry.data if isinstance(entry.data, list) else [entry.data]
-    return [_typed(value) for value in told] or [{"type": _ATTACHMENT}]
+    values = entry.data if isinstance(entry.data, list) else [entry.data]
+    return [_typed(value) for value in values] or [{"type": _ATTACHMENT}]
 
 
 def _typed(value: JsonValue) -> Part:
@@ -92,12 +92,12 @@ def _typed(value: JsonValue) -> Part:
         own = value.get(camel, value.get(snake)) if isinstance(value, dict) else None
         if not isinstance(own, dict):
             continue
-        told: Part = {key: own.get(key, own.get(name)) for key, name in _GEMINI_KEYS[camel].items()}
-        mime, data = told["mimeType"], told.get("data")
+        content: Part = {key: own.get(key, own.get(name)) for key, name in _GEMINI_KEYS[camel].items()}
+        mime, data = content["mimeType"], content.get("data")
         kind = "document" if mime == "application/pdf" else "image" if str(mime).startswith("image/") else ""
         if kind and isinstance(data, str) and data:
             return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
-        return {"type": camel, camel: told}
+        return {"type": camel, camel: content}
     return {"type": _ATTACHMENT}
 
 
@@ -136,8 +136,8 @@ def words_of(part: Part) -> str:
 
 def _titled(part: Part, content: JsonValue) -> str:
     """Return a part's texts behind its title and source; nothing where it has more than texts."""
-    told = content if isinstance(content, list) else [content]
-    texts = [said if isinstance(said, str) else text_of(said) for said in told if isinstance(said, str | dict)]
+    listed = content if isinstance(content, list) else [content]
+    texts = [inner if isinstance(inner, str) else text_of(inner) for inner in listed if isinstance(inner, str | dict)]
     if not texts or not all(text.strip() for text in texts):
         return ""
     head = ", ".join(filter(None, (text_of(part, "title"), text_of(part, "source"))))
@@ -206,15 +206,15 @@ def responses_media(part: Part, facts: ProviderFacts) -> Part | None:
         named = {key: part[key] for key in ("image_url", "file_id") if isinstance(part.get(key), str) and part[key]}
         return {"type": "input_image", "detail": detail, **named} if named else None
     if part["type"] in {"input_file", "file"}:
-        told = part if part["type"] == "input_file" else part.get("file")
+        source = part if part["type"] == "input_file" else part.get("file")
         keys = ("file_id", "file_data", "file_url", "filename")
-        named = {k: told[k] for k in keys if isinstance(told.get(k), str)} if isinstance(told, dict) else {}
+        named = {k: source[k] for k in keys if isinstance(source.get(k), str)} if isinstance(source, dict) else {}
         return {"type": "input_file", **named} if named.keys() - {"filename"} else None
     picture = openai_media(part, facts)
     if picture is None or picture["type"] != "image_url":
         return None
-    told = picture["image_url"]
-    return {"type": "input_image", "image_url": told["url"], "detail": told.get("detail", "auto")}
+    source = picture["image_url"]
+    return {"type": "input_image", "image_url": source["url"], "detail": source.get("detail", "auto")}
 
 
 def gemini_media(part: Part, facts: ProviderFacts) -> Part | None:
@@ -225,9 +225,11 @@ def gemini_media(part: Part, facts: ProviderFacts) -> Part | None:
     own = part.get(part["type"]) if part["type"] in {"inlineData", "fileData"} else None
     if isinstance(own, dict):
         keys = _GEMINI_KEYS[part["type"]]
-        told = {snake: own[camel] for camel, snake in keys.items() if isinstance(own.get(camel), str) and own[camel]}
+        own_fields = {
+            snake: own[camel] for camel, snake in keys.items() if isinstance(own.get(camel), str) and own[camel]
+        }
         needed = list(keys.values())[:2]
-        return {_GEMINI_PARTS[part["type"]]: told} if all(key in told for key in needed) else None
+        return {_GEMINI_PARTS[part["type"]]: own_fields} if all(key in own_fields for key in needed) else None
     if part["type"] == "input_audio":
         audio = openai_media(part, facts)
         inner = audio["input_audio"] if audio else None
@@ -298,8 +300,8 @@ def _optional_texts(part: Part, keys: tuple[str, ...]) -> Part:
 
 
 def _url_of(part: Part) -> str | None:
-    told = part.get("image_url")
-    url = told.get("url") if isinstance(told, dict) else told
+    picture = part.get("image_url")
+    url = picture.get("url") if isinstance(picture, dict) else picture
     return url if isinstance(url, str) and url else None
 
 

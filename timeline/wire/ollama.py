@@ -18,20 +18,20 @@ _PICTURES: Final = {"iVBOR": "png", "/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "w
 """How base64 of each picture format begins."""
 
 
-def is_ollama(told: Any) -> bool:
+def is_ollama(reply: Any) -> bool:
     """Return whether a value is a reply of Ollama's chat, or a piece of one."""
-    return isinstance(told, dict) and isinstance(told.get("message"), dict) and isinstance(told.get("done"), bool)
+    return isinstance(reply, dict) and isinstance(reply.get("message"), dict) and isinstance(reply.get("done"), bool)
 
 
-def as_completion(told: dict[str, Any]) -> dict[str, Any]:
+def as_completion(reply: dict[str, Any]) -> dict[str, Any]:
     """Return a reply as a chat completion.
 
     Args:
-        told: one that `is_ollama`.
+        reply: one that `is_ollama`.
     """
-    used = {"prompt_tokens": told.get("prompt_eval_count"), "completion_tokens": told.get("eval_count")}
-    choice = {"message": told["message"], "finish_reason": told.get("done_reason")}
-    return {"model": told.get("model"), "choices": [choice], "usage": used}
+    used = {"prompt_tokens": reply.get("prompt_eval_count"), "completion_tokens": reply.get("eval_count")}
+    choice = {"message": reply["message"], "finish_reason": reply.get("done_reason")}
+    return {"model": reply.get("model"), "choices": [choice], "usage": used}
 
 
 class OllamaStream:
@@ -45,14 +45,14 @@ class OllamaStream:
 
     def take(self, event: Any) -> None:
         """Add the next piece."""
-        told = plain(event)
-        if not is_ollama(told):
+        value = plain(event)
+        if not is_ollama(value):
             return
         for key in _TEXTS:
-            self._pieces[key].append(text_of(told["message"], key))
-        calls = told["message"].get("tool_calls")
+            self._pieces[key].append(text_of(value["message"], key))
+        calls = value["message"].get("tool_calls")
         self._calls += calls if isinstance(calls, list) else []
-        self._last, self.complete = told, told["done"]
+        self._last, self.complete = value, value["done"]
 
     def reply(self) -> tuple[dict[str, Any], list[Part]]:
         """Return the reply so far; no call is ever cut."""
@@ -63,8 +63,8 @@ class OllamaStream:
 
 def pictures(message: dict[str, Any]) -> list[Part]:
     """Return the pictures of a message, which are base64 beside its content; a path is no picture that is at hand."""
-    told = message.get("images")
-    texts = [each for each in told if isinstance(each, str)] if isinstance(told, list) else []
+    images = message.get("images")
+    texts = [each for each in images if isinstance(each, str)] if isinstance(images, list) else []
     named = ((text, next((mime for begin, mime in _PICTURES.items() if text.startswith(begin)), "")) for text in texts)
     return [
         {"type": "image_url", "image_url": {"url": f"data:image/{mime};base64,{text}"}} if mime else {"type": "image"}

@@ -16,7 +16,7 @@ from timeline.wire.chat_content import is_thought
 from timeline.wire.chat_thoughts import chunk_block, chunks_given_back, given_back, signature_blocks, thought_blocks
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.media import attachment_block, content_parts, openai_media, told_parts, unseen_line, unseen_lines
+from timeline.wire.media import attachment_block, content_parts, openai_media, shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.ollama import pictures
 from timeline.wire.providers import OPENAI_CHAT
@@ -86,7 +86,7 @@ class _Writer(Writer):
             self.messages.append({"role": "user", "content": OPENING_LINE})
 
     def _add_response(self, response: Response) -> None:
-        content = [part for said in response.parts for part in _said(said, self._model)]
+        content = [part for spoken in response.parts for part in _said(spoken, self._model)]
         thoughts, signatures = given_back(response, self._model)
         calls = [
             (call, {**self._call(call.placed.entry), **signature})
@@ -145,13 +145,13 @@ def _content(parts: list[Part], model: str) -> str | list[Part]:
     return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
 
 
-def _said(said: Placed | Call, model: str) -> list[Part]:
-    if isinstance(said, Call):
-        text = said.placed.entry.text
-    elif said.entry.type == "assistant.reasoning":
-        return chunks_given_back(said.entry, model)
+def _said(spoken: Placed | Call, model: str) -> list[Part]:
+    if isinstance(spoken, Call):
+        text = spoken.placed.entry.text
+    elif spoken.entry.type == "assistant.reasoning":
+        return chunks_given_back(spoken.entry, model)
     else:
-        text = said.entry.text or "\n".join(unseen_lines(said.entry))
+        text = spoken.entry.text or "\n".join(unseen_lines(spoken.entry))
     return [_text_part(text)] if text.strip() else []
 
 
@@ -161,7 +161,7 @@ def _media(entry: Entry, part: Part) -> Part:
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
-    media = [_media(entry, part) for part in told_parts(entry)]
+    media = [_media(entry, part) for part in shown_parts(entry)]
     return [*([_text_part(text)] if text.strip() else []), *media]
 
 
@@ -221,15 +221,15 @@ class MessageDecoder:
             if is_thought(part):
                 blocks.append(chunk_block(part, message, response))
             elif text := _text_of(part):
-                said = AssistantCompletion(text=text, response_id=response)
-                blocks.append(_with_meta(said, {"citations": message.get("annotations")}, ("citations",)))
+                completion = AssistantCompletion(text=text, response_id=response)
+                blocks.append(_with_meta(completion, {"citations": message.get("annotations")}, ("citations",)))
             else:
                 blocks.append(CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response))
         if isinstance(audio := message.get("audio"), dict) and audio:
             spoken = AssistantCompletion(text=text_of(audio, "transcript"), response_id=response)
             blocks.append(_with_meta(spoken, message, ("audio",)))
-        told = message.get("tool_calls")
-        for index, call in enumerate(told if isinstance(told, list) else []):
+        listed = message.get("tool_calls")
+        for index, call in enumerate(listed if isinstance(listed, list) else []):
             if isinstance(call, dict):
                 blocks += [
                     *signature_blocks(call, message, response),
@@ -241,11 +241,11 @@ class MessageDecoder:
             self._ids.wait(made)
         return blocks
 
-    def _call(self, told: Part, response: str, call_id: str) -> ToolCall:
+    def _call(self, sent_call: Part, response: str, call_id: str) -> ToolCall:
         """Decode a call. Arguments that are no JSON object are kept as raw text."""
-        inner = told.get("function") if isinstance(told.get("function"), dict) else told.get("custom")
+        inner = sent_call.get("function") if isinstance(sent_call.get("function"), dict) else sent_call.get("custom")
         function = inner if isinstance(inner, dict) else {}
-        own = text_of(told, "id")
+        own = text_of(sent_call, "id")
         call = ToolCall(
             call_id=own or call_id,
             name=text_of(function, "name") or "unknown",
@@ -272,16 +272,16 @@ class MessageDecoder:
         return [ToolResult(call_id=call_id, name=known, text=text, data=message["content"] if holds_more else None)]
 
 
-def _with_meta(block: Block, told: Part, names: Iterable[str]) -> Block:
+def _with_meta(block: Block, message: Part, names: Iterable[str]) -> Block:
     """Return a block that keeps fields of its message which are not sent again."""
-    kept = {name: value for name in names if (value := told.get(name))}
+    kept = {name: value for name in names if (value := message.get(name))}
     return block.model_copy(update={"meta": {**block.meta, **kept}}) if kept else block
 
 
 def parts_of(content: Any) -> list[Part]:
     """Return content as a list of parts; a string is one text part, an empty string none."""
-    told = content if isinstance(content, list) else [content]
-    return [_text_part(p) if isinstance(p, str) else p for p in told if isinstance(p, str | dict) and p]
+    listed = content if isinstance(content, list) else [content]
+    return [_text_part(p) if isinstance(p, str) else p for p in listed if isinstance(p, str | dict) and p]
 
 
 def _text_of(part: Part) -> str:
@@ -289,11 +289,11 @@ def _text_of(part: Part) -> str:
 
 
 def _user_block(part: Part) -> Block | None:
-    told = _of_chat(part)
-    if told.get("type") == "text":
-        text = _text_of(told)
+    chat_part = _of_chat(part)
+    if chat_part.get("type") == "text":
+        text = _text_of(chat_part)
         return UserPrompt(text=text) if text and text != OPENING_LINE else None
-    return attachment_block(told)
+    return attachment_block(chat_part)
 
 
 def _of_chat(part: Part) -> Part:

@@ -25,7 +25,7 @@ from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.foreign import arguments_of, system_text, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
-from timeline.wire.media import attachment_block, responses_media, told_parts, unseen_line, unseen_lines
+from timeline.wire.media import attachment_block, responses_media, shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
@@ -140,22 +140,22 @@ class _Writer(Writer):
             self.messages.append({"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]})
 
     def _add_response(self, response: Response) -> None:
-        said: list[Part] = []
+        written: list[Part] = []
         answers: list[Part] = []
         own = self._own_items(response)
         for part in response.parts:
             if not isinstance(part, Call):
-                said += self._said(part, own, (self.messages, said))
+                written += self._said(part, own, (self.messages, written))
                 continue
-            call = self._call(part, (self.messages, said), in_form=own is not None)
-            said += [*_said_text(part.placed.entry.text), call]
+            call = self._call(part, (self.messages, written), in_form=own is not None)
+            written += [*_said_text(part.placed.entry.text), call]
             answers.append(_answer(call, part.result.entry if part.result else None))
         # The API refuses reasoning without the item that it led to, which may be one that is not sent.
-        thought = [item["type"] in OPENAI_RESPONSES.signed_reasoning for item in said]
-        said = [item for n, item in enumerate(said) if not thought[n] or thought[n + 1 : n + 2] == [False]]
-        if said:
+        thought = [item["type"] in OPENAI_RESPONSES.signed_reasoning for item in written]
+        written = [item for n, item in enumerate(written) if not thought[n] or thought[n + 1 : n + 2] == [False]]
+        if written:
             self.open_if_empty()
-            self.messages += [*said, *answers]
+            self.messages += [*written, *answers]
 
     def _own_items(self, response: Response) -> dict[int, Part] | None:
         """Return the items of a response that its server made, by the number of their entry.
@@ -163,10 +163,10 @@ class _Writer(Writer):
         None where no item of it may go back that has an id: the model has none of them, or a thought is left out. By
         that id the API looks for the thought that led to it.
         """
-        said = [part.placed.entry if isinstance(part, Call) else part.entry for part in response.parts]
-        if not any(entry.type in _IN_FORMS and entry.data is not None for entry in said):
+        entries = [part.placed.entry if isinstance(part, Call) else part.entry for part in response.parts]
+        if not any(entry.type in _IN_FORMS and entry.data is not None for entry in entries):
             return {}
-        left_out = any(entry.type == _THOUGHT and not self._takes(entry) for entry in said)
+        left_out = any(entry.type == _THOUGHT and not self._takes(entry) for entry in entries)
         if left_out or OPENAI_RESPONSES.takes_unsigned(self._model):
             return None
         return items_of_server(response.parts)
@@ -176,8 +176,8 @@ class _Writer(Writer):
         if entry.type == _THOUGHT:
             return [entry.data] if isinstance(entry.data, dict) and self._takes(entry) else []
         item = own.get(part.number) if own else None
-        if item is not None and (told := with_reference(item, before)) is not None:
-            return [told, *_said_text("" if told.get("output") == entry.text else entry.text)]
+        if item is not None and (sent := with_reference(item, before)) is not None:
+            return [sent, *_said_text("" if sent.get("output") == entry.text else entry.text)]
         return _said_text(entry.text or "\n".join(unseen_lines(entry)), self._phase(entry))
 
     def _takes(self, entry: Entry) -> bool:
@@ -247,7 +247,7 @@ def _said_text(text: str, phase: Part | None = None) -> list[Part]:
 
 def _media(entry: Entry) -> list[Part]:
     return [
-        responses_media(part, OPENAI_RESPONSES) or _input_text(unseen_line(entry, part)) for part in told_parts(entry)
+        responses_media(part, OPENAI_RESPONSES) or _input_text(unseen_line(entry, part)) for part in shown_parts(entry)
     ]
 
 
@@ -268,12 +268,12 @@ def decode(body: Any) -> list[Block]:
 
     The placeholder result of a call without one is left out: the call stays open.
     """
-    told = body.get("input") if isinstance(body, dict) else body
+    listed = body.get("input") if isinstance(body, dict) else body
     instructions = body.get("instructions") if isinstance(body, dict) else None
     blocks: list[Block] = []
     if isinstance(instructions, str) and instructions.strip():
         blocks.append(SystemMessage(text=instructions))
-    items = [{"role": "user", "content": told}] if isinstance(told, str) else told
+    items = [{"role": "user", "content": listed}] if isinstance(listed, str) else listed
     decoder = MessageDecoder()
     for item in items if isinstance(items, list) else []:
         blocks += decoder.decode(item)

@@ -123,10 +123,10 @@ def context_limit(error: BaseException) -> ContextLimit | None:
     for one in _causes(error):
         if _status(one) not in _STATUSES:
             return None
-        said = str(one)
-        if _code_of(one) in _CODES or _TYPE_NAMES.search(type(one).__name__) or _MESSAGES.search(said):
+        message = str(one)
+        if _code_of(one) in _CODES or _TYPE_NAMES.search(type(one).__name__) or _MESSAGES.search(message):
             return ContextLimit(
-                limit=_first(_LIMITS, said), input=_first(_INPUTS, said), output=_first(_OUTPUTS, said) or 0
+                limit=_first(_LIMITS, message), input=_first(_INPUTS, message), output=_first(_OUTPUTS, message) or 0
             )
     return None
 
@@ -174,8 +174,8 @@ def cause_of(error: BaseException) -> Cause:
         status = _status(one)
         if status in _BY_STATUS:
             return _BY_STATUS[status]
-        told = f"{_told_codes(one)} {one}"
-        found = next((cause for words, cause in _BY_WORDS if words.search(told)), None)
+        searched = f"{_error_codes(one)} {one}"
+        found = next((cause for words, cause in _BY_WORDS if words.search(searched)), None)
         if found is None and status is not None:
             return "server" if status >= 500 else "error"
         names = " ".join(kind.__name__ for kind in type(one).__mro__)
@@ -187,8 +187,8 @@ def cause_of(error: BaseException) -> Cause:
 
 def _status(error: BaseException) -> int | None:
     """Return the HTTP status: from ``status_code``, or, if it is a number, from ``code``, as Google's SDK has it."""
-    told = (getattr(error, name, None) for name in ("status_code", "code"))
-    return next((status for status in told if isinstance(status, int)), None)
+    values = (getattr(error, name, None) for name in ("status_code", "code"))
+    return next((status for status in values if isinstance(status, int)), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -202,15 +202,15 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _code_of(error: BaseException) -> str | None:
     """Return the error's code for a context that is too long, where it has one."""
-    return next((code for code in _told_codes(error) if code in _CODES), None)
+    return next((code for code in _error_codes(error) if code in _CODES), None)
 
 
-def _told_codes(error: BaseException) -> list[str]:
+def _error_codes(error: BaseException) -> list[str]:
     """Return the code that an SDK took from the answer, and code and type of the error in the answer itself."""
     body: Any = getattr(error, "body", None)
     inner = body.get("error") if isinstance(body, dict) else None
-    told = (getattr(error, "code", None), *(inner.get(key) for key in ("code", "type") if isinstance(inner, dict)))
-    return [code for code in told if isinstance(code, str)]
+    values = (getattr(error, "code", None), *(inner.get(key) for key in ("code", "type") if isinstance(inner, dict)))
+    return [code for code in values if isinstance(code, str)]
 
 
 def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:

@@ -84,8 +84,8 @@ class Request:
     @property
     def body(self) -> dict[str, Any]:
         """The body that the provider receives, a new copy each time. Google's REST API has the model in its address."""
-        told: dict[str, Any] = json.loads(self.text)
-        return told
+        body: dict[str, Any] = json.loads(self.text)
+        return body
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -94,14 +94,14 @@ class Request:
         They are those of ``messages.create``, ``chat.completions.create``, ``responses.create`` and
         ``models.generate_content``. They are the body but for Google's, and for what is in ``extra_body``.
         """
-        told: dict[str, Any] = json.loads(self._arguments.text)
-        return told
+        arguments: dict[str, Any] = json.loads(self._arguments.text)
+        return arguments
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters besides the model that the caller added, a new copy each time."""
-        told: dict[str, Any] = json.loads(self._parameters)
-        return told
+        parameters: dict[str, Any] = json.loads(self._parameters)
+        return parameters
 
     def by_framework(self) -> Request:
         """Return the request for a framework that encodes by itself: the body here is ours, beside the one it sends."""
@@ -211,8 +211,8 @@ def body_text(neutral: NeutralContext, request: CallRequest) -> str:
 def _body(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
     if wire == "gemini":
         return gemini_body(parameters, encoded)
-    told = {key: value for key, value in parameters.items() if key != EXTRA_BODY}
-    return {"model": model, **told, **encoded, **parameters.get(EXTRA_BODY, {})}
+    own = {key: value for key, value in parameters.items() if key != EXTRA_BODY}
+    return {"model": model, **own, **encoded, **parameters.get(EXTRA_BODY, {})}
 
 
 def _arguments(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:

@@ -81,22 +81,22 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
         InvalidBlock: it holds a value that has no form in JSON.
     """
     try:
-        told = plain(reply)
+        value = plain(reply)
     except ValueError as error:
         raise UnknownResponse(str(error)) from None
-    if not isinstance(told, dict):
+    if not isinstance(value, dict):
         raise UnknownResponse(f"an object of type {type(reply).__name__}")
-    if is_ollama(told):
-        told = as_completion(told)
-    if is_gemini(told):
-        told = camel(told)
-        told |= {"id": told.get("responseId"), "model": told.get("modelVersion")}
-    id_ = told.get("id")
+    if is_ollama(value):
+        value = as_completion(value)
+    if is_gemini(value):
+        value = camel(value)
+        value |= {"id": value.get("responseId"), "model": value.get("modelVersion")}
+    id_ = value.get("id")
     response_id = id_ if isinstance(id_, str) and id_ else unnamed
     try:
-        blocks, usage, finish = _read(told, response_id)
+        blocks, usage, finish = _read(value, response_id)
         called = ModelCalled(
-            model=told["model"] if isinstance(told.get("model"), str) else "",
+            model=value["model"] if isinstance(value.get("model"), str) else "",
             response_id=response_id,
             usage=usage,
             finish_reason=finish if isinstance(finish, str) else None,
@@ -117,47 +117,47 @@ def _is_cut_off(call: ToolCall, finish: str | None) -> bool:
     return finish in OUT_OF_ROOM or (finish in _FAILED | _STOPPED and isinstance(call.arguments, str))
 
 
-def _read(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:
+def _read(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:
     """Return blocks, usage and finish reason, by the shape."""
-    if told.get("type") == "message" and isinstance(told.get("content"), list) and "model" in told:
-        parts = anthropic.parts_of(told["content"])
+    if reply.get("type") == "message" and isinstance(reply.get("content"), list) and "model" in reply:
+        parts = anthropic.parts_of(reply["content"])
         read = (anthropic.assistant_block(p, response_id, f"{response_id}_{n}") for n, p in enumerate(parts))
-        return [b for b in read if b is not None], anthropic_usage(told.get("usage")), told.get("stop_reason")
-    if isinstance(choices := told.get("choices"), list) and told.get("object") != "chat.completion.chunk":
+        return [b for b in read if b is not None], anthropic_usage(reply.get("usage")), reply.get("stop_reason")
+    if isinstance(choices := reply.get("choices"), list) and reply.get("object") != "chat.completion.chunk":
         choice = choices[0] if choices and isinstance(choices[0], dict) else {}
         message = choice.get("message")
-        said = {**(message if isinstance(message, dict) else {}), "role": "assistant", "id": response_id}
-        said["model"] = told.get("model")
-        blocks = openai_chat.MessageDecoder().decode(said)
-        return blocks, openai_usage(told.get("usage")), choice.get("finish_reason")
-    if told.get("object") == "response" and isinstance(items := told.get("output"), list):
+        chosen = {**(message if isinstance(message, dict) else {}), "role": "assistant", "id": response_id}
+        chosen["model"] = reply.get("model")
+        blocks = openai_chat.MessageDecoder().decode(chosen)
+        return blocks, openai_usage(reply.get("usage")), choice.get("finish_reason")
+    if reply.get("object") == "response" and isinstance(items := reply.get("output"), list):
         blocks = [
             b for n, item in enumerate(items) if isinstance(item, dict) for b in item_blocks(item, response_id, n)
         ]
-        return blocks, responses_usage(told.get("usage")), _status(told)
-    if is_gemini(told):
-        return _read_gemini(told, response_id)
-    shape = told.get("object") or told.get("type") or f"the keys {', '.join(sorted(map(str, told))[:8])}"
+        return blocks, responses_usage(reply.get("usage")), _status(reply)
+    if is_gemini(reply):
+        return _read_gemini(reply, response_id)
+    shape = reply.get("object") or reply.get("type") or f"the keys {', '.join(sorted(map(str, reply))[:8])}"
     raise UnknownResponse(f"a dict with {shape!s}" if shape else "an empty dict")
 
 
-def is_gemini(told: dict[str, Any]) -> bool:
+def is_gemini(reply: dict[str, Any]) -> bool:
     """Return whether an object is a response of Google's Gen AI API, or a chunk of one: some have no candidate."""
-    return isinstance(told.get("candidates"), list) or any(
-        isinstance(told.get(key), dict)
+    return isinstance(reply.get("candidates"), list) or any(
+        isinstance(reply.get(key), dict)
         for key in ("usageMetadata", "usage_metadata", "promptFeedback", "prompt_feedback")
     )
 
 
-def _read_gemini(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:
-    candidates, feedback = told.get("candidates"), told.get("promptFeedback")
+def _read_gemini(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:
+    candidates, feedback = reply.get("candidates"), reply.get("promptFeedback")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
     candidate = first if isinstance(first, dict) else {}
     content = candidate.get("content")
     parts = gemini_parts_of(content.get("parts")) if isinstance(content, dict) else []
     blocked = feedback.get("blockReason") if isinstance(feedback, dict) else None
     blocks = model_blocks(parts, response_id, calls=response_id)
-    return blocks, gemini_usage(told.get("usageMetadata")), candidate.get("finishReason") or blocked
+    return blocks, gemini_usage(reply.get("usageMetadata")), candidate.get("finishReason") or blocked
 
 
 def cut_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
@@ -165,10 +165,10 @@ def cut_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
     return {"call_id": call_id, "name": name, "arguments": arguments}
 
 
-def _status(told: dict[str, Any]) -> Any:
-    details = told.get("incomplete_details")
+def _status(reply: dict[str, Any]) -> Any:
+    details = reply.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    return reason or told.get("status")
+    return reason or reply.get("status")
 
 
 def calls_cut_off(block: Block) -> list[dict[str, Any]]:

@@ -75,8 +75,8 @@ def answer_item(request: Part, entry: Entry | None) -> Part:
     """
     approved = entry is not None and not entry.is_error
     reason = entry.text if entry is not None else INTERRUPTED
-    told = {"reason": reason} if reason.strip() and reason not in {APPROVED, DENIED} else {}
-    return {"type": ANSWER, _REQUEST: request["id"], "approve": approved, **told}
+    explained = {"reason": reason} if reason.strip() and reason not in {APPROVED, DENIED} else {}
+    return {"type": ANSWER, _REQUEST: request["id"], "approve": approved, **explained}
 
 
 def answer_block(item: Part, name: str) -> ToolResult | None:

@@ -68,8 +68,8 @@ def call_block(item: Part, call_id: str, response_id: str) -> ToolCall:
     """
     kind = item["type"]
     key = _ACTIONS if kind == _COMPUTER and isinstance(item.get(_ACTIONS), list) else CLIENT_CALLS[kind]
-    told = {key: item[key]} if key == _ACTIONS else item.get(key)
-    arguments = told if kind == _CUSTOM and isinstance(told, str) else arguments_of(told)
+    asked = {key: item[key]} if key == _ACTIONS else item.get(key)
+    arguments = asked if kind == _CUSTOM and isinstance(asked, str) else arguments_of(asked)
     kept = {name: item[name] for name in _KEPT[kind] if item.get(name) is not None}
     form = {"type": kind, key: None, **kept, **caller_of(item)}
     return ToolCall(
@@ -104,8 +104,8 @@ def call_item(entry: Entry, call_id: str, result: Entry | None) -> Part | None:
     if kind == _SEARCH and _tools(result) is None:  # nor a search without the tools that it found
         return None
     arguments: Any = entry.arguments
-    told = arguments.get(_ACTIONS) if isinstance(arguments, dict) and _ACTIONS in form else arguments
-    item = plain({key: told if value is None else value for key, value in form.items()}) | {"call_id": call_id}
+    asked = arguments.get(_ACTIONS) if isinstance(arguments, dict) and _ACTIONS in form else arguments
+    item = plain({key: asked if value is None else value for key, value in form.items()}) | {"call_id": call_id}
     if kind == _CUSTOM:
         item["name"] = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
     return item if _is_whole(item) else None
@@ -113,17 +113,17 @@ def call_item(entry: Entry, call_id: str, result: Entry | None) -> Part | None:
 
 def _is_whole(item: Part) -> bool:
     """Return whether an item has what the API demands of its kind: an application may have made the call."""
-    told: Any = item.get(CLIENT_CALLS[item["type"]])
+    value: Any = item.get(CLIENT_CALLS[item["type"]])
     match item["type"]:
         case "custom_tool_call":
-            return isinstance(told, str)
+            return isinstance(value, str)
         case "shell_call":
-            return isinstance(told, dict) and isinstance(told.get("commands"), list)
+            return isinstance(value, dict) and isinstance(value.get("commands"), list)
         case "apply_patch_call":
-            return isinstance(told, dict) and bool(text_of(told, "path")) and bool(text_of(item, "status"))
+            return isinstance(value, dict) and bool(text_of(value, "path")) and bool(text_of(item, "status"))
         case "tool_search_call":
             return True
-    whole = isinstance(told, dict) or isinstance(item.get(_ACTIONS), list)
+    whole = isinstance(value, dict) or isinstance(item.get(_ACTIONS), list)
     return whole and bool(text_of(item, "id")) and isinstance(item.get("pending_safety_checks"), list)
 
 
@@ -182,9 +182,9 @@ def found_tools(item: Part, call_id: str, name: str) -> ToolResult:
         name: the name of the search.
     """
     tools = item.get("tools")
-    told = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-    names = "\n".join(filter(None, (text_of(tool, "name") or text_of(tool, "server_label") for tool in told)))
-    data: Any = {"type": FOUND_TOOLS, "tools": told}
+    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    names = "\n".join(filter(None, (text_of(tool, "name") or text_of(tool, "server_label") for tool in found)))
+    data: Any = {"type": FOUND_TOOLS, "tools": found}
     return ToolResult(call_id=call_id, name=name, text=names, data=data)
 
 
@@ -199,7 +199,7 @@ def is_placeholder(item: Part) -> bool:
 def _shell_result(item: Part, call_id: str, name: str, chunks: list[Part]) -> ToolResult:
     ends = [chunk["outcome"] for chunk in chunks if isinstance(chunk.get("outcome"), dict)]
     codes = [code for end in ends if type(code := end.get("exit_code")) is int]
-    text = "\n".join(said for chunk in chunks for key in ("stdout", "stderr") if (said := text_of(chunk, key)))
+    text = "\n".join(printed for chunk in chunks for key in ("stdout", "stderr") if (printed := text_of(chunk, key)))
     return ToolResult(
         call_id=call_id,
         name=name,
@@ -220,8 +220,8 @@ def _chunks(entry: Entry | None) -> list[Part]:
     There are none where the text alone says it all, the result is hidden, or an application wrote what the API refuses.
     """
     data = entry.data if entry is not None else None
-    told = data.get("output") if isinstance(data, dict) and data.get("type") == _SHELL + OUTPUT else None
-    chunks: list[Any] = told if isinstance(told, list) else []
+    output = data.get("output") if isinstance(data, dict) and data.get("type") == _SHELL + OUTPUT else None
+    chunks: list[Any] = output if isinstance(output, list) else []
     return [{key: plain(chunk[key]) for key in _CHUNK} for chunk in chunks] if all(map(_is_chunk, chunks)) else []
 
 

@@ -85,17 +85,17 @@ def items_of_server(parts: Iterable[Placed | Call]) -> dict[int, Part]:
     """Return the items of a response that may go back as they came, by the number of their entry."""
     sent: dict[int, Part] = {}
     waiting: dict[tuple[str, str], tuple[int, Part]] = {}
-    for said in parts:
-        item = None if isinstance(said, Call) else _request_item(said.entry)
-        if item is None or isinstance(said, Call):
+    for part in parts:
+        item = None if isinstance(part, Call) else _request_item(part.entry)
+        if item is None or isinstance(part, Call):
             continue
         kind, call_id = item["type"], text_of(item, "call_id")
         if kind in _CALL_OF.values():
-            waiting[kind, call_id] = (said.number, item)
+            waiting[kind, call_id] = (part.number, item)
         elif kind not in _CALL_OF:
-            sent[said.number] = item
+            sent[part.number] = item
         elif (call := waiting.pop((_CALL_OF[kind], call_id), None)) is not None:
-            sent[call[0]], sent[said.number] = call[1], item
+            sent[call[0]], sent[part.number] = call[1], item
     return sent
 
 
@@ -153,6 +153,6 @@ def _request_item(entry: Entry) -> Part | None:
         data = {**data, "status": "incomplete"}
     if any(data.get(name) is None for name in fields.needed):
         return None
-    told = [name for name in (*fields.needed, *fields.optional) if data.get(name) is not None]
-    item: Part = {"type": data["type"], **{name: plain(data[name]) for name in told}}
+    names = [name for name in (*fields.needed, *fields.optional) if data.get(name) is not None]
+    item: Part = {"type": data["type"], **{name: plain(data[name]) for name in names}}
     return {**item, **{name: plain(data.get(name)) for name in fields.nullable}}

@@ -53,7 +53,7 @@ def is_result(part: Part) -> bool:
 
 def entries_of_server(parts: Iterable[Placed | Call]) -> list[Entry]:
     """Return the entries of a response that say what the provider's own tools did, hidden ones too."""
-    return [said.entry for said in parts if not isinstance(said, Call) and said.entry.type == _PART]
+    return [part.entry for part in parts if not isinstance(part, Call) and part.entry.type == _PART]
 
 
 def sent_ids(entries: Collection[Entry], waiting: Collection[str]) -> set[str]:
@@ -63,9 +63,9 @@ def sent_ids(entries: Collection[Entry], waiting: Collection[str]) -> set[str]:
         entries: those of the response.
         waiting: ids of the calls before it that the server was still to run.
     """
-    told = [part for entry in entries if (part := part_of(entry)) is not None]
-    calls = {id_of(part) for part in told if is_call(part)}
-    results = {id_of(part) for part in told if is_result(part)}
+    parts = [part for entry in entries if (part := part_of(entry)) is not None]
+    calls = {id_of(part) for part in parts if is_call(part)}
+    results = {id_of(part) for part in parts if is_result(part)}
     if any(entry.data is None for entry in entries):  # one of them is hidden
         return results & {*calls, *waiting}
     return calls | (results & {*waiting})
@@ -96,7 +96,7 @@ def waiting_calls(messages: Sequence[Message], since: tuple[int, int]) -> list[W
     if newest < 0 or messages[newest]["role"] != "assistant":
         return []
     begin = since[1] if since[0] == newest else 0
-    told = messages[newest]["content"][begin:]
-    answered = {id_of(part) for part in told if is_result(part)}
-    calls = ((place, part) for place, part in enumerate(told, start=begin) if is_call(part))
+    parts = messages[newest]["content"][begin:]
+    answered = {id_of(part) for part in parts if is_result(part)}
+    calls = ((place, part) for place, part in enumerate(parts, start=begin) if is_call(part))
     return [Waiting(newest, place, part) for place, part in calls if id_of(part) not in answered]

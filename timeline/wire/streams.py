@@ -112,8 +112,8 @@ def _field(event: Any, name: str) -> Any:
 
 def _object(event: Any, name: str) -> dict[str, Any]:
     """Return an object inside an event as a dict of its own, an empty one where there is none."""
-    told = plain(_field(event, name))
-    return dict(told) if isinstance(told, dict) else {}
+    value = plain(_field(event, name))
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def _place(event: Any, name: str) -> int:
@@ -179,8 +179,10 @@ class _Anthropic:
                 known = cited if isinstance(cited, list) else []
                 self._parts[index]["citations"] = [*known, _object(delta, "citation")]
             case _:  # a signature, a provider's own compaction: each comes whole
-                told = plain(delta)
-                self._parts[index] |= {k: v for k, v in told.items() if k != "type"} if isinstance(told, dict) else {}
+                fields = plain(delta)
+                self._parts[index] |= (
+                    {k: v for k, v in fields.items() if k != "type"} if isinstance(fields, dict) else {}
+                )
 
     def _update(self, delta: dict[str, Any], usage: dict[str, Any]) -> None:
         """Apply the latest delta: its figures are totals, and figures that it leaves out stay as they were."""
@@ -301,8 +303,8 @@ class _Chat:
             else:
                 function = {"name": call["name"], "arguments": arguments}
                 signed = {key: call[key] for key in ON_CALLS if key in call}
-                told: Part = {"id": call["id"], "function": function, **signed}
-                message.setdefault("tool_calls", []).append(told)
+                written: Part = {"id": call["id"], "function": function, **signed}
+                message.setdefault("tool_calls", []).append(written)
         return {**self._head, "choices": [{"message": message, "finish_reason": self._finish}]}, cut
 
 

@@ -17,45 +17,45 @@ def count_of(fields: Any, key: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def anthropic_usage(told: Any) -> Usage:
+def anthropic_usage(usage: Any) -> Usage:
     """Read the Messages API's usage, with that of the server's own compactions, which its totals leave out.
 
     What an adviser of another model read and wrote is left out here, too: it has another price.
     """
-    iterations = told.get("iterations") if isinstance(told, dict) else None
+    iterations = usage.get("iterations") if isinstance(usage, dict) else None
     beside = [each for each in iterations if isinstance(each, dict)] if isinstance(iterations, list) else []
-    return reduce(Usage.plus, (_counted(each) for each in beside if each.get("type") == "compaction"), _counted(told))
+    return reduce(Usage.plus, (_counted(each) for each in beside if each.get("type") == "compaction"), _counted(usage))
 
 
-def _counted(told: Any) -> Usage:
+def _counted(usage: Any) -> Usage:
     """Read one figure; what was written to the cache for an unsaid time counts as for five minutes.
 
     Some gateways have a breakdown by lifetimes that is zero, or less than the sum.
     """
-    by_lifetime = told.get("cache_creation") if isinstance(told, dict) else None
+    by_lifetime = usage.get("cache_creation") if isinstance(usage, dict) else None
     short, long = (count_of(by_lifetime, f"ephemeral_{time}_input_tokens") for time in ("5m", "1h"))
     return Usage(
-        input_tokens=count_of(told, "input_tokens"),
-        output_tokens=count_of(told, "output_tokens"),
-        cache_read_tokens=count_of(told, "cache_read_input_tokens"),
-        cache_write_5m_tokens=max(short, count_of(told, "cache_creation_input_tokens") - long),
+        input_tokens=count_of(usage, "input_tokens"),
+        output_tokens=count_of(usage, "output_tokens"),
+        cache_read_tokens=count_of(usage, "cache_read_input_tokens"),
+        cache_write_5m_tokens=max(short, count_of(usage, "cache_creation_input_tokens") - long),
         cache_write_1h_tokens=long,
     )
 
 
-def openai_usage(told: Any) -> Usage:
+def openai_usage(usage: Any) -> Usage:
     """Read Chat Completions' usage, where ``prompt_tokens`` includes cache reads and writes.
 
     Servers of this form name the cache's figures in their own ways. Some count thoughts in ``total_tokens`` alone
     (xAI, Google's endpoint).
     """
-    details = told.get("prompt_tokens_details") if isinstance(told, dict) else None
-    sent, said = count_of(told, "prompt_tokens"), count_of(told, "completion_tokens")
-    read, written = (_first_count((details, told), names) for names in (_CHAT_READS, _CHAT_WRITES))
-    rest = count_of(told, "total_tokens") - sent - said
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    sent, output = count_of(usage, "prompt_tokens"), count_of(usage, "completion_tokens")
+    read, written = (_first_count((details, usage), names) for names in (_CHAT_READS, _CHAT_WRITES))
+    rest = count_of(usage, "total_tokens") - sent - output
     return Usage(
         input_tokens=max(0, sent - read - written),
-        output_tokens=said + (max(0, rest) if rest != read + written else 0),  # a gateway may add the cache's instead
+        output_tokens=output + (max(0, rest) if rest != read + written else 0),  # a gateway may add the cache's instead
         cache_read_tokens=read,
         cache_write_5m_tokens=written,
     )
@@ -72,36 +72,36 @@ def _first_count(places: Iterable[Any], names: Iterable[str]) -> int:
     return next((count for place in places for name in names if (count := count_of(place, name))), 0)
 
 
-def responses_usage(told: Any) -> Usage:
+def responses_usage(usage: Any) -> Usage:
     """Read the Responses API's usage, where ``input_tokens`` includes cache reads and writes."""
-    details = told.get("input_tokens_details") if isinstance(told, dict) else None
+    details = usage.get("input_tokens_details") if isinstance(usage, dict) else None
     read, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
     return Usage(
-        input_tokens=max(0, count_of(told, "input_tokens") - read - written),
-        output_tokens=count_of(told, "output_tokens"),
+        input_tokens=max(0, count_of(usage, "input_tokens") - read - written),
+        output_tokens=count_of(usage, "output_tokens"),
         cache_read_tokens=read,
         cache_write_5m_tokens=written,
     )
 
 
-def ai_sdk_usage(told: Any) -> Usage:
+def ai_sdk_usage(usage: Any) -> Usage:
     """Read the AI SDK's usage, where ``inputTokens`` includes cache reads and writes."""
-    details = told.get("inputTokenDetails") if isinstance(told, dict) else None
-    read = count_of(details, "cacheReadTokens") or count_of(told, "cachedInputTokens")
+    details = usage.get("inputTokenDetails") if isinstance(usage, dict) else None
+    read = count_of(details, "cacheReadTokens") or count_of(usage, "cachedInputTokens")
     written = count_of(details, "cacheWriteTokens")
     return Usage(
-        input_tokens=max(0, count_of(told, "inputTokens") - read - written),
-        output_tokens=count_of(told, "outputTokens"),
+        input_tokens=max(0, count_of(usage, "inputTokens") - read - written),
+        output_tokens=count_of(usage, "outputTokens"),
         cache_read_tokens=read,
         cache_write_5m_tokens=written,
     )
 
 
-def gemini_usage(told: Any) -> Usage:
+def gemini_usage(usage: Any) -> Usage:
     """Read Google's usage, where the prompt's count includes cache reads; thoughts are billed as output."""
-    cached = count_of(told, "cachedContentTokenCount")
+    cached = count_of(usage, "cachedContentTokenCount")
     return Usage(
-        input_tokens=max(0, count_of(told, "promptTokenCount") - cached) + count_of(told, "toolUsePromptTokenCount"),
-        output_tokens=count_of(told, "candidatesTokenCount") + count_of(told, "thoughtsTokenCount"),
+        input_tokens=max(0, count_of(usage, "promptTokenCount") - cached) + count_of(usage, "toolUsePromptTokenCount"),
+        output_tokens=count_of(usage, "candidatesTokenCount") + count_of(usage, "thoughtsTokenCount"),
         cache_read_tokens=cached,
     )

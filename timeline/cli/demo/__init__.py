@@ -171,8 +171,8 @@ async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], Rend
 
 
 def _tell_beginning(context: RenderedContext, rows: Sequence[Row], calls: int) -> None:
-    said = [row for row in rows if row.path is not None and row.type != "conv.range.summary"]
-    turns, tokens = len({row.turn_id for row in said}), sum(row.tokens or 0 for row in said)
+    message_rows = [row for row in rows if row.path is not None and row.type != "conv.range.summary"]
+    turns, tokens = len({row.turn_id for row in message_rows}), sum(row.tokens or 0 for row in message_rows)
     account = context.account
     say(
         paint("An agent builds a flashcard app", bold=True)

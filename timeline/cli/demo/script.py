@@ -54,16 +54,16 @@ class _Writer:
     def work(self, text: str, *calls: tuple[str, dict[str, Any], str]) -> Iterator[Step]:
         """Say something and call tools, several at once when several are given, then take their results."""
         response = self._response()
-        said: list[Block] = [AssistantCompletion(text=text, response_id=response)] if text else []
+        blocks: list[Block] = [AssistantCompletion(text=text, response_id=response)] if text else []
         results: list[Block] = []
         for name, arguments, output in calls:
             self._calls += 1
             id_ = f"call_{self._calls}"
             failed = output.startswith("Exit code 1")
-            said.append(ToolCall(call_id=id_, name=name, arguments=arguments, response_id=response))
+            blocks.append(ToolCall(call_id=id_, name=name, arguments=arguments, response_id=response))
             status = int(failed) if name == "bash" else None
             results.append(ToolResult(call_id=id_, name=name, text=output, is_error=failed, exit_status=status))
-        yield self._step(*said)
+        yield self._step(*blocks)
         yield self._step(*results)
 
     def _response(self) -> str:

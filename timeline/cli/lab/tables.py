@@ -137,12 +137,12 @@ def compare(
         html.write_text(page(works, outcomes), encoding="utf-8")
         note(f"the report is in {html}")
     if as_json:
-        told = [one.model_dump(mode="json") for found in differing.values() for one in found[:MOST_CALLS]]
+        listed = [one.model_dump(mode="json") for found in differing.values() for one in found[:MOST_CALLS]]
         found: LabTable = {
             "policies": [_row(stand) for stand in stands],
             "lifetimes": [_row(stand) for stand in classes],
             "runs": [one.dump(calls=calls) for one in runs],
-            "differences": told,
+            "differences": listed,
             "failures": failures,
         }
         output.write_json(found)
@@ -175,18 +175,18 @@ def _on_cluster(scheduler: str, connected: ExitStack) -> Executor:
 
 def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Return each failure once: a file that is no recording fails under every policy."""
-    told = {
+    by_failure = {
         (work.file, outcome.failure.type): {"file": work.file, **outcome.failure.model_dump()}
         for work, outcome in zip(works, outcomes, strict=True)
         if outcome.failure is not None
     }
-    return list(told.values())
+    return list(by_failure.values())
 
 
 def _without_calls(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[str]:
     """Return the files that could be read but contain no model call."""
-    told = zip(works, outcomes, strict=True)
-    return list(dict.fromkeys(work.file for work, outcome in told if outcome.failure is None and not outcome.runs))
+    pairs = zip(works, outcomes, strict=True)
+    return list(dict.fromkeys(work.file for work, outcome in pairs if outcome.failure is None and not outcome.runs))
 
 
 def _row(stand: Standing) -> LabRow:
@@ -196,14 +196,14 @@ def _row(stand: Standing) -> LabRow:
 def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
     read = {one.file for one in runs}
     conversations = {(one.file, one.conversation) for one in runs}
-    told = ((len(read), "file"), (len(conversations), "conversation"), (rows[0]["calls"], "model call"))
-    write(", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in told))
+    counted = ((len(read), "file"), (len(conversations), "conversation"), (rows[0]["calls"], "model call"))
+    write(", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counted))
     write()
     output.table(_HEADS, [_cells(row) for row in rows], keys=2)
     write()
-    told_in = _TOLD_IN[rows[0]["cost_in"]]
+    unit = _UNITS[rows[0]["cost_in"]]
     first = rows[0]["policy"]
-    say(f"cost: all input and the summaries, as a share of the cost of {first}, in {told_in}.")
+    say(f"cost: all input and the summaries, as a share of the cost of {first}, in {unit}.")
     if any(row["collapses"] for row in rows):
         say("cache broke: calls that lost more than half of the cached prefix, by cause.")
     if any(row["refused"] for row in rows):
@@ -235,7 +235,7 @@ def _print_unpriced(runs: Sequence[RunResult], options: Options) -> None:
         say("For a local model give --cache none; --prices takes prices and rules of your own.")
 
 
-_TOLD_IN: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}
+_UNITS: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}
 _HEADS: Final = (
     "policy",
     "limit",

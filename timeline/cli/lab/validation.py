@@ -95,7 +95,7 @@ def _missed(one: Check, missed: Missed) -> tuple[object, ...]:
 
 
 def _checked(one: Check, name: str) -> tuple[object, ...]:
-    told: Counter[str] = Counter({cause: found["calls"] for cause, found in one.causes.items()})
+    by_cause: Counter[str] = Counter({cause: found["calls"] for cause, found in one.causes.items()})
     return (
         name,
         one.calls,
@@ -106,7 +106,7 @@ def _checked(one: Check, name: str) -> tuple[object, ...]:
         f"{one.recorded.written / 1e6:.2f}",
         _percent(one.errors["written"]),
         _percent(one.errors["units"]),
-        ", ".join(f"{cause.replace('_', ' ')} {count}" for cause, count in told.most_common()) or "-",
+        ", ".join(f"{cause.replace('_', ' ')} {count}" for cause, count in by_cause.most_common()) or "-",
     )
 
 

@@ -83,8 +83,8 @@ class _Writer:
     """Writes the lines of one context."""
 
     def __init__(self, context: RenderedContext, rows: Sequence[Row], through: Sequence[str]) -> None:
-        said = [row for row in rows if isinstance(row.get("message"), dict) and uuid_of(row)]
-        last = said[-1] if said else {}
+        message_rows = [row for row in rows if isinstance(row.get("message"), dict) and uuid_of(row)]
+        last = message_rows[-1] if message_rows else {}
         self._context = context
         self._through = iter(["", *through])  # behind the boundary, where nothing is said yet, all is left
         self._version = context.recorded or context.version

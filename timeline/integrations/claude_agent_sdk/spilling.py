@@ -23,7 +23,7 @@ Hook: TypeAlias = "Callable[[Any, str | None, Any], Awaitable[Any]]"
 
 _COUNTER: Final = "o200k_base"
 _WRITING: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"})
-"""The client's tools whose results hold whole files, of which the model is told a line."""
+"""The client's tools whose results hold whole files, of which the model gets one line."""
 _MEDIA: Final = frozenset({"base64", "data", "source"})
 """Keys of a result under which there are media, which have no preview."""
 

@@ -253,8 +253,8 @@ class TimelineSessionStore:
         if rows:
             # Only the state of a fold that another call makes as well: of a store for reading it is made each time.
             with suppress(VersionConflict, StoreReadOnly):
-                told = {**key.dump(), "summary": folded["data"], "through": info.version}
-                await self._write_record(conversation, told, expected=info.version)
+                record = {**key.dump(), "summary": folded["data"], "through": info.version}
+                await self._write_record(conversation, record, expected=info.version)
         return {"session_id": key.session, "mtime": mtime, "data": folded["data"]}
 
     async def _written_at(self, conversation: str) -> _Written:

@@ -113,8 +113,8 @@ def _line(entry: Any) -> str:
     """Write an entry of a digest on one line, its path last."""
     if not isinstance(entry, dict):
         return str(entry)
-    told = {key: value for key, value in entry.items() if key not in {"path", "paths"}}
-    first, *rest = [str(value) if n == 0 else f"{key} {value}" for n, (key, value) in enumerate(told.items())] or [""]
+    shown = {key: value for key, value in entry.items() if key not in {"path", "paths"}}
+    first, *rest = [str(value) if n == 0 else f"{key} {value}" for n, (key, value) in enumerate(shown.items())] or [""]
     paths = [entry["path"]] if "path" in entry else list(entry.get("paths", ()))
     line = first + (f" ({', '.join(rest)})" if rest else "")
     return " ".join([*line.split(), *paths])
@@ -139,9 +139,9 @@ class FactRow(Frozen):
         """Return one line: the address, what it is, how it ended, what it is about, what it said."""
         ended = [self.tool, "failed" if self.failed else "", "" if self.status is None else f"exit {self.status}"]
         outcome = ", ".join(word for word in ended if word)
-        said = f": {self.detail}" if self.detail else ""
+        detail = f": {self.detail}" if self.detail else ""
         about = f" ({outcome})" if outcome else ""
-        return f"{self.address}  {self.at[:16]} {self.kind}{about} {' '.join(self.subject.split())}{said}"
+        return f"{self.address}  {self.at[:16]} {self.kind}{about} {' '.join(self.subject.split())}{detail}"
 
 
 class Answer(Frozen):

@@ -22,8 +22,8 @@ def damage_of(error: ValidationError) -> tuple[bool, str]:
     """Return whether a line could be decoded as JSON, and in one line what is wrong with it."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(step) for step in first["loc"][-2:])
-    told = " ".join(f"{place + ': ' if place else ''}{first['msg']}".split())
-    return first["type"] != "json_invalid", told[:_LONGEST]
+    problem = " ".join(f"{place + ': ' if place else ''}{first['msg']}".split())
+    return first["type"] != "json_invalid", problem[:_LONGEST]
 
 
 def line_of(error: ValidationError) -> str | None:

@@ -112,17 +112,17 @@ class Questions:
         except ConversationNotFound:
             raise await self._not_found(conversation) from None
         tool = timeline.recall_tool("anthropic", max_tokens=self._room)
-        told = await tool.look({"path": asked.path, "offset": asked.offset, "limit": asked.limit})
+        recalled = await tool.look({"path": asked.path, "offset": asked.offset, "limit": asked.limit})
         return ReadAnswer(
             conversation=conversation,
-            path=told.path or asked.path,
-            address=_address_in(conversation, told.address),
-            state="unknown" if told.state == "malformed" else told.state,
-            content=told.text,
-            begin=told.begin,
-            end=told.end,
-            characters=told.characters,
-            next_offset=told.end if told.begin < told.end < told.characters else None,
+            path=recalled.path or asked.path,
+            address=_address_in(conversation, recalled.address),
+            state="unknown" if recalled.state == "malformed" else recalled.state,
+            content=recalled.text,
+            begin=recalled.begin,
+            end=recalled.end,
+            characters=recalled.characters,
+            next_offset=recalled.end if recalled.begin < recalled.end < recalled.characters else None,
         )
 
     async def search(self, asked: SearchArguments) -> SearchAnswer:
@@ -233,9 +233,9 @@ class Questions:
 
     def _digest_row(self, stored: StoredDigest, *, whole: bool) -> DigestRow:
         """Return a compaction with as many entries of each list as fit an answer."""
-        told = stored.digest if whole else stored.matched
+        digest = stored.digest if whole else stored.matched
         for most in _ENTRIES:
-            entries: dict[str, Any] = _cut(told.shortened(most).dump())
+            entries: dict[str, Any] = _cut(digest.shortened(most).dump())
             row = DigestRow(
                 conversation=stored.conversation,
                 version=stored.version,

@@ -98,17 +98,17 @@ class _ScopedStore:
 
     async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
         self._check(conversation)
-        return await _told(self._store.load_waypoint(conversation, until, after=after))
+        return await _answered(self._store.load_waypoint(conversation, until, after=after))
 
     async def fact_record(self, conversation: str, *, covers: Covers | None = None, most: int = 200) -> FactRecord:
         self._check(conversation)
-        return await _told(self._store.fact_record(conversation, covers=covers, most=most))
+        return await _answered(self._store.fact_record(conversation, covers=covers, most=most))
 
     async def fact_reach(self) -> FactReach:
-        return await _told(self._store.fact_reach())
+        return await _answered(self._store.fact_reach())
 
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
-        return await _told(self._store.values(hashes))
+        return await _answered(self._store.values(hashes))
 
     async def search(self, text: str, *, conversation: str | None = None, **asked: Any) -> AsyncIterator[Found]:
         self._check(conversation)
@@ -140,7 +140,7 @@ class _ScopedStore:
             async for one in self._only(found, _of):
                 yield one
             return
-        # A fork's facts are those of the past that it shares, too: told as its own, by addresses that lead there.
+        # The facts of the past that a fork shares count as its own, with addresses that lead there.
         async for one in self._only(found, lambda _: conversation):
             yield one if self._scope.has(one.conversation) else replace(one, conversation=conversation)
 
@@ -154,7 +154,7 @@ class _ScopedStore:
 
     async def _within(self, conversation: str, method: Callable[..., Awaitable[T]], *asked: Any) -> T:
         self._check(conversation)
-        return await _told(method(conversation, *asked))
+        return await _answered(method(conversation, *asked))
 
     async def _only(self, items: AsyncIterator[T], of: Callable[[T], str]) -> AsyncIterator[T]:
         """Iterate over the items of conversations that are in the scope."""
@@ -173,7 +173,7 @@ def _of(found: Found | StoredDigest | StoredFact) -> str:
     return found.conversation
 
 
-async def _told(answer: Awaitable[T]) -> T:
+async def _answered(answer: Awaitable[T]) -> T:
     """Wait for an answer; what is damaged may be another conversation, which the message would name."""
     try:
         return await answer

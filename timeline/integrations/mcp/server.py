@@ -262,10 +262,10 @@ def _refused_line(error: Exception) -> JSONRPCError | None:
     if line is not None and not line.strip():
         return None
     is_json, problem = damage_of(error) if line is None or not is_cut(line) else (True, TOO_LONG)
-    told = ErrorData(
+    refused = ErrorData(
         code=INVALID_REQUEST if is_json else PARSE_ERROR, message=f"The line is no JSON-RPC message: {problem}"
     )
-    return JSONRPCError(jsonrpc="2.0", id=request_id(error), error=told)
+    return JSONRPCError(jsonrpc="2.0", id=request_id(error), error=refused)
 
 
 async def serve_http(
@@ -320,6 +320,6 @@ def _failed(problem: str) -> CallToolResult:
 def _refusal(error: ValidationError, takes: type[Arguments]) -> str:
     """Return in one line what is wrong with arguments, and which ones exist."""
     problems = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors(include_url=False)]
-    told = "; ".join(problems)
-    told = told if len(told) <= _REFUSED else f"{told[:_REFUSED]}…"
-    return f"Invalid arguments. {told}. The tool takes {', '.join(takes.model_fields)}."
+    listed = "; ".join(problems)
+    listed = listed if len(listed) <= _REFUSED else f"{listed[:_REFUSED]}…"
+    return f"Invalid arguments. {listed}. The tool takes {', '.join(takes.model_fields)}."

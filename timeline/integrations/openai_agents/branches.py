@@ -79,12 +79,12 @@ def left_at_the_end(window: Window) -> list[_Left]:
     versions = {id(item.block): item.version for item in left}
     found: list[_Left] = []
     callers: dict[str, object] = {}
-    for told, blocks in items_of([item.block for item in reversed(left)]):
+    for response_item, blocks in items_of([item.block for item in reversed(left)]):
         unit: object = blocks[0].response_id or versions[id(blocks[0])]
-        if (call_id := call_of(told)) is not None:
+        if (call_id := call_of(response_item)) is not None:
             callers[call_id] = unit
-        unit = callers.get(answers(told) or "", unit)
-        found.append(_Left(told, tuple(versions[id(block)] for block in blocks), unit))
+        unit = callers.get(answers(response_item) or "", unit)
+        found.append(_Left(response_item, tuple(versions[id(block)] for block in blocks), unit))
     return found
 
 
@@ -123,12 +123,12 @@ def answered_again(window: Window, new: Sequence[Sequence[Block]]) -> list[str]:
 
 def answering_again(history: Sequence[Stored], new: list[list[Block]]) -> Branch:
     """Leave what came of the first answer; of a call that was left, take its branch up again up to the answer."""
-    said = [items_of(blocks)[0][0] for blocks in new]
-    answered = {call_id for item in said if (call_id := answers(item)) is not None}
+    items = [items_of(blocks)[0][0] for blocks in new]
+    answered = {call_id for item in items if (call_id := answers(item)) is not None}
     calls = [n for n, stored in enumerate(history) if call_of(stored.item) in answered]
     shown = [n for n in calls if not history[n].gone]
     if shown:
-        return _from_the_first_answer(history, shown[-1], answered, new, said)
+        return _from_the_first_answer(history, shown[-1], answered, new, items)
     left = [n for n in calls if history[n].gone in _LEFT]
     if left:
         return _in_the_branch_of(history, left[-1], answered, new)
@@ -136,14 +136,14 @@ def answering_again(history: Sequence[Stored], new: list[list[Block]]) -> Branch
 
 
 def _from_the_first_answer(
-    history: Sequence[Stored], call: int, answered: set[str], new: list[list[Block]], said: Sequence[dict[str, Any]]
+    history: Sequence[Stored], call: int, answered: set[str], new: list[list[Block]], items: Sequence[dict[str, Any]]
 ) -> Branch:
     behind = [stored for stored in history[call:] if not stored.gone]
     first = next((n for n, stored in enumerate(behind) if answers(stored.item) in answered), len(behind))
     if all(answers(stored.item) is not None for stored in behind[first:]):  # nothing came of these answers yet
-        again = [stored.item for stored in behind[first:] if stored.item in said]
-        kept = [blocks for blocks, item in zip(new, said, strict=True) if item not in again]
-        replaced = {answers(item) for item in said if item not in again}
+        again = [stored.item for stored in behind[first:] if stored.item in items]
+        kept = [blocks for blocks, item in zip(new, items, strict=True) if item not in again]
+        replaced = {answers(item) for item in items if item not in again}
         return Branch(leaving([stored for stored in behind[first:] if answers(stored.item) in replaced]), kept)
     return Branch(leaving(behind[first:]), new)
 

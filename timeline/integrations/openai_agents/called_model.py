@@ -59,7 +59,7 @@ def called_model(agent: Agent[Any], run: RunConfig | None) -> CalledModel:
 
 def _chosen(agent: Agent[Any], run: RunConfig | None) -> Any:
     """Return the model itself, or its name where no run says who makes a model of it."""
-    told = agent.model if run is None or run.model is None else run.model
-    if run is None or not (told is None or isinstance(told, str)):
-        return told
-    return run.model_provider.get_model(told)
+    model = agent.model if run is None or run.model is None else run.model
+    if run is None or not (model is None or isinstance(model, str)):
+        return model
+    return run.model_provider.get_model(model)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def usage_of(response: ModelResponse) -> Usage:
     """Return what a call used, as every wire counts it."""
     used = response.usage
-    told = {
+    figures = {
         "input_tokens": used.input_tokens,
         "output_tokens": used.output_tokens,
         "input_tokens_details": {
@@ -47,7 +47,7 @@ def usage_of(response: ModelResponse) -> Usage:
             "cache_write_tokens": getattr(used.input_tokens_details, "cache_write_tokens", 0),
         },
     }
-    return responses_usage(told)
+    return responses_usage(figures)
 
 
 def schemas_of(agent: Agent[Any], wire: str) -> list[JsonValue]:
@@ -115,8 +115,8 @@ def answers(item: Item) -> str | None:
 
 
 def _plain(item: Any) -> Any:
-    told = plain(item)
-    return told if isinstance(told, dict) else {"type": "unknown", "value": told}
+    value = plain(item)
+    return value if isinstance(value, dict) else {"type": "unknown", "value": value}
 
 
 def _blocks_of(item: Item, decoder: MessageDecoder) -> list[Block]:
@@ -207,14 +207,14 @@ def _of_block(block: Block) -> Item | None:
         case AssistantCompletion() if block.text:
             return {"role": "assistant", "content": block.text}
         case ToolCall():
-            told = block.arguments if isinstance(block.arguments, str) else compact_json(block.arguments)
+            arguments = block.arguments if isinstance(block.arguments, str) else compact_json(block.arguments)
             form = block.data if isinstance(block.data, dict) and block.data.get("type") == FUNCTION_CALL else {}
             namespace = {NAMESPACE: form[NAMESPACE]} if NAMESPACE in form else {}
             return {
                 "type": FUNCTION_CALL,
                 "call_id": block.call_id,
                 "name": block.name,
-                "arguments": told,
+                "arguments": arguments,
                 **namespace,
             }
         case ToolResult():

@@ -165,8 +165,8 @@ def _smaller_once(of_run: ModelRetrySettings | None, shrink: Shrink) -> Callable
         if theirs.policy is None or attempt > most:
             return False
         decided: Any = theirs.policy(replace(context, attempt=attempt, max_retries=most))
-        told: bool | RetryDecision = await decided if isawaitable(decided) else decided
-        return told
+        decision: bool | RetryDecision = await decided if isawaitable(decided) else decided
+        return decision
 
     if of_run is not None and of_run.policy is not None:
         vars(policy).update(vars(of_run.policy))  # what the SDK noted on it

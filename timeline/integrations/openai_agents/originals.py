@@ -68,9 +68,9 @@ class _Originals:
         written = written_items(_in_plain_forms(neutral) if self._plain else neutral, self._instead)
         return [*written, *self._beside_until(len(self._left))]
 
-    def _instead(self, said: Placed | Response) -> list[Any] | None:
+    def _instead(self, part: Placed | Response) -> list[Any] | None:
         """Return the items to send for a part of the context; None where it is written from the log."""
-        unit = self._unit_of.get(_path_of(said))
+        unit = self._unit_of.get(_path_of(part))
         if unit is None or unit not in self._left:
             return None if unit is None or not self._items[unit] else []
         before = self._beside_until(self._left.index(unit))
@@ -106,8 +106,8 @@ class _Originals:
 
 def _in_plain_forms(neutral: NeutralContext) -> NeutralContext:
     """Return a context without what only OpenAI's Responses API has a form for; its calls are function calls."""
-    told = ((entry, entry.data is not None and entry.type in _OWN_FORMS) for entry in neutral.entries)
-    bare = tuple(entry.model_copy(update={"data": None}) if is_own else entry for entry, is_own in told)
+    marked = ((entry, entry.data is not None and entry.type in _OWN_FORMS) for entry in neutral.entries)
+    bare = tuple(entry.model_copy(update={"data": None}) if is_own else entry for entry, is_own in marked)
     return neutral.model_copy(update={"entries": bare})
 
 
@@ -134,6 +134,6 @@ def _is_shown(item: Item) -> bool:
     return item.state in {"visible", "carried"} and KEY in item.block.meta
 
 
-def _path_of(said: Placed | Response) -> str:
-    part = said.parts[0] if isinstance(said, Response) else said
+def _path_of(spoken: Placed | Response) -> str:
+    part = spoken.parts[0] if isinstance(spoken, Response) else spoken
     return part.placed.entry.path if isinstance(part, Call) else part.entry.path

@@ -274,8 +274,8 @@ class TimelineSession:
 
         async def combined(history: list[Any], new: list[Any]) -> list[Any]:
             given, added = [*history], [*new]
-            told = callback(history, new)
-            chosen: list[Any] = await told if isawaitable(told) else told
+            combined = callback(history, new)
+            chosen: list[Any] = await combined if isawaitable(combined) else combined
             begun = BEGUN.get()
             if begun is not None and begun.owner is self and len(begun.items) == len(given):
                 left = [begun.items[place] for place in left_behind(given, chosen, added)]
@@ -519,10 +519,12 @@ class TimelineSession:
         first = len(items)
         while first and isinstance(items[first - 1], dict) and items[first - 1].get("role") == "user":
             first -= 1
-        said = list(keys[first:])
-        if said:
-            ending = [stored.key for stored in await stored_items(self._store, self.timeline.id, newest=len(said))]
-            first += max(n for n in range(min(len(said), len(ending)) + 1) if ending[len(ending) - n :] == said[:n])
+        new_keys = list(keys[first:])
+        if new_keys:
+            ending = [stored.key for stored in await stored_items(self._store, self.timeline.id, newest=len(new_keys))]
+            first += max(
+                n for n in range(min(len(new_keys), len(ending)) + 1) if ending[len(ending) - n :] == new_keys[:n]
+            )
         else:
             first = len(keys)
         return [*await self._known.missing(keys[:first]), *range(first, len(keys))]

@@ -77,9 +77,9 @@ class GuardrailClauses(ContractBase):
             await agent.run_rejected("two")
             await agent.run("three")
             await check(store, model)
-            said = {item.block.text: item for item in (await opened(store)).window.items}
+            by_text = {item.block.text: item for item in (await opened(store)).window.items}
             assert len(await calls_in(store)) == 3
-        rejected = said["answer 1"]
+        rejected = by_text["answer 1"]
         assert rejected.state == "omitted"
         assert rejected.hide is not None
         assert rejected.hide.reason == "rejected"

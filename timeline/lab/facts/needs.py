@@ -72,18 +72,18 @@ class Needs:
 
 def block_strings(block: Block) -> list[str]:
     """Return what a block says to the model: its text, and of a call the name and the values of the arguments."""
-    said = [block.text] if block.text else []
+    strings = [block.text] if block.text else []
     if isinstance(block, ToolCall):
-        said += [block.name, *strings_in(block.arguments)]
-    return said
+        strings += [block.name, *strings_in(block.arguments)]
+    return strings
 
 
 def entry_strings(entry: Entry) -> list[str]:
     """Return what an entry of a context says to the model, as `block_strings` does of a block."""
-    said = [entry.text] if entry.text else []
+    strings = [entry.text] if entry.text else []
     if entry.arguments is not None:
-        said += [entry.name, *strings_in(entry.arguments)]
-    return said
+        strings += [entry.name, *strings_in(entry.arguments)]
+    return strings
 
 
 def needs_of(measured: Measured) -> Needs:
@@ -126,9 +126,9 @@ def _answers(
     events = measured.recording.events
     for event, block in zip(events, blocks, strict=True):
         if isinstance(block, AssistantCompletion | ToolCall):
-            said = [block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())]
+            strings = [block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())]
             facts = of_response.setdefault(block.response_id or event.key, {})
-            for text in said:
+            for text in strings:
                 found = facts_in(text)
                 for fact, kind in found.items():
                     if fact not in facts:

@@ -54,18 +54,18 @@ def printed(entries: Sequence[Entry], items: Sequence[Item], names: Mapping[str,
         items: of its window.
         names: paths by address.
     """
-    said = {entry.path: entry for entry in entries}
+    by_path = {entry.path: entry for entry in entries}
     by_version = {item.version: item for item in items}
     beside = {item.answers: item for item in items if item.answers is not None}
     found: set[str] = set()
     for item in items:
-        entry = said.get(item.block.path)
+        entry = by_path.get(item.block.path)
         if entry is None or (item.replacement is None and not item.is_summary):
             continue
         strings = entry_strings(entry)
         found.update(name for text in strings for name in beside_words(text))
         other = by_version.get(item.answers or 0) or beside.get(item.version)
-        pair = entry if other is None else said.get(other.block.path, entry)
+        pair = entry if other is None else by_path.get(other.block.path, entry)
         own = {item.block.path, f"@{item.version}"}
         if any(own & set(REFERENCE.findall(text)) for text in strings) and any(_subjects(entry, pair)):
             found.add(item.block.path)

@@ -188,8 +188,11 @@ class FactSight:
         version, block = self._blocks[name]
         done = self._compactions.get(name)
         if done is not None and isinstance(block, RangeSummary):
-            told = {"compaction_digest": done.digest.dump(), RECORD_KEY: full_record(self._log.everything(done.covers))}
-            block = block.model_copy(update={"meta": {**block.meta, **told}})
+            origins = {
+                "compaction_digest": done.digest.dump(),
+                RECORD_KEY: full_record(self._log.everything(done.covers)),
+            }
+            block = block.model_copy(update={"meta": {**block.meta, **origins}})
         return Address(version), block
 
     def _listed(self, summary: str, listed: Listed) -> tuple[Address, Block]:

@@ -71,24 +71,24 @@ class SummaryJudge:
         replaced = {place for place in covered if self._version[place] not in done.carried}
         used = {need.fact for call, of_call in needs.of_call.items() if call >= position for need in of_call}
         wanted = {fact for fact in used if not replaced.isdisjoint(needs.mentions[fact])}
-        said = f"{done.parts.history}\n{done.parts.turn_prefix}".strip()
+        summary = f"{done.parts.history}\n{done.parts.turn_prefix}".strip()
         everything = "\n".join(text for place in sorted(covered) for text in self._texts[place])
         return Judged(
             summary_facts=len(wanted),
             summary_held=len(wanted & held.within(done.block.text)),
-            summary_said=len(wanted & held.within(said)),
+            summary_said=len(wanted & held.within(summary)),
             summary_tokens=done.tokens,
-            summary_said_tokens=self._counter.count(said),
-            summary_invented=sum(_is_invented(fact, said, everything) for fact in facts_in(said)),
+            summary_said_tokens=self._counter.count(summary),
+            summary_invented=sum(_is_invented(fact, summary, everything) for fact in facts_in(summary)),
         )
 
 
-def _is_invented(fact: str, said: str, text: str) -> bool:
+def _is_invented(fact: str, summary: str, text: str) -> bool:
     """Return whether a text has a fact of a summary nowhere as a whole, where no letter or digit goes on with it.
 
     The letter of a JSON escape in front is no part of a name; and a summary may say itself that it leaves the end out.
     """
-    if fact not in text or f"{fact}…" in said:
+    if fact not in text or f"{fact}…" in summary:
         return fact not in text
     begin, end = r"(?:(?<!\w)|(?<=\\[nrt])|(?!\w))", r"(?:(?!\w)|(?<!\w))"
     return re.search(f"{begin}{re.escape(fact)}{end}", text) is None

@@ -24,5 +24,5 @@ def designs() -> dict[str, str]:
 def about(name: str) -> str:
     """Return the comment of a published design's file: its source, and what is approximated."""
     lines = designs()[name].splitlines()
-    told = lines[: next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))]
-    return " ".join(line.removeprefix("#").strip() for line in told)
+    comment = lines[: next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))]
+    return " ".join(line.removeprefix("#").strip() for line in comment)

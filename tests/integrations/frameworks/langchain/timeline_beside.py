@@ -23,7 +23,7 @@ from langgraph.config import get_config
 import timeline.sync
 from timeline.agent.deduplication import content_key
 from timeline.integrations.langchain import TimelineMiddleware
-from timeline.integrations.langchain_messages import read_messages, told_in
+from timeline.integrations.langchain_messages import divide_request, read_messages
 from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
@@ -122,8 +122,8 @@ class InEither(TimelineMiddleware):
 
 def _has_each_once(state: Any, items: Iterable[Any]) -> None:
     """Check that a log shows what a state has, as often; a state that was summarised has less than its log."""
-    told = told_in(state["messages"], ())
-    said = Counter(content_key(block) for own in read_messages(told.said, is_begun=True) for block in own)
+    told = divide_request(state["messages"], ())
+    said = Counter(content_key(block) for own in read_messages(told.conversation, is_begun=True) for block in own)
     shown = Counter(content_key(item.block) for item in items if item.state != "omitted")
     assert {key: shown[key] for key in said} == said
 
