@@ -35,6 +35,7 @@ from .appending import (
 from .database import ATTEMPTS, PATIENCE
 from .failures import AGAIN, DRIVER_ERRORS, is_away, store_error
 from .log_head import Head, heads_of, shared_paths
+from .parts import break_off
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from timeline.ports import Appended
 
     from ..codec import Batch
-    from .connections import Connection
+    from .connections import Connection, Lent
     from .database import Database
 
 log: Final = logging.getLogger("timeline.store")
@@ -105,7 +106,7 @@ class Committer:
 
     def __init__(self, database: Database, heads: Heads) -> None:
         self._database, self._heads = database, heads
-        self._connection: Connection | None = None
+        self._connection: Lent | None = None
         self._reached = False
         """Whether the group under way has had a connection: from then on the server may have written it."""
         self._given_over = False
@@ -120,14 +121,16 @@ class Committer:
         """Break the connection, and end the group under way: its appends are in doubt, or were not written."""
         self._given_over = True
         if self._connection is not None:
-            self._connection.terminate()
+            break_off(self._connection)
 
     async def commit(self, batches: Sequence[Batch]) -> list[Appended | BaseException]:
         """Append batches together as far as that goes, the others one by one in their order."""
         try:
             return await self._committed(batches)
         finally:
-            self._give_back()
+            if self._connection is not None:
+                connection, self._connection = self._connection, None
+                await self._database.parts.appenders.rest(connection)
 
     async def _committed(self, batches: Sequence[Batch]) -> list[Appended | BaseException]:
         done: dict[int, Appended] = {}
@@ -138,7 +141,7 @@ class Committer:
         except (Lost, asyncpg.UniqueViolationError):
             log.debug("%s: conversations are opened one by one", self._database.where)
         except DRIVER_ERRORS as error:
-            away = self._broke(error)
+            away = await self._broke(error)
         for _ in range(0 if away else _ROUNDS):
             left = [number for number in range(len(batches)) if number not in done]
             if not left:
@@ -148,7 +151,7 @@ class Committer:
             except asyncpg.UniqueViolationError:
                 break
             except DRIVER_ERRORS as error:
-                away = self._broke(error)
+                away = await self._broke(error)
                 break
             done |= {left[number]: appended for number, appended in written.items()}
             if len(written) == tried:
@@ -213,24 +216,20 @@ class Committer:
                 self._heads.forget(conversation)
             raise
 
-    def _broke(self, error: BaseException) -> bool:
-        """Return whether an error means that the connection broke; one whose driver lost track is not used again."""
-        if isinstance(error, asyncpg.InternalClientError) and self._connection is not None:
-            self._connection.terminate()
+    async def _broke(self, error: BaseException) -> bool:
+        """Give the connection back after an error; return whether it broke, so that the server may be away."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if isinstance(error, asyncpg.InternalClientError):
+                break_off(connection)  # the driver lost track of what the server says
+            await self._database.parts.appenders.put(connection)
         return is_away(error)
 
     async def _connected(self) -> Connection:
-        """Return the group's connection, a new one if it broke; the driver's errors pass."""
-        if self._connection is not None and self._connection.is_closed():
-            self._give_back()
+        """Return the group's connection, another one after an error; the driver's errors pass."""
         if self._connection is None:
-            self._connection = await self._database.pools.appenders.take()
+            self._connection = await self._database.parts.appenders.take()
         return self._connection
-
-    def _give_back(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self._database.pools.appenders.put(connection)
 
     @asynccontextmanager
     async def _begun(self) -> AsyncIterator[Connection]:
@@ -298,7 +297,7 @@ class Committer:
                 self._until = None
                 return refusal
             except (Lost, *DRIVER_ERRORS) as error:
-                away = not isinstance(error, Lost) and self._broke(error)
+                away = not isinstance(error, Lost) and await self._broke(error)
                 in_doubt = in_doubt or (away and started)
                 attempt += not away
                 if away:

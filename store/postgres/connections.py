@@ -1,4 +1,4 @@
-"""The type of the driver's connections, which the parts of the store name in their signatures."""
+"""The types of the driver's connections, which the parts of the store name in their signatures."""
 
 from __future__ import annotations
 
@@ -6,5 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import asyncpg
+    from asyncpg.pool import PoolConnectionProxy
 
-    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+    Lent: TypeAlias = PoolConnectionProxy[asyncpg.Record]
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | Lent
+    Pool: TypeAlias = asyncpg.Pool[asyncpg.Record]

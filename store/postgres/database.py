@@ -1,4 +1,4 @@
-"""The connections of a PostgreSQL store: their pools, the session's settings, and the translation of errors.
+"""The connections of a PostgreSQL store: pools of asyncpg, the session's settings, and the translation of errors.
 
 Reads are single statements on any connection of the readers' pool. A write has a transaction on one of the writers'
 pool. The queue of appends waits for neither: it has a pool of its own.
@@ -40,14 +40,14 @@ from .failures import (
     store_error,
 )
 from .migrations import check_version, migrate
-from .pool import Pools
+from .parts import APPENDERS, READERS, WRITERS, Parts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from ..codec import Row
     from .address import Address
-    from .connections import Connection
+    from .connections import Connection, Pool
 
 T = TypeVar("T")
 Durability: TypeAlias = Literal["full", "normal"]
@@ -92,24 +92,23 @@ class Database(OpenDatabase):
         """When it was last said that the server has not answered."""
         self._said_away: float | None = None
         """When it was last said that the server is waited for."""
-        self._pools: Pools | None = None
+        self._parts: Parts | None = None
         self._jobs: set[asyncio.Task[Any]] = set()
         self.begin = self._beginning()
 
     async def connect(self) -> None:
-        """Make the pools, and bring the schema up to date; the connection that did it is the first one that reads.
+        """Make the pools, and bring the schema up to date.
 
         Raises:
             StoreUnavailable: the server cannot be reached.
             StoreTooOld, StoreTooNew, NotAStore, StoreCorrupt: the schema is not this version's.
             StoreError: the server is too old, or refused the role.
         """
-        try:
-            connection = await self.patiently(self._ready, is_coming)
-        except DRIVER_ERRORS as error:
-            raise store_error(error, self.where) from error
-        self._pools = Pools(self.connected, self.where)
-        self._pools.readers.put(connection)
+        async with self.alone() as connection:
+            with self.answering("what makes the store ready"):
+                await self._prepare(connection)
+        readers, writers, appenders = [await self._pool(most) for most in (READERS, WRITERS, APPENDERS)]
+        self._parts = Parts(readers, writers, appenders, self.where)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Connection]:
@@ -127,17 +126,6 @@ class Database(OpenDatabase):
                 await connection.close()
         except DRIVER_ERRORS as error:
             raise store_error(error, self.where) from error
-
-    async def _ready(self) -> Connection:
-        """Open a connection, and bring the schema up to date on it; the driver's errors pass."""
-        connection = await self._reached()
-        try:
-            with self.answering("what makes the store ready"):
-                await self._prepare(connection)
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
 
     async def _reached(self) -> Connection:
         """Open a connection to a server that a store may be on; the driver's errors pass."""
@@ -221,15 +209,28 @@ class Database(OpenDatabase):
         return connection
 
     @property
-    def pools(self) -> Pools:
+    def parts(self) -> Parts:
         """The pools of an open store.
 
         Raises:
-            StoreError: it is closed.
+            StoreClosed: it is closed.
         """
-        if self._pools is None:
+        if self._parts is None:
             raise closed(self.where)
-        return self._pools
+        return self._parts
+
+    def _pool(self, most: int) -> Pool:
+        """Make a pool of the driver's, of at most so many connections; each is opened when it is first needed."""
+        return asyncpg.create_pool(
+            self.address.dsn,
+            min_size=0,  # the driver logs a traceback for each that it cannot open ahead of use
+            max_size=most,
+            max_inactive_connection_lifetime=0,
+            reset=_keep,
+            connect=self.servers.connect,
+            timeout=CONNECT,
+            **self._options(),
+        )
 
     def _options(self) -> dict[str, Any]:
         if self.address.pgbouncer:
@@ -284,7 +285,7 @@ class Database(OpenDatabase):
         self.check_open()
         try:
             async with (
-                self.pools.readers.lend() as connection,
+                self.parts.readers.lend() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 if self.address.pgbouncer:
@@ -294,7 +295,7 @@ class Database(OpenDatabase):
             raise store_error(error, self.where) from error
 
     async def _fetched(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
-        async with self.pools.readers.lend() as connection:
+        async with self.parts.readers.lend() as connection:
             with self.answering("a read"):
                 return [tuple(row) for row in await self._asked(connection, statement, parameters)]
 
@@ -350,7 +351,7 @@ class Database(OpenDatabase):
             try:
                 return await work()
             except DRIVER_ERRORS as error:
-                if until is None and waits(error):
+                if until is None and waits(error) and self._closing is None:
                     self._say_away(error)
                 until = until or monotonic() + PATIENCE
                 if not waits(error) or monotonic() + pause > until or self._closing is not None:
@@ -367,7 +368,7 @@ class Database(OpenDatabase):
         """
         if self.read_only:
             raise reading_only(self.where)
-        async with self.pools.writers.lend() as connection:
+        async with self.parts.writers.lend() as connection:
             yield connection
 
     @asynccontextmanager
@@ -420,9 +421,9 @@ class Database(OpenDatabase):
     async def _close(self) -> None:
         while self._jobs:
             await asyncio.wait(self._jobs)
-        if self._pools is not None:
-            await self._pools.aclose()
-            self._pools = None
+        if self._parts is not None:
+            await self._parts.aclose()
+            self._parts = None
 
     def check_writable(self) -> None:
         """Check that the store is open, and not for reading only.
@@ -435,5 +436,10 @@ class Database(OpenDatabase):
             raise reading_only(self.where)
 
     def __del__(self) -> None:
-        if self._closing is None and self._pools is not None and not self._home.forked:
+        if self._closing is None and self._parts is not None and not self._home.forked:
             warnings.warn(f"{self.where}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
+
+
+async def _keep(connection: object) -> None:
+    """Leave a connection as it is when it goes back to its pool: its settings are the store's."""
+    del connection

@@ -189,6 +189,8 @@ _OF_ENDING: Final = "the underlying connection is closed"
 """What the driver says of a transaction whose connection broke; why is the error before."""
 _OUT_OF_STEP: Final = "cannot switch to state"
 """What the driver says where the server ended the connection in the middle of its answer."""
+_OF_RELEASED: Final = "released back to the pool"
+"""What the driver says of a connection of a pool that broke before, once it has noticed."""
 _AWAY_STATES: Final = ("08", "57P")
 """Connection exceptions, and a server that shuts down, starts or recovers."""
 AGAIN: Final = frozenset({"40001", "40P01"})
@@ -206,7 +208,8 @@ def is_away(error: BaseException) -> bool:
     if isinstance(error, asyncpg.InternalClientError):
         return _OUT_OF_STEP in str(error)
     if isinstance(error, asyncpg.InterfaceError):
-        return "clos" in str(error)  # the connection is closed, or was closed in the middle of operation
+        # the connection is closed, or was closed in the middle of operation
+        return "clos" in str(error) or _OF_RELEASED in str(error)
     return isinstance(error, OSError) and _without_tls(error) is None
 
 

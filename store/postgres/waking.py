@@ -114,11 +114,14 @@ class Waking:
         async def connect() -> Connection:
             try:
                 # No statement is prepared: those of this connection have no parameters.
-                return await servers.connect(statement_cache_size=0)
+                connection = await servers.connect(statement_cache_size=0)
             except asyncpg.PostgresError as error:
                 if has_no_room(error):
-                    database.pools.make_room()  # for the next time
+                    await database.parts.make_room()  # for the next time
                 raise
+            if address.listen_url is None:
+                database.parts.waking = connection
+            return connection
 
         listens = address.listen_url is not None or not address.pgbouncer
         name = f"{address.schema}\n{address.tenant or 0}"

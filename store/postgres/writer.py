@@ -23,7 +23,7 @@ from timeline.ports import Appended
 from .appending import MOST_EVENTS
 from .committing import Committer, Heads
 from .database import SLOW
-from .pool import APPENDERS
+from .parts import APPENDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -50,14 +50,6 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_a_store_reads_by_the_connection_that_opened_it(postgres_url: str) -> None:
-    """A command that asks one question makes one connection."""
-    async with limited(postgres_url, 1) as url, await PostgresStore.open(url) as store:
-        await allow(url, 0)
-        async with asyncio.timeout(5):
-            assert [info async for info in store.conversations()] == []
-
-
 async def test_an_append_takes_a_connection_that_reads_have_no_use_for(postgres_url: str) -> None:
     """They keep each that they needed at once, which may be all that there are."""
     async with limited(postgres_url, 3) as url, await PostgresStore.open(url) as store:
@@ -81,6 +73,35 @@ async def test_an_append_takes_the_connection_of_the_read_that_ends_first(postgr
             assert (await append).version == 1
 
 
+@pytest.mark.parametrize("connections", [3, 2, 1])
+async def test_appends_go_on_beside_reads_that_never_pause(postgres_url: str, connections: int) -> None:
+    """No connection is ever idle then: one is given up when its read ends."""
+
+    async def reads() -> None:
+        while not appended.done():
+            await versions(store, "a")
+
+    async with limited(postgres_url, connections) as url, await PostgresStore.open(url) as store:
+        await store.append("a", events(1))
+        await asyncio.gather(*(versions(store, "a") for _ in range(4)))
+        appended = asyncio.create_task(store.append("a", events(1)))
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(reads() for _ in range(8)))
+        assert (await appended).version == 2
+
+
+async def test_a_read_takes_the_connection_of_the_wake_ups_where_there_is_no_other(postgres_url: str) -> None:
+    """Followers look for new events by themselves then."""
+    async with limited(postgres_url, 2) as url, await PostgresStore.open(url) as store:
+        await store.append("a", events(1))
+        async with asyncio.timeout(5):
+            while store.database.parts.waking is None:  # noqa: ASYNC110 - it says no word when it connects
+                await asyncio.sleep(0.01)
+        await allow(url, 1)
+        async with asyncio.timeout(5):
+            assert await versions(store, "a") == [1]
+
+
 async def test_what_has_no_connection_of_its_own_waits_without_a_warning(
     postgres_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -100,8 +121,6 @@ async def test_reads_that_wait_for_a_connection_say_so_once(
     monkeypatch.setattr(database, "PATIENCE", 0.2)
     async with limited(postgres_url, 1) as url, await PostgresStore.open(url) as store:
         await allow(url, 0)
-        async with store.database.pools.readers.lend() as connection:
-            connection.terminate()
         found = await asyncio.gather(*(versions(store, "a") for _ in range(20)), return_exceptions=True)
     assert {type(each) for each in found} == {StoreUnavailable}
     assert all("CONNECTION LIMIT" in str(each) for each in found)

@@ -200,7 +200,7 @@ async def test_a_merge_of_facts_compares_no_subject_with_another(postgres_url: s
 async def asked_by_appends(store: PostgresStore) -> list[tuple[str, Sequence[Any]]]:
     """Return the statements of appends of all kinds to one conversation."""
     asked: list[tuple[str, Sequence[Any]]] = []
-    async with store.database.pools.appenders.lend() as connection:  # the one that is lent next as well
+    async with store.database.parts.appenders.lend() as connection:  # the one that is lent next as well
         connection.add_query_logger(lambda query: asked.append((query.query, query.args)))
     first = [block_event("t:1"), *events(2)]
     await store.append("new", first)

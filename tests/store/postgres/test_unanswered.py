@@ -13,7 +13,7 @@ import pytest
 from tests.postgres import without
 from timeline.errors import AppendUncertain, StoreBusy, StoreClosed, StoreUnavailable
 from timeline.ports import Appended
-from timeline.store.postgres import committing, database, migrations, pool, writer
+from timeline.store.postgres import committing, database, migrations, parts, writer
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import events
 
@@ -123,7 +123,7 @@ async def test_what_waits_for_a_connection_is_refused_when_the_store_closes(
     """The server is there, and nothing is said about it."""
     store = await PostgresStore.open(postgres_url)
     async with AsyncExitStack() as held:
-        for _ in range(pool.READERS):
+        for _ in range(parts.READERS):
             await held.enter_async_context(store.database.moment())
         waiting = [asyncio.create_task(work) for work in (store.read_versions("a", [1]), store.examine())]
         await asyncio.sleep(0)
