@@ -362,7 +362,8 @@ class StoredLog:
         else:
             _apply(fold, events)
         self._kept = self._kept if ahead is None else ahead[1].version
-        self._newest = self._fold.version, events[-1].id
+        if events:
+            self._newest = self._fold.version, events[-1].id
         notify(self._store, self._fold.conversation, events)
         return appended.first_version
 

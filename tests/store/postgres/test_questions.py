@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -113,9 +114,9 @@ async def test_a_search_finds_the_same_blocks_in_the_same_order_at_the_same_rank
 
 SAID = " ".join(f"said{number}" for number in range(20))
 """More words than two vectors of a text share."""
-TOLD = " ".join(f"told{number}" for number in range(300))
-"""More words than the server is asked for at once."""
-RUN = "zzz" + "q" * 3_000
+TOLD = " ".join(first + second for first in ascii_lowercase[:10] for second in ascii_lowercase)
+"""More words than the server is asked for at once, in fewer characters than a query may have."""
+RUN = "zzz" + "q" * 900
 """A run of letters that is cut into many words."""
 HUMPS = "".join(f"Ab{sign}" for sign in "abcdefghijklmnopqr")
 MANY = "filler " * 600
