@@ -17,7 +17,7 @@ from timeline.importers.builder import Origin, RecordingBuilder, client_message
 from timeline.importers.recording import ImportedCompaction, ImportedHide, Recording, Report, short_title
 from timeline.usage import Usage
 from timeline.wire import message_decoder
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import object_of, objects_of, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def is_opencode(value: Any) -> bool:
     """Return whether a JSON value is an exported session."""
     if not isinstance(value, dict) or not isinstance(value.get("info"), dict):
         return False
-    return any(isinstance(_fields(m, "info").get("role"), str) and "parts" in m for m in _objects(value, "messages"))
+    return any(
+        isinstance(object_of(m, "info").get("role"), str) and "parts" in m for m in objects_of(value, "messages")
+    )
 
 
 def read_opencode(document: Fields, name: str) -> list[Recording]:
@@ -52,10 +54,10 @@ def read_opencode(document: Fields, name: str) -> list[Recording]:
     """
     session, messages = document["info"], document["messages"]
     report = Report(format=FORMAT, lines=len(messages), records=len(messages))
-    reader = _Reader(report, messages, first_time=_time(_fields(session, "time").get("created")))
-    reverted = text_of(_fields(session, "revert"), "messageID")
+    reader = _Reader(report, messages, first_time=_time(object_of(session, "time").get("created")))
+    reverted = text_of(object_of(session, "revert"), "messageID")
     for number, message in enumerate(messages, start=1):
-        own = text_of(_fields(message, "info"), "id")
+        own = text_of(object_of(message, "info"), "id")
         if reverted and own >= reverted:
             report.note("rolled_back", number, own)
         reader.read(message, number)
@@ -82,12 +84,12 @@ class _Reader:
 
     def read(self, message: Any, number: int) -> None:
         """Read one message; ``number`` counts from 1."""
-        info, parts = _fields(message, "info"), _objects(message, "parts")
+        info, parts = object_of(message, "info"), objects_of(message, "parts")
         if not info:
             self._report.note("invalid", number, "a message that says nothing of itself")
             return
         id_ = text_of(info, "id") or f"message-{number}"
-        created = _time(_fields(info, "time").get("created"))
+        created = _time(object_of(info, "time").get("created"))
         self._before[id_] = self._blocks
         self._hide(created)
         asks = next((part for part in parts if text_of(part, "type") == "compaction"), None)
@@ -128,14 +130,14 @@ class _Reader:
         kept = self._blocks - self._before.get(text_of(self._asked, "tail_start_id"), self._blocks)
         trigger = "auto" if self._asked.get("auto") is True else "manual"
         if text:
-            size = _usage(_fields(info, "tokens"))
+            size = _usage(object_of(info, "tokens"))
             before = size.input_tokens + size.cache_read_tokens
             self.builder.add_event(ImportedCompaction(text, trigger, before, kept), origin)
         else:
             self._report.note("invalid", origin.line, "a summary without a text")
 
     def _read_response(self, info: Fields, parts: list[Fields], origin: Origin) -> None:
-        failed = text_of(_fields(info, "error"), "name")
+        failed = text_of(object_of(info, "error"), "name")
         if failed:
             self._report.note("aborted_turn", origin.line, failed)
         says = [part for part in parts if text_of(part, "type") not in {*_BOOKKEEPING, "step-start", "reasoning"}]
@@ -145,7 +147,9 @@ class _Reader:
         blocks = self._decoder.decode({"id": origin.key, "role": "assistant", "parts": shown})
         if not blocks and not failed:
             self._report.note("unknown_record", origin.line, "an assistant message that says nothing")
-        ended = {text_of(part, "callID"): _time(_fields(_fields(part, "state"), "time").get("end")) for part in parts}
+        ended = {
+            text_of(part, "callID"): _time(object_of(object_of(part, "state"), "time").get("end")) for part in parts
+        }
         for block, key in _keyed(blocks, origin.key):
             place = Origin(key, origin.line, origin.at)
             if isinstance(block, ToolResult):
@@ -158,10 +162,10 @@ class _Reader:
     def _set_calls(self, info: Fields, parts: list[Fields], responses: list[str], origin: Origin) -> None:
         """Set the model call of each response: a step has its own figures, a message those of the newest."""
         answers = list(dict.fromkeys(responses)) or [origin.key]
-        figures = [_fields(part, "tokens") for part in parts if part.get("type") == "step-finish"]
+        figures = [object_of(part, "tokens") for part in parts if part.get("type") == "step-finish"]
         if len(figures) != len(answers):
-            figures = [*[{}] * (len(answers) - 1), _fields(info, "tokens")]
-        error = _fields(info, "error")
+            figures = [*[{}] * (len(answers) - 1), object_of(info, "tokens")]
+        error = object_of(info, "error")
         for response, tokens in zip(answers, figures, strict=True):
             called = ModelCalled(
                 model=text_of(info, "modelID"),
@@ -169,7 +173,7 @@ class _Reader:
                 usage=_usage(tokens),
                 finish_reason="error" if error else text_of(info, "finish") or None,
                 started_at=origin.at,
-                error=text_of(_fields(error, "data"), "message")[:200] if error else "",
+                error=text_of(object_of(error, "data"), "message")[:200] if error else "",
             )
             self.builder.set_model_call(response, called, origin)
 
@@ -183,8 +187,8 @@ class _Reader:
 def _cleared(messages: list[Any]) -> dict[datetime, list[str]]:
     """Return the calls whose outputs opencode cleared, by the time at which it did."""
     found: defaultdict[datetime, list[str]] = defaultdict(list)
-    for part in (part for message in messages for part in _objects(message, "parts")):
-        at = _time(_fields(_fields(part, "state"), "time").get("compacted"))
+    for part in (part for message in messages for part in objects_of(message, "parts")):
+        at = _time(object_of(object_of(part, "state"), "time").get("compacted"))
         if at is not None and text_of(part, "callID"):
             found[at].append(text_of(part, "callID"))
     return found
@@ -218,7 +222,7 @@ def _ui_part(part: Fields) -> Fields:
 
 
 def _ui_tool(part: Fields) -> Fields:
-    state = _fields(part, "state")
+    state = object_of(part, "state")
     signed = {"callProviderMetadata": part["metadata"]} if isinstance(part.get("metadata"), dict) else {}
     described = {
         "type": f"tool-{text_of(part, 'tool') or 'unknown'}",
@@ -226,7 +230,7 @@ def _ui_tool(part: Fields) -> Fields:
         "input": state.get("input"),
         **signed,
     }
-    interrupted = _fields(state, "metadata")
+    interrupted = object_of(state, "metadata")
     match state.get("status"):
         case "completed":
             return {**described, "state": "output-available", "output": _output(state)}
@@ -240,7 +244,7 @@ def _ui_tool(part: Fields) -> Fields:
 
 def _output(state: Fields) -> Any:
     """Return an output as it is sent: a text, and the pictures and documents that came with it."""
-    text, files = text_of(state, "output"), _objects(state, "attachments")
+    text, files = text_of(state, "output"), objects_of(state, "attachments")
     media = [
         {"type": "media", "mediaType": text_of(file, "mime"), "data": text_of(file, "url").partition(",")[2]}
         for file in files
@@ -251,7 +255,7 @@ def _output(state: Fields) -> Any:
 
 def _usage(tokens: Fields) -> Usage:
     """Return a response's usage: thoughts are billed as output, and are beside it in newer versions alone."""
-    cache = _fields(tokens, "cache")
+    cache = object_of(tokens, "cache")
     sent, read, written = count_of(tokens, "input"), count_of(cache, "read"), count_of(cache, "write")
     both = count_of(tokens, "output") + count_of(tokens, "reasoning")
     in_total = count_of(tokens, "total") - sent - read - written
@@ -271,13 +275,3 @@ def _time(milliseconds: Any) -> datetime | None:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, OSError, ValueError):
         return None
-
-
-def _fields(value: Any, key: str) -> Fields:
-    fields = value.get(key) if isinstance(value, dict) else None
-    return fields if isinstance(fields, dict) else {}
-
-
-def _objects(value: Any, key: str) -> list[Fields]:
-    listed = value.get(key) if isinstance(value, dict) else None
-    return [inner for inner in listed if isinstance(inner, dict)] if isinstance(listed, list) else []

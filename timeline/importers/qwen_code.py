@@ -17,7 +17,7 @@ from timeline.importers.gemini_cli import SETTING_UP
 from timeline.importers.lines import Record, read_records
 from timeline.importers.recording import ImportedCompaction, Recording, Report, short_title
 from timeline.wire import message_decoder
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import object_of, text_of
 from timeline.wire.gemini import joined_text, parts_of
 from timeline.wire.usage import count_of, gemini_usage
 
@@ -43,7 +43,7 @@ def is_qwen_code(value: Any) -> bool:
         return False
     if not all(isinstance(value.get(key), str) for key in ("uuid", "sessionId", "timestamp")):
         return False
-    return isinstance(_fields(value, "message").get("parts"), list) or isinstance(value.get("systemPayload"), dict)
+    return isinstance(object_of(value, "message").get("parts"), list) or isinstance(value.get("systemPayload"), dict)
 
 
 def read_qwen_code(data: bytes, name: str) -> list[Recording]:
@@ -88,9 +88,9 @@ def _chain(records: list[Record], report: Report) -> list[Record]:
 def _parent_of(records: list[Record]) -> ParentLink | None:
     """Return the session that this one was branched off from, or that began it."""
     for record in records:
-        if source := text_of(_fields(record.value, "forkedFrom"), "sessionId"):
+        if source := text_of(object_of(record.value, "forkedFrom"), "sessionId"):
             return ParentLink(conversation=source, relation="fork")
-        if began := text_of(_fields(record.value, "systemPayload"), "parentSessionId"):
+        if began := text_of(object_of(record.value, "systemPayload"), "parentSessionId"):
             return ParentLink(conversation=began)
     return None
 
@@ -121,7 +121,7 @@ class _Reader:
             self._report.note("unknown_record", record.line, f"a record of type {kind or None}")
 
     def _read_system(self, value: Fields, origin: Origin) -> None:
-        payload = _fields(value, "systemPayload")
+        payload = object_of(value, "systemPayload")
         if text_of(value, "subtype") == "chat_compression":
             self._read_compression(payload, origin)
             return
@@ -137,7 +137,7 @@ class _Reader:
         if not summary:
             self._report.note("invalid", origin.line, "a compression without a summary")
             return
-        size = count_of(_fields(payload, "info"), "originalTokenCount")
+        size = count_of(object_of(payload, "info"), "originalTokenCount")
         self.builder.add_event(ImportedCompaction(summary, "", size, kept), origin)
 
     def _without_tail(self, history: list[Fields]) -> tuple[list[Fields], int]:
@@ -149,7 +149,7 @@ class _Reader:
         return history, kept
 
     def _read_message(self, value: Fields, kind: str, origin: Origin) -> None:
-        message = _fields(value, "message")
+        message = object_of(value, "message")
         blocks = [self._read_as(block, value) for block in self._decoder.decode(message, origin.key)]
         if not blocks:
             self._report.note("invalid", origin.line, f"a {kind} record that says nothing")
@@ -164,7 +164,7 @@ class _Reader:
     def _read_as(self, block: Block, value: Fields) -> Block:
         """Return a block with what its record says of it: that a call failed, or that the client said it."""
         if isinstance(block, ToolResult):
-            failed = text_of(_fields(value, "toolCallResult"), "status") in _FAILED
+            failed = text_of(object_of(value, "toolCallResult"), "status") in _FAILED
             return block.model_copy(update={"is_error": True}) if failed else block
         is_clients = text_of(value, "subtype") not in _OF_USERS or SETTING_UP.match(block.text)
         return client_message(block.text) if isinstance(block, UserPrompt) and is_clients else block
@@ -185,8 +185,3 @@ def _placed(blocks: list[Block], origin: Origin) -> Iterator[tuple[Block, Origin
 
 def _content(message: Fields) -> str:
     return compact_json([message.get("role"), message.get("parts")])
-
-
-def _fields(value: Any, key: str) -> Fields:
-    fields = value.get(key) if isinstance(value, dict) else None
-    return fields if isinstance(fields, dict) else {}

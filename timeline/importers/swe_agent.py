@@ -17,7 +17,7 @@ from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, c
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import openai_chat
 from timeline.wire.anthropic import assistant_block, joined_text
-from timeline.wire.foreign import decode_value, text_of
+from timeline.wire.foreign import decode_value, objects_of, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def is_swe_agent(value: Any) -> bool:
     """Return whether a JSON value is a trajectory of SWE-agent, or the attempts of a repeated run."""
     if not isinstance(value, dict):
         return False
-    if any(isinstance(e.get("role"), str) and any(sign in e for sign in _SIGNS) for e in _objects(value, "history")):
+    if any(isinstance(e.get("role"), str) and any(sign in e for sign in _SIGNS) for e in objects_of(value, "history")):
         return True
-    steps = _objects(value, "trajectory")
+    steps = objects_of(value, "trajectory")
     return any("action" in s and "observation" in s for s in steps) or any(
-        map(is_swe_agent, _objects(value, "attempts"))
+        map(is_swe_agent, objects_of(value, "attempts"))
     )
 
 
@@ -60,7 +60,7 @@ def read_swe_agent(document: Entry, name: str, file_hash: str) -> list[Recording
     """
     id_ = f"{name}-{file_hash[:12]}"
     found = _read_run(document, id_)
-    for number, attempt in enumerate(_objects(document, "attempts"), start=1):
+    for number, attempt in enumerate(objects_of(document, "attempts"), start=1):
         if attempt.get("history") != document.get("history"):
             found += _read_run(attempt, f"{id_}.attempt-{number}")
     return found
@@ -98,7 +98,7 @@ class _Reader:
         self._decoder = openai_chat.MessageDecoder()
         self._at = UNKNOWN_TIME
         self._steps: dict[str, deque[Entry]] = defaultdict(deque)
-        for step in _objects(run, "trajectory"):
+        for step in objects_of(run, "trajectory"):
             self._steps[text_of(step, "action").strip()].append(step)
         self._step: Entry = {}
         self._open: str | None = None
@@ -199,14 +199,14 @@ def _action_beside(entry: Entry) -> str:
 
 
 def _thinking(entry: Entry) -> list[Entry]:
-    return [part for part in _objects(entry, "thinking_blocks") if str(part.get("type")).endswith("thinking")]
+    return [part for part in objects_of(entry, "thinking_blocks") if str(part.get("type")).endswith("thinking")]
 
 
 def _entries_of_steps(run: Entry) -> Iterator[Entry]:
     """Yield a history made from the steps: the query of the first one, then each response with its observation."""
-    steps = _objects(run, "trajectory")
+    steps = objects_of(run, "trajectory")
     if steps:
-        yield from _objects(steps[0], "query") or _objects(steps[0], "messages")
+        yield from objects_of(steps[0], "query") or objects_of(steps[0], "messages")
     for step in steps:
         text = step.get("response") or step.get("thought")
         yield {"role": "assistant", "content": text, "thought": step.get("thought"), "action": step.get("action")}
@@ -238,8 +238,3 @@ def _seconds(recorded: Any) -> timedelta:
     """Return a recorded duration, or zero if the value cannot be one."""
     is_number = isinstance(recorded, int | float) and not isinstance(recorded, bool)
     return timedelta(seconds=recorded) if is_number and 0 <= recorded <= MOST_SECONDS else timedelta()
-
-
-def _objects(value: Entry, key: str) -> list[Entry]:
-    listed = value.get(key)
-    return [inner for inner in listed if isinstance(inner, dict)] if isinstance(listed, list) else []

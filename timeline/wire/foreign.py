@@ -60,6 +60,18 @@ def text_of(fields: dict[str, Any], key: str = "text") -> str:
     return value if isinstance(value, str) else ""
 
 
+def object_of(value: Any, key: str) -> dict[str, Any]:
+    """Return a field that is an object, or an empty object where there is none."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def objects_of(value: Any, key: str) -> list[dict[str, Any]]:
+    """Return the objects in a field that is a list; none where there is no list."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return [inner for inner in found if isinstance(inner, dict)] if isinstance(found, list) else []
+
+
 def system_text(system: Any) -> str:
     """Return a system prompt as one text, for a wire that takes no parts; a blank line separates texts of parts."""
     parts = system if isinstance(system, list) else [system]
