@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _UNSEEN: Final = 500_000
 """Objects that may be made old before the next whole collection, at least. What sixty agents left behind was 0.3 KB an
 object: 150 MB, if all of them were garbage."""
+_OF_PYTHON: Final = 1_000
+"""Objects that the interpreter may keep from the collector by itself: that of Python 3.12 begins with some hundreds."""
 
 
 class _Rest:
@@ -74,7 +76,7 @@ class _Rest:
         An application that keeps objects from the collector would lose that, and so nothing is done there. Once
         that was seen it is asked no more: the answer takes a walk over them.
         """
-        self._keeps_some = self._keeps_some or gc.get_freeze_count() > 0
+        self._keeps_some = self._keeps_some or gc.get_freeze_count() > _OF_PYTHON
         if self._keeps_some:
             return
         if (collections := gc.get_stats()[-1]["collections"]) != self._collections:
