@@ -16,7 +16,7 @@ from timeline.errors import SummarizerFailed
 from timeline.events import BlockAppended, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.fold import Fold
 from timeline.planning.account import FixedPart
-from timeline.planning.plan_step import plan_step
+from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import Plan, Refusal
 from timeline.policy.steps import CoveringStep
 from timeline.ports import Summary
@@ -152,14 +152,14 @@ def first_step(policy: Policy) -> CoveringStep:
 
 def planned(window: Window, policy: Policy, fixed: FixedPart | None = None) -> Plan:
     """Plan a compaction that is not refused."""
-    decision = plan_step(first_step(policy), window, fixed or FixedPart(), policy, COUNTER)
+    decision = PlannedSteps().plan(first_step(policy), window, fixed or FixedPart(), policy, COUNTER)
     assert isinstance(decision, Plan), decision
     return decision
 
 
 def refused(window: Window, policy: Policy, fixed: FixedPart | None = None) -> Refusal:
     """Plan a compaction that is refused."""
-    decision = plan_step(first_step(policy), window, fixed or FixedPart(), policy, COUNTER)
+    decision = PlannedSteps().plan(first_step(policy), window, fixed or FixedPart(), policy, COUNTER)
     assert isinstance(decision, Refusal), decision
     return decision
 

@@ -17,7 +17,7 @@ from timeline.fold.groups import atomic_groups
 from timeline.planning.account import FixedPart
 from timeline.planning.cut_point import choose_cut, legal_cuts, seed_cut
 from timeline.planning.messages import is_candidate, is_message, is_turn_start
-from timeline.planning.plan_step import plan_step
+from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import Plan
 from timeline.timeline import Timeline
 
@@ -88,7 +88,7 @@ def test_a_plan_that_meets_the_target_without_halving_cuts_where_the_seed_does(s
     policy = small(100_000, keep_recent_tokens=keep, halvings=0)
     items = timeline.window.items
     seed = seed_cut(items, keep)
-    plan = plan_step(first_step(policy), timeline.window, FixedPart(), policy, timeline.counter)
+    plan = PlannedSteps().plan(first_step(policy), timeline.window, FixedPart(), policy, timeline.counter)
     if isinstance(plan, Plan) and plan.covers is not None and seed is not None and seed in seed_rules.legal_cuts(log):
         if all(item.is_summary or item.version in _kept(log, items[seed].block.turn_id) for item in items[:seed]):
             return  # all that the seed's cut would cover is carried

@@ -17,7 +17,7 @@ from tests.scenes import first_step
 from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, UserPrompt
 from timeline.events.encoding import encode_payload
 from timeline.planning.account import FixedPart
-from timeline.planning.plan_step import plan_step
+from timeline.planning.planned import PlannedSteps
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ def test_the_same_window_gets_the_same_plan(steps: list[Step]) -> None:
         await play(timeline, store, steps)
         again = folded(await read_log(store, "c"))
         first, second, third = (
-            plan_step(first_step(timeline.policy), window, FixedPart(system=50), timeline.policy, timeline.counter)
+            PlannedSteps().plan(
+                first_step(timeline.policy), window, FixedPart(system=50), timeline.policy, timeline.counter
+            )
             for window in (timeline.window, timeline.window, again.window)
         )
         assert first == second == third

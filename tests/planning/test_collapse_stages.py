@@ -14,7 +14,7 @@ from timeline.events.other_payloads import StageApproved, StageEntered
 from timeline.planning.account import FixedPart
 from timeline.planning.collapse_stages import memory_digest
 from timeline.planning.message_cuts import cut_start
-from timeline.planning.plan_step import plan_step
+from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import Plan, Refusal
 from timeline.policy.steps import CollapseStages, MemoryDigest, Oldest, Summarize
 
@@ -63,7 +63,7 @@ def staged(*names: str, tokens: int = 100) -> Fold:
 def decided(fold: Fold, step: Any = OLDEST, most: int | None = None, **changes: Any) -> Plan | Refusal:
     """Plan a step that is to bring the messages down to a figure, or as far as it can."""
     policy = policies.priority_chain(**{"max_tokens": 1_000, **changes})
-    decision = plan_step(step, fold.window, FixedPart(), policy, COUNTER, most=most or 1)
+    decision = PlannedSteps().plan(step, fold.window, FixedPart(), policy, COUNTER, most=most or 1)
     assert isinstance(decision, Plan | Refusal)
     return decision
 

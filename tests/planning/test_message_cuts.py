@@ -16,7 +16,7 @@ from timeline.fold.groups import atomic_groups
 from timeline.planning.account import FixedPart
 from timeline.planning.message_cuts import cut_end, seed_boundary
 from timeline.planning.messages import messages
-from timeline.planning.plan_step import plan_step
+from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import Plan, Refusal
 from timeline.policy.steps import KeepLast, KeepRatio, KeepTurns, Oldest, Summarize
 
@@ -106,7 +106,7 @@ def test_50_messages_keep_10_with_a_tool_pair_on_the_boundary() -> None:
     window = window_of(*flashcards())
     parts = messages(window.items)
     assert len(parts) == 49
-    decision = plan_step(Summarize(cut=KeepLast(messages=10)), window, FixedPart(system=10), POLICY, COUNTER)
+    decision = PlannedSteps().plan(Summarize(cut=KeepLast(messages=10)), window, FixedPart(system=10), POLICY, COUNTER)
     assert isinstance(decision, Plan), decision
     assert len(messages(decision.covered)) == 39
     kept = [part for part in parts if window.items[part.indices[0]].version >= decision.cut_version]
@@ -141,7 +141,7 @@ def test_parallel_results_move_the_boundary_as_far_as_their_call() -> None:
 def test_at_most_as_many_messages_as_are_kept_are_never_cut(count: int) -> None:
     """A very short session, and one whose messages are all recent: nothing to cover, as a typed refusal."""
     window = window_of(*(prompt() for _ in range(count)))
-    decision = plan_step(Summarize(cut=KeepLast(messages=10)), window, FixedPart(), POLICY, COUNTER)
+    decision = PlannedSteps().plan(Summarize(cut=KeepLast(messages=10)), window, FixedPart(), POLICY, COUNTER)
     assert isinstance(decision, Refusal)
     assert decision.reason == "nothing_to_cover"
 
@@ -164,7 +164,7 @@ def test_nothing_but_the_summary_before_the_boundary_covers_nothing() -> None:
     fold = fold_of(*(block for n in range(4) for block in (prompt(), answer())))
     compact_fold(fold, 3)
     keep = len(messages(fold.window.items)) - 1
-    decision = plan_step(Summarize(cut=KeepLast(messages=keep)), fold.window, FixedPart(), POLICY, COUNTER)
+    decision = PlannedSteps().plan(Summarize(cut=KeepLast(messages=keep)), fold.window, FixedPart(), POLICY, COUNTER)
     assert isinstance(decision, Refusal)
     assert decision.reason == "nothing_to_cover"
 
@@ -174,7 +174,7 @@ def test_an_earlier_summary_is_integrated_and_superseded() -> None:
     fold = fold_of(*(block for n in range(8) for block in (prompt(50), answer(50))))
     compact_fold(fold, 5)
     grow(fold, *(block for n in range(4) for block in (prompt(50), answer(50))))
-    decision = plan_step(Summarize(cut=KeepLast(messages=4)), fold.window, FixedPart(), POLICY, COUNTER)
+    decision = PlannedSteps().plan(Summarize(cut=KeepLast(messages=4)), fold.window, FixedPart(), POLICY, COUNTER)
     assert isinstance(decision, Plan), decision
     assert decision.supersedes == ("su:c.conv.range.summary",)
     assert decision.covers is not None
@@ -241,7 +241,7 @@ def test_the_newest_turns_are_kept_whole() -> None:
 def test_keeping_all_turns_that_there_are_is_a_typed_refusal(turns: int) -> None:
     """It would free nothing."""
     window = window_of(*(block for n in range(turns) for block in (prompt(500), *step(n))))
-    decision = plan_step(Summarize(cut=KeepTurns(turns=turns)), window, FixedPart(), POLICY, COUNTER)
+    decision = PlannedSteps().plan(Summarize(cut=KeepTurns(turns=turns)), window, FixedPart(), POLICY, COUNTER)
     assert isinstance(decision, Refusal)
     assert decision.reason == "nothing_to_cover"
 

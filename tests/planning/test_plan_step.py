@@ -28,7 +28,7 @@ from tests.scenes import (
 from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
 from timeline.events import BlocksPinned, SummaryParts
 from timeline.planning.account import FixedPart
-from timeline.planning.plan_step import plan_step
+from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import Plan
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def test_parallel_calls_are_kept_or_covered_together() -> None:
     window = window_of(*turn(500), *turn(500), prompt(), *calls, *results, *turn(200))
     for keep in range(10, 800, 30):
         policy = small_policy(max_tokens=1_500, keep_recent_tokens=keep)
-        decision = plan_step(first_step(policy), window, FixedPart(), policy, COUNTER)
+        decision = PlannedSteps().plan(first_step(policy), window, FixedPart(), policy, COUNTER)
         if isinstance(decision, Plan):
             batch = {i.version for i in decision.covered if i.block.call_id}
             assert len(batch) in {0, 8}

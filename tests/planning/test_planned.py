@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tests.scenes import COUNTER, answer, call, fold_of, grow, prompt, result, words
 from timeline import policies
 from timeline.planning.account import FixedPart, account_of
-from timeline.planning.plan_step import plan_step
 from timeline.planning.planned import PlannedSteps
 from timeline.policy.steps import KeepLast, KeepTurns, Summarize
 
@@ -56,6 +55,6 @@ def test_what_is_remembered_never_shows(asked: list[tuple[Summarize, bool, int, 
         window, fixed = fold.window, FixedPart(system=tokens)
         under, most = (OTHER, 1) if policy is OTHER else (POLICY, 50 if policy is None else None)
         plan = planned.plan(step, window, fixed, under, COUNTER, most=most)
-        assert plan == plan_step(step, window, fixed, under, COUNTER, most=most)
+        assert plan == PlannedSteps().plan(step, window, fixed, under, COUNTER, most=most)
         account = planned.account(window, fixed, under, most=most)
         assert account == account_of(window.items, fixed, under, most=most)

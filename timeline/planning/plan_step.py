@@ -4,51 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.planning.account import account_from, costs_of
 from timeline.planning.clear_tool_outputs import plan_clear
 from timeline.planning.collapse_stages import plan_collapse
 from timeline.planning.cut_point import plan_cut_point
 from timeline.planning.drop_oldest import plan_drop
 from timeline.planning.message_cuts import plan_message_cut
 from timeline.planning.plans import Refusal
-from timeline.planning.ranges import Ranges
 from timeline.planning.strip_chitchat import plan_chitchat
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, CutPoint, DropOldest, StripChitchat, Summarize
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
-    from timeline.planning.account import FixedPart
     from timeline.planning.plans import HideDecision, Plan
+    from timeline.planning.ranges import Ranges
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep, HidingStep
     from timeline.ports import TokenCounter
 
 
-def plan_step(
-    step: CoveringStep,
-    window: Window,
-    fixed: FixedPart,
-    policy: Policy,
-    counter: TokenCounter,
-    *,
-    most: int | None = None,
-) -> Plan | Refusal:
+def plan_step(step: CoveringStep, ranges: Ranges) -> Plan | Refusal:
     """Plan the compaction of a step that covers items of a window.
 
     Args:
         step: one of the policy's.
-        window: as the earlier steps left it.
-        fixed: the tokens that no compaction can free.
-        policy: gives budget, caps and least progress.
-        counter: counts the texts that planning writes.
-        most: bring the total down to this figure, instead of the policy's target.
+        ranges: the window as the earlier steps left it, with what all steps share: `timeline.planning.planned`.
     """
-    costs = costs_of(window.items, policy)
-    return plan_within(step, Ranges(window, account_from(costs, fixed, most=most), costs, counter))
-
-
-def plan_within(step: CoveringStep, ranges: Ranges) -> Plan | Refusal:
-    """Plan the compaction of a step with what all steps of a window share."""
     return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages})
 
 

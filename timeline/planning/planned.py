@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.planning.account import account_from, costs_of
-from timeline.planning.plan_step import plan_within
+from timeline.planning.plan_step import plan_step
 from timeline.planning.ranges import Ranges
 
 if TYPE_CHECKING:
@@ -44,12 +44,21 @@ class PlannedSteps:
         *,
         most: int | None = None,
     ) -> Plan | Refusal:
-        """Plan the compaction of a step, as `timeline.planning.plan_step.plan_step` does."""
+        """Plan the compaction of a step that covers items of a window, with `timeline.planning.plan_step.plan_step`.
+
+        Args:
+            step: one of the policy's.
+            window: as the earlier steps left it.
+            fixed: the tokens that no compaction can free.
+            policy: gives budget, caps and least progress.
+            counter: counts the texts that planning writes.
+            most: bring the total down to this figure, instead of the policy's target.
+        """
         ranges = self._known(window, fixed, policy, counter, most) or self._begun(window, fixed, policy, counter, most)
         for planned, plan in self._plans:
             if planned is step:
                 return plan
-        plan = plan_within(step, ranges)
+        plan = plan_step(step, ranges)
         self._plans.append((step, plan))
         return plan
 
