@@ -136,6 +136,38 @@ async def test_a_render_that_is_cancelled_on_its_way_leaves_nothing_half_done() 
     assert (await timeline.verify()).ok
 
 
+ENGINE = """
+import asyncio, threading
+import toktok
+from timeline.blocks import UserPrompt
+from timeline.store.memory import MemoryStore
+from timeline.timeline import Timeline
+
+tables = toktok._Tokenizer
+
+def started(*args):
+    print(threading.current_thread() is threading.main_thread())
+    return tables(*args)
+
+async def main():
+    toktok._Tokenizer = started
+    timeline = await Timeline.open(MemoryStore(), "c")
+    for text in texts:
+        await timeline.append(UserPrompt(text=text))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("texts", ["['a b ' * 50_000]", "['a b ' * 400] * 100"], ids=["long", "many"])
+def test_a_tokenizer_starts_off_the_loop(texts: str) -> None:
+    """It takes as long as a hundred appends, and other conversations go on meanwhile."""
+    ended = subprocess.run(
+        [sys.executable, "-c", f"texts = {texts}\n{ENGINE}"], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "False\n"
+
+
 async def test_dry_runs_under_pressure_write_each_replacement_once() -> None:
     """A loop that records nothing plans the same hides each time; only what is new is counted."""
     counter = WatchedCounter()

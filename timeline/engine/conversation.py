@@ -16,6 +16,7 @@ from timeline.engine.equipment import policy_in_force
 from timeline.engine.warm import SentContext
 from timeline.events import PolicyChanged, event_ids
 from timeline.log.protocol import Draft
+from timeline.tokens import may_start_engine
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -174,9 +175,12 @@ class Conversation(ConversationView):
         self.compactor = self.equipment.compactor(policy)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
-        """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
+        """Return the tokens of each block by the policy's counter.
+
+        Long texts are counted off the event loop, and whatever may start an engine.
+        """
         texts = [block.countable() for block in blocks]
-        if sum(map(len, texts)) > _THREAD_CHARACTERS:
+        if sum(map(len, texts)) > _THREAD_CHARACTERS or may_start_engine(self.counter):
             counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)
         else:
             counts = self.counter.count_many(texts)

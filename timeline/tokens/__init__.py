@@ -16,7 +16,7 @@ from timeline.tokens.vocabulary import VOCABULARIES
 if TYPE_CHECKING:
     from timeline.ports import TokenCounter
 
-__all__ = ["COUNTER_NAMES", "get_counter", "start_engine"]
+__all__ = ["COUNTER_NAMES", "get_counter", "may_start_engine", "start_engine"]
 
 COUNTER_NAMES: Final = (*VOCABULARIES, "chars4")
 """The names that `get_counter` and a policy's ``counter`` take."""
@@ -40,12 +40,17 @@ def get_counter(name: str) -> TokenCounter:
     return QuarterCounter() if name == "chars4" else FirstCounter(name)
 
 
+def may_start_engine(counter: TokenCounter) -> bool:
+    """Return whether the next text that this counter counts may start an engine, which belongs off the event loop."""
+    return isinstance(counter, FirstCounter) and not counter.started
+
+
 def start_engine(name: str = "o200k_base") -> None:
     """Start the engine of a counter: in a server, before it takes its first request.
 
-    An engine starts by itself with the first long text, or some short ones, and the event loop stands still meanwhile:
-    0.2 to 0.4 s with tiktoken or the extra ``fast``, and a second or more on a busy machine. A thread would not help,
-    since both hold the interpreter's lock while they make their tables.
+    An engine starts by itself with the first long text, or some short ones: that append takes 0.2 to 0.4 s more, and a
+    second or more on a busy machine. It starts in a thread, so that other conversations go on. With the extra ``fast``
+    they hardly notice; tiktoken holds the interpreter's lock for the second half of it.
 
     Args:
         name: of the counter that the policies count by, see `COUNTER_NAMES`; an estimate has nothing to start.

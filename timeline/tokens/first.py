@@ -50,6 +50,11 @@ class FirstCounter:
         return self._vocabulary.name
 
     @property
+    def started(self) -> bool:
+        """Whether the engine runs: the next text may start it otherwise."""
+        return self._engine is not None
+
+    @property
     def engine(self) -> TokenCounter:
         """The engine; the first access starts it."""
         if self._engine is None:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from enum import StrEnum
 from os.path import realpath
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
@@ -14,7 +16,7 @@ from timeline.cli.completing import complete_policy
 from timeline.cli.options import DEFAULT_DATABASE, AsJson, Db, FromCall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 class CacheOption(StrEnum):
@@ -161,8 +163,9 @@ def lab(
             }
         )
         return validation.validate(files, prices, calls=calls, as_json=as_json)
-    from timeline.cli.lab import tables as command
-    from timeline.cli.lab.stored import exported
+    with _engine_started_meanwhile():
+        from timeline.cli.lab import tables as command
+        from timeline.cli.lab.stored import exported
 
     wanted = command.Wanted(
         policy or _POLICIES,
@@ -181,6 +184,22 @@ def lab(
         return command.compare(
             paths, wanted, jobs=jobs, cluster=cluster, resume=resume, calls=calls, html=html, as_json=as_json
         )
+
+
+@contextmanager
+def _engine_started_meanwhile() -> Iterator[None]:
+    """Start the tokenizer in a thread while modules are imported, which takes as long; then the thread has ended.
+
+    The processes that replay are forks of this one, so that it may have no other thread by then.
+    """
+    from timeline.tokens import start_engine
+
+    starting = Thread(target=start_engine)
+    starting.start()
+    try:
+        yield
+    finally:
+        starting.join()
 
 
 def _refuse_policies(given: Mapping[str, object]) -> None:

@@ -228,7 +228,7 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
 def _print_unpriced(runs: Sequence[RunResult], options: Options) -> None:
     """Name the models without a price, and say what is taken for their provider's cache: a local model has none."""
     price_of = options.price_of()
-    models = {row.model for one in runs for row in one.rows if not price_of(row.model).known}
+    models = {model for model in {row.model for one in runs for row in one.rows} if not price_of(model).known}
     if models and options.cache is None:
         names = ", ".join(sorted(model or "a model that the recording does not name" for model in models))
         say(f"No price is known of {names}: the calls count as if Anthropic's cache kept them, at its ratios.")
