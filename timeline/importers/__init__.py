@@ -19,6 +19,12 @@ from timeline.importers.agents_sqlite import read_agents_database
 from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk, read_ai_sdk_lines
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
+from timeline.importers.claude_stream import (
+    is_claude_stream,
+    is_claude_stream_document,
+    read_claude_stream,
+    read_claude_stream_document,
+)
 from timeline.importers.codex import is_codex, is_codex_document, read_codex, read_codex_document
 from timeline.importers.codex_exec import is_codex_exec, read_codex_exec
 from timeline.importers.exchange import joined_exchange
@@ -48,7 +54,7 @@ __all__ = [
 ]
 
 FORMATS: Final = (
-    "Claude Code sessions (JSON Lines)",
+    "Claude Code sessions, and what `claude -p --output-format stream-json` prints (JSON Lines or JSON)",
     "pi sessions (JSON Lines)",
     "Codex rollouts, and what `codex exec --json` prints (JSON Lines)",
     "OpenAI Agents SDK sessions (SQLite)",
@@ -129,6 +135,8 @@ def _read_document(document: Any, name: str, file_hash: str) -> list[Recording] 
         recordings = read_swe_agent(document, name, file_hash)
     elif is_codex_document(document):
         recordings = read_codex_document(document, name)
+    elif is_claude_stream_document(document):
+        recordings = read_claude_stream_document(document, name)
     return recordings
 
 
@@ -187,6 +195,8 @@ def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | N
             return read_qwen_code
         if is_claude_code(record.value):
             return read_claude_code
+        if is_claude_stream(record.value):
+            return read_claude_stream
         if is_pi(record.value):
             return read_pi
         if is_codex(record.value):

@@ -51,7 +51,12 @@ def read_claude_code(data: bytes, name: str) -> list[Recording]:
         name: the file's name without its extension: the id if no row has one.
     """
     report = Report(format=FORMAT)
-    return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
+    return recordings_of(list(read_records(data, report, opening=OPENING)), report, name)
+
+
+def recordings_of(records: Sequence[Record], report: Report, name: str) -> list[Recording]:
+    """Read rows that were decoded before; see `read_claude_code`."""
+    return _Session(records, report, name).recordings()
 
 
 class SessionFollower:
@@ -178,13 +183,16 @@ class _Session:
     def _reader_of(self, row: dict[str, Any]) -> SessionReader:
         if row.get("isSidechain") is not True:
             return self._main
-        reader = self._agent(str(row.get("agentId") or self._root(str(row.get("uuid")))))
+        agent = str(row.get("agentId") or self._root(str(row.get("uuid"))))
+        if isinstance(call := row.get("parentToolUseID"), str):
+            self._call_of_agent.setdefault(agent, call)
+        reader = self._agent(agent)
         reader.report.records += 1
         return reader
 
     def _agent(self, agent: str) -> SessionReader:
         if agent not in self._agents:
-            self._agents[agent] = SessionReader(Report(format=FORMAT), self._first_time)
+            self._agents[agent] = SessionReader(Report(format=self._report.format), self._first_time)
         return self._agents[agent]
 
     def _root(self, uuid: str) -> str:
