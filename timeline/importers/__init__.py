@@ -7,10 +7,11 @@ a file is refused only if it is no recording at all.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from hashlib import sha256
 from json import JSONDecodeError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
 from timeline.databases import IsDatabase, read_file
 from timeline.errors import ImportFailed
@@ -25,6 +26,7 @@ from timeline.importers.claude_stream import (
     read_claude_stream,
     read_claude_stream_document,
 )
+from timeline.importers.cline import is_cline, read_cline
 from timeline.importers.codex import is_codex, is_codex_document, read_codex, read_codex_document
 from timeline.importers.codex_exec import is_codex_exec, read_codex_exec
 from timeline.importers.exchange import joined_exchange
@@ -39,9 +41,6 @@ from timeline.importers.recording import ImportedCompaction, ImportedHide, Recor
 from timeline.importers.responses import is_prompt_alone, is_responses, read_responses
 from timeline.importers.swe_agent import is_swe_agent, read_swe_agent
 from timeline.wire.foreign import decode_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "FORMATS",
@@ -66,10 +65,14 @@ FORMATS: Final = (
     "Gemini CLI chats (JSON or JSON Lines)",
     "Qwen Code sessions (JSON Lines)",
     "opencode sessions (JSON)",
+    "Cline tasks (JSON)",
     "SWE-agent trajectories (JSON)",
     "mini-swe-agent trajectories (JSON)",
 )
 """The names of the formats that can be read."""
+
+_DocumentReader: TypeAlias = Callable[[Any, str, str], list[Recording]]
+"""Reads a decoded document; also given are the file's name without its extension, and its hash."""
 
 _PACKED: Final = "the file is compressed ({}). Unpack it, and import what is in it."
 _WIDE: Final = "the file is in UTF-16. Save it in UTF-8, and import that."
@@ -83,6 +86,37 @@ _WRAPPED: Final = {
     b"\xfe\xff": _WIDE,
 }
 """The first bytes of files that may hold a recording in another form, as rollouts that Codex has packed away."""
+
+
+def _by_name(read: Callable[[Any, str], list[Recording]]) -> _DocumentReader:
+    """Return a reader that needs no hash of the file: its documents have an id, or are named after the file."""
+    return lambda document, name, _: read(document, name)
+
+
+_DOCUMENTS: Final[tuple[tuple[Callable[[Any], bool], _DocumentReader], ...]] = (
+    (is_mini_swe_agent, read_mini_swe_agent),
+    (is_opencode, _by_name(read_opencode)),
+    (is_cline, read_cline),
+    (is_ai_sdk, _by_name(read_ai_sdk)),
+    (is_responses, read_responses),
+    (lambda document: messages_of(document) is not None, read_chat),
+    (is_gemini_cli, _by_name(read_gemini_cli)),
+    (is_swe_agent, read_swe_agent),
+    (is_codex_document, _by_name(read_codex_document)),
+    (is_claude_stream_document, _by_name(read_claude_stream_document)),
+)
+"""The formats that are one JSON document; the first one that recognises it reads it."""
+_LINES: Final[tuple[tuple[Callable[[Any], bool], Callable[[bytes, str], list[Recording]]], ...]] = (
+    (is_qwen_code, read_qwen_code),
+    (is_claude_code, read_claude_code),
+    (is_claude_stream, read_claude_stream),
+    (is_pi, read_pi),
+    (is_codex, read_codex),
+    (is_codex_exec, read_codex_exec),
+    (is_gemini_line, read_gemini_lines),
+    (is_ai_sdk_message, read_ai_sdk_lines),
+)
+"""The formats of lines; the first one that recognises a record reads the file."""
 _NOTHING: Final = b" \t\r\n\x00" + BYTE_ORDER_MARK
 _BLANK: Final = re.compile(r"\s*")
 
@@ -118,26 +152,8 @@ def read_recording(path: Path | str) -> list[Recording]:
 
 def _read_document(document: Any, name: str, file_hash: str) -> list[Recording] | None:
     """Read a file that is one JSON value; return None if it shows no format."""
-    recordings = None
-    if is_mini_swe_agent(document):
-        recordings = read_mini_swe_agent(document, name, file_hash)
-    elif is_opencode(document):
-        recordings = read_opencode(document, name)
-    elif is_ai_sdk(document):
-        recordings = read_ai_sdk(document, name)
-    elif is_responses(document):
-        recordings = read_responses(document, name, file_hash)
-    elif messages_of(document) is not None:
-        recordings = read_chat(document, name, file_hash)
-    elif is_gemini_cli(document):
-        recordings = read_gemini_cli(document, name)
-    elif is_swe_agent(document):
-        recordings = read_swe_agent(document, name, file_hash)
-    elif is_codex_document(document):
-        recordings = read_codex_document(document, name)
-    elif is_claude_stream_document(document):
-        recordings = read_claude_stream_document(document, name)
-    return recordings
+    read = next((read for is_of, read in _DOCUMENTS if is_of(document)), None)
+    return None if read is None else read(document, name, file_hash)
 
 
 def _said(recordings: list[Recording], path: Path | str) -> list[Recording]:
@@ -191,20 +207,7 @@ def _read(source: Path) -> bytes | None:
 def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | None:
     """Return the reader of a format of lines, by the first record that a format recognises."""
     for record in read_records(data, Report(), opening=OPENING):
-        if is_qwen_code(record.value):
-            return read_qwen_code
-        if is_claude_code(record.value):
-            return read_claude_code
-        if is_claude_stream(record.value):
-            return read_claude_stream
-        if is_pi(record.value):
-            return read_pi
-        if is_codex(record.value):
-            return read_codex
-        if is_codex_exec(record.value):
-            return read_codex_exec
-        if is_gemini_line(record.value):
-            return read_gemini_lines
-        if is_ai_sdk_message(record.value):
-            return read_ai_sdk_lines
+        for is_of, read in _LINES:
+            if is_of(record.value):
+                return read
     return None
