@@ -18,6 +18,7 @@ from timeline.errors import ImportFailed
 from timeline.frozen import repair_text
 from timeline.importers.agents_sqlite import read_agents_database
 from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk, read_ai_sdk_lines
+from timeline.importers.aider import is_aider, read_aider
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
 from timeline.importers.claude_stream import (
@@ -66,6 +67,7 @@ FORMATS: Final = (
     "Qwen Code sessions (JSON Lines)",
     "opencode sessions (JSON)",
     "Cline tasks (JSON)",
+    "aider histories (Markdown)",
     "SWE-agent trajectories (JSON)",
     "mini-swe-agent trajectories (JSON)",
 )
@@ -134,6 +136,8 @@ def read_recording(path: Path | str) -> list[Recording]:
     if not data.strip(_NOTHING):
         raise ImportFailed(str(path), "the file is empty. Give a recorded conversation.")
     name = repair_text(source.stem)
+    if is_aider(data):
+        return _said(read_aider(data, name), path)
     document = joined_exchange(_document(data))
     recordings = _read_document(document, name, sha256(data).hexdigest())
     if recordings is None and (read_lines := _reader_of_lines(data)) is not None:

@@ -1,0 +1,201 @@
+"""Read the history that aider keeps of a project's chats (`.aider.chat.history.md`): Markdown, session behind session.
+
+A line of a prompt begins with ``####``, one of aider's own with ``>``; either ends with the two spaces of a line break,
+which a heading or a quotation in an answer does not have. All else is what the model said. A command is aider's own:
+a question that it asks the model is repeated behind it by newer versions alone. Aider appends to the file and never
+rewrites it, so a message's key is its place in its session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from timeline.blocks import AssistantCompletion, Reasoning, UserPrompt
+from timeline.events import ModelCalled
+from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, parse_time
+from timeline.importers.lines import BYTE_ORDER_MARK
+from timeline.importers.recording import Recording, Report, short_title
+from timeline.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+Kind: TypeAlias = Literal["prompt", "notice", "answer", ""]
+
+FORMAT: Final = "aider"
+_OPENING: Final = b"# aider chat started at "
+_STARTED: Final = re.compile(r"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*$", re.MULTILINE)
+_PROMPT: Final = "#### "
+_NOTICE: Final = ">"
+_BREAK: Final = "  "
+_HAS_BREAKS: Final = re.compile(r"^(?:####|>) .*  $", re.MULTILINE)
+"""Matches in a file whose lines still end as aider wrote them: tools that tidy a repository take spaces away."""
+_COMMAND: Final = re.compile(r"/([a-z][a-z-]*)\b[ \t]*|!")
+_ASKING: Final = frozenset({"ask", "code", "architect", "context"})
+"""The commands whose words go to the model."""
+_MODEL: Final = re.compile(r"(?:Main model|Model): (\S+) with ")
+_TOKENS: Final = re.compile(r"Tokens: ([\d.,]+k?) sent(?:, ([\d.,]+k?) cache write)?(?:, ([\d.,]+k?) cache hit)?")
+_RECEIVED: Final = re.compile(r", ([\d.,]+k?) received")
+_THOUGHT: Final = re.compile(r"<(thinking-content-\w+)>\n(.*?)\n</\1>", re.DOTALL)
+
+
+class _Piece(NamedTuple):
+    """Lines of a session that belong together, and the line of the file that they begin on."""
+
+    kind: Kind
+    text: str
+    line: int
+
+
+def is_aider(data: bytes) -> bool:
+    """Return whether a file is a history of aider."""
+    return data.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(_OPENING)
+
+
+def read_aider(data: bytes, name: str) -> list[Recording]:
+    """Read a history: each session in which the user asked something is a conversation, the newest one first.
+
+    Args:
+        data: the file, one that `is_aider` recognises.
+        name: the file's name without its extension; the ids begin with it, and end with the time of the session.
+    """
+    text = data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace").replace("\r\n", "\n")
+    ending = _BREAK if _HAS_BREAKS.search(text) else ""
+    starts = list(_STARTED.finditer(text))
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    found = []
+    seen = Counter[str]()
+    for start, end in zip(starts, ends, strict=True):
+        began, line = parse_time(start[1]) or UNKNOWN_TIME, text.count("\n", 0, start.start()) + 1
+        reader = _Session(began)
+        for piece in _pieces(text[start.end() : end].split("\n"), line, ending):
+            reader.read(piece)
+        id_ = f"{name.lstrip('.')}-{began:%Y%m%d-%H%M%S}"
+        seen[id_] += 1
+        if events := reader.builder.finish():
+            id_ += f"-{seen[id_]}" if seen[id_] > 1 else ""
+            found.append(Recording(id_, events, reader.report, short_title(reader.builder.first_prompt)))
+    return found[::-1]
+
+
+def _pieces(lines: list[str], first: int, ending: str) -> Iterator[_Piece]:
+    """Divide the lines of a session: a blank line ends a prompt, and is part of an answer.
+
+    Args:
+        lines: the session's lines.
+        first: number of the first one in the file.
+        ending: how a prompt's and a notice's lines end; empty if nothing shows it.
+    """
+    kind: Kind = ""
+    kept: list[str] = []
+    began, is_broken_off = first, False
+    for number, line in enumerate(lines, start=first):
+        new = _kind_of(line, kind, is_ended=line.endswith(ending), is_broken_off=is_broken_off)
+        if new != kind:
+            if kind and any(kept):
+                yield _Piece(kind, "\n".join(kept).strip(), began)
+            kind, kept, began = new, [], number
+        kept.append(line.removeprefix(_PROMPT).rstrip() if kind == "prompt" else line)
+        is_broken_off = kind == "notice" and not line.endswith(ending)
+    if kind and any(kept):
+        yield _Piece(kind, "\n".join(kept).strip(), began)
+
+
+def _kind_of(line: str, before: Kind, *, is_ended: bool, is_broken_off: bool) -> Kind:
+    """Return what a line is part of; a notice may go on in further lines, the last of which is ended."""
+    if line.startswith(_PROMPT) and is_ended:
+        return "prompt"
+    if line.startswith(_NOTICE) and (is_ended or before != "answer"):
+        return "notice"
+    if not line.strip():
+        return "answer" if before == "answer" else ""
+    return "notice" if is_broken_off else "answer"
+
+
+class _Session:
+    """Reads one session in order; a prompt opens a turn."""
+
+    def __init__(self, began: datetime) -> None:
+        self.report = Report(format=FORMAT)
+        self.builder = RecordingBuilder(self.report, first_time=began)
+        self.report.note("missing_time", 1, "a session's beginning has a time, a message behind it a second more")
+        self._began = began
+        self._messages = 0
+        self._model = ""
+        self._asked = ""
+        """What a command asks the model, until a prompt repeats it or an answer comes."""
+        self._origin: Origin | None = None
+        """The newest answer, which figures are of; None before the first one."""
+
+    def read(self, piece: _Piece) -> None:
+        """Read a piece of the session."""
+        self.report.lines = self.report.records = self.report.records + 1
+        if piece.kind == "prompt":
+            self._read_prompt(piece)
+        elif piece.kind == "answer" and (self._asked or self.builder.first_prompt):
+            self._read_answer(piece)
+        elif piece.kind == "notice":
+            for line in piece.text.splitlines():
+                self._read_notice(line.removeprefix(_NOTICE).strip())
+        else:
+            self.report.counts["skipped"] += 1
+
+    def _read_prompt(self, piece: _Piece) -> None:
+        command = _COMMAND.match(piece.text)
+        if command is None:
+            self._asked = ""
+            self.builder.add_said([(UserPrompt(text=piece.text), self._place(piece.line))])
+            return
+        self._asked = piece.text[command.end() :].strip() if command[1] in _ASKING else ""
+        self.report.counts["skipped"] += 1
+
+    def _read_answer(self, piece: _Piece) -> None:
+        if self._asked:
+            self._read_prompt(piece._replace(kind="prompt", text=self._asked))
+        self._origin = place = self._place(piece.line)
+        thought = _THOUGHT.search(piece.text)
+        said = (
+            piece.text if thought is None else f"{piece.text[: thought.start()]}{piece.text[thought.end() :]}".strip()
+        )
+        if thought is not None:
+            block = Reasoning(text=thought[2].strip(), response_id=place.key)
+            self.builder.add_to_response(place.key, block, Origin(f"{place.key}.thought", place.line, place.at))
+        if said:
+            self.builder.add_to_response(place.key, AssistantCompletion(text=said, response_id=place.key), place)
+        self._set_call(place, Usage())
+
+    def _read_notice(self, line: str) -> None:
+        if model := _MODEL.match(line):
+            self._model = model[1]
+        elif (tokens := _TOKENS.match(line)) and self._origin is not None:
+            sent, written, read = map(_count, tokens.groups())
+            received = _RECEIVED.search(line)
+            usage = Usage(
+                input_tokens=max(0, sent - written - read),
+                output_tokens=_count(received[1]) if received else 0,
+                cache_read_tokens=read,
+                cache_write_5m_tokens=written,
+            )
+            self._set_call(self._origin, usage)
+        else:
+            self.report.counts["skipped"] += 1
+
+    def _set_call(self, place: Origin, usage: Usage) -> None:
+        called = ModelCalled(model=self._model, response_id=place.key, usage=usage)
+        self.builder.set_model_call(place.key, called, place)
+
+    def _place(self, line: int) -> Origin:
+        self._messages += 1
+        return Origin(f"message-{self._messages}", line, self._began + timedelta(seconds=self._messages))
+
+
+def _count(figure: str | None) -> int:
+    """Return a number of tokens as aider rounds it: ``742``, ``4.7k``, ``12k``."""
+    if not figure:
+        return 0
+    number = float(figure.removesuffix("k").replace(",", ""))
+    return round(number * 1000 if figure.endswith("k") else number)
