@@ -282,6 +282,22 @@ def test_a_chat_that_gemini_cli_saved_is_read_without_the_opening_of_its_client(
     assert not recording.report.counts.keys() & {"orphan_result", "unanswered_call"}
 
 
+def test_the_summary_in_a_chat_that_gemini_cli_saved_is_no_prompt(tmp_path: Path) -> None:
+    """What it stands for is not in the file: the client saves what it sends."""
+    history = [
+        {"role": "user", "parts": [{"text": "<session_context>\nThis is the Gemini CLI.\n</session_context>"}]},
+        {
+            "role": "user",
+            "parts": [{"text": "<state_snapshot>\n<overall_goal>Cards.</overall_goal>\n</state_snapshot>"}],
+        },
+        {"role": "model", "parts": [{"text": "Got it. Thanks for the additional context!"}]},
+        {"role": "user", "parts": [{"text": "Now the deck."}]},
+    ]
+    recording = read_document(tmp_path, history)
+    assert kinds(recording) == ["client.message", "client.message", "assistant.completion", "user.prompt"]
+    assert recording.title == "Now the deck."
+
+
 @pytest.mark.parametrize("document", [OF_OPENAI, OF_ANTHROPIC, OF_GEMINI], ids=["openai", "anthropic", "gemini"])
 @pytest.mark.parametrize("form", ["one object", "beside"])
 def test_the_reply_beside_a_request_is_its_last_response_with_its_usage(

@@ -33,8 +33,13 @@ if TYPE_CHECKING:
 FORMAT: Final = "gemini-cli"
 CONVERSATION: Final = frozenset({"user", "gemini", "error"})
 BOOKKEEPING: Final = frozenset({"info", "warning"})
-SETTING_UP: Final = re.compile(r"\s*(<session_context>|This is the Gemini CLI\. We are setting up the context)")
-"""The beginning of the message with which the client opens a session; newer versions record it as a user's."""
+SETTING_UP: Final = re.compile(
+    r"\s*(<session_context>|<state_snapshot>|This is the Gemini CLI\. We are setting up the context)"
+)
+"""The beginning of messages with which the client opens a session, or goes on behind a compression of its own.
+
+Newer versions record them as a user's.
+"""
 
 
 def is_gemini_cli(value: Any) -> bool:
