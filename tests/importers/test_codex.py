@@ -560,3 +560,60 @@ def test_an_agents_message_in_a_row_of_its_own_is_the_same(tmp_path: Path) -> No
         ("client.message", "Thanks."),
     ]
     assert recording.report.counts["invalid"] == 1
+
+
+def ended(rollout: Rollout, status: int, source: str = "unified_exec_startup") -> None:
+    """Add the client's note that a command ended."""
+    item = {"type": "CommandExecution", "id": "exec-1", "source": source, "exit_code": status}
+    rollout.event("item_completed", item=item)
+
+
+def scripts(*results: tuple[str, str, list[int]]) -> list[ToolResult]:
+    """Return the results of calls that are scripts, each with its output and how the commands in it ended."""
+    rollout = Rollout()
+    rollout.user("go")
+    for call_id, output, statuses in results:
+        rollout.item("custom_tool_call", call_id=call_id, name="exec", input="await tools.exec_command({cmd: 'make'})")
+        for status in statuses:
+            ended(rollout, status)
+        said = [{"type": "input_text", "text": f"{output}\nWall time 0.4 seconds\nOutput:\n"}]
+        rollout.item("custom_tool_call_output", call_id=call_id, output=said)
+    return [block for block in blocks(rollout.read()) if isinstance(block, ToolResult)]
+
+
+def test_a_script_has_the_exit_status_of_the_first_of_its_commands_that_failed() -> None:
+    """Since the model's calls are scripts, their outputs do not say how commands ended; the client notes it beside."""
+    done = "Script completed"
+    found = scripts(("a", done, [0]), ("b", done, [0, 2, 1]), ("c", done, []))
+    assert [result.exit_status for result in found] == [0, 2, None]
+    assert not any(result.is_error for result in found)
+
+
+def test_a_script_that_failed_is_an_error() -> None:
+    """Its output says so in its first line."""
+    [failed] = scripts(("a", "Script failed", []))
+    assert failed.is_error
+
+
+def test_a_command_that_the_user_typed_ends_no_call() -> None:
+    """The client notes it in the same form, while a call waits."""
+    rollout = Rollout()
+    rollout.user("go")
+    rollout.item("custom_tool_call", call_id="a", name="exec", input="text('hm')")
+    ended(rollout, 1, source="user_shell")
+    rollout.item("custom_tool_call_output", call_id="a", output="Script completed")
+    [result] = [block for block in blocks(rollout.read()) if isinstance(block, ToolResult)]
+    assert result.exit_status is None
+
+
+def test_of_two_calls_that_wait_neither_has_the_status_of_a_command() -> None:
+    """The client's note does not say whose command ended."""
+    rollout = Rollout()
+    rollout.user("go")
+    for call_id in ("a", "b"):
+        rollout.item("custom_tool_call", call_id=call_id, name="exec", input="text('hm')")
+    ended(rollout, 1)
+    for call_id in ("a", "b"):
+        rollout.item("custom_tool_call_output", call_id=call_id, output="Script completed")
+    results = [block for block in blocks(rollout.read()) if isinstance(block, ToolResult)]
+    assert [result.exit_status for result in results] == [None, None]

@@ -17,7 +17,7 @@ from timeline.importers.lines import Record, read_records
 from timeline.importers.recording import ImportedCompaction, Recording, Report, short_title
 from timeline.importers.response_items import AGENT_MESSAGE, CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
 from timeline.usage import Usage
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import object_of, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
@@ -82,6 +82,9 @@ ECHOES: Final = frozenset(
     }
 )
 """Events that repeat items, or are the client's own state."""
+_COMMAND: Final = "CommandExecution"
+_OF_USERS: Final = "user_shell"
+"""Where a command comes from that the user typed: it answers no call."""
 _TURN_ENDS: Final = frozenset({"turn_aborted", "task_complete", "turn_complete"})
 _CLIENT: Final = re.compile(
     r"\s*(<(environment_context|user_instructions|INSTRUCTIONS|turn_aborted|user_shell_command|skill"
@@ -255,9 +258,17 @@ class _Rollout:
             self._report.note("rolled_back", origin.line, remark)
         elif type_ in ECHOES:
             self._title = text_of(payload, "thread_name") or self._title
+            self._note_exit(object_of(payload, "item"))
             self._report.counts["skipped"] += 1
         else:
             self._report.note("unknown_record", origin.line, f"an event of type {type_}")
+
+    def _note_exit(self, item: dict[str, Any]) -> None:
+        """Note how a command of the model ended: since its calls are scripts, their outputs do not say so."""
+        status = item.get("exit_code")
+        is_models = item.get("type") == _COMMAND and item.get("source") != _OF_USERS
+        if is_models and isinstance(status, int) and not isinstance(status, bool):
+            self._items.note_exit(status)
 
     def _read_compacted(self, payload: dict[str, Any], origin: Origin) -> None:
         summary = text_of(payload, "message")

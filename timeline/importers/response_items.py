@@ -62,6 +62,8 @@ _TASK: Final = re.compile(r"Message Type: NEW_TASK\b")
 _USERS: Final = ("user.", "images.", "audio.")
 """The beginnings of the kinds of parts that are the user's, or represent a picture or a sound of theirs."""
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
+_FAILED: Final = "Script failed"
+"""The beginning of the output of a script of calls that failed."""
 _ADDRESS: Final = frozenset({"type", "id", "call_id", "status"})
 _EXIT: Final = re.compile(r"(?:Exit code:|Process exited with code) (-?\d{1,9})\b")
 _OPENING_LINES: Final = 400
@@ -91,6 +93,10 @@ class ItemReader:
         self._is_client = is_client
         self._open = False
         self._names: dict[str, str] = {}
+        self._waiting: set[str] = set()
+        """The calls that have no result yet."""
+        self._ended: list[int] = []
+        """The exit statuses of commands that ended since the last result."""
 
     @property
     def is_open(self) -> bool:
@@ -100,6 +106,13 @@ class ItemReader:
     def end_response(self) -> None:
         """End the response: the next item of the model begins another one."""
         self._open = False
+
+    def note_exit(self, status: int) -> None:
+        """Note that a command ended: the next result has its status if it has none, and if no other call waits.
+
+        A call may be a script that runs several commands; the first one that failed counts.
+        """
+        self._ended.append(status)
 
     def read(self, item: dict[str, Any], origin: Origin) -> None:
         """Read one item. An item of an unknown type is reported, and kept whole as the model's."""
@@ -136,6 +149,7 @@ class ItemReader:
             self.newest, self._open = f"response-{origin.key}", True
         if isinstance(block, ToolCall):
             self._names[block.call_id] = block.name
+            self._waiting.add(block.call_id)
         self._builder.add_to_response(self.newest, block.model_copy(update={"response_id": self.newest}), origin)
 
     def _read_message(self, item: dict[str, Any], origin: Origin) -> None:
@@ -182,7 +196,13 @@ class ItemReader:
         if not call_id:
             self._report.note("invalid", origin.line, f"a {type_} item without the id of its call")
             call_id = f"call-{origin.key}"
-        self._builder.add_result(result_of(item, call_id, self._names.get(call_id, "")), origin)
+        result = result_of(item, call_id, self._names.get(call_id, ""))
+        if result.exit_status is None and self._ended and self._waiting == {call_id}:
+            status = next(filter(None, self._ended), 0)
+            result = result.model_copy(update={"exit_status": status})
+        self._ended.clear()
+        self._waiting.discard(call_id)
+        self._builder.add_result(result, origin)
 
 
 def _kinds(item: dict[str, Any], parts: int) -> list[str]:
@@ -233,6 +253,7 @@ def result_of(item: dict[str, Any], call_id: str, name: str) -> ToolResult:
     else:
         text, data = "" if output is None else compact_json(output), None
     status = _exit_status(text)
+    failed = failed or text.startswith(_FAILED)
     return ToolResult(call_id=call_id, name=name, text=text, data=data, is_error=failed, exit_status=status)
 
 
