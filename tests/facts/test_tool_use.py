@@ -187,3 +187,32 @@ MANY = 2_000_000
 def test_a_patch_of_any_size_is_read_in_one_pass(patch: str, uses: tuple[ToolUse, ...]) -> None:
     """A pass for each character of two million would not end in the time of a test; a name that long is no file."""
     assert tool_uses(call("c", "apply_patch", arguments={"patch": patch})) == uses
+
+
+@pytest.mark.parametrize(
+    ("script", "uses"),
+    [
+        (
+            r'const r = await tools.exec_command({cmd:"make \"all\"","workdir":"/w"}); text(r.output);',
+            (ToolUse("command", ('make "all"',)),),
+        ),
+        (
+            """Promise.all([tools.exec_command({"workdir": "/w", "cmd": 'ls'}), tools.exec_command({cmd: `pwd`})])""",
+            (ToolUse("command", ("ls",)), ToolUse("command", ("pwd",))),
+        ),
+        (
+            r'const p = "*** Begin Patch\n*** Update File: a.py\n*** Delete File: b.py\n"; tools.apply_patch(p)',
+            (ToolUse("write", ("a.py",)), ToolUse("delete", ("b.py",))),
+        ),
+        (
+            'tools.apply_patch(`*** Begin Patch\n*** Add File: a.py\n`); tools.exec_command({cmd: "make"})',
+            (ToolUse("write", ("a.py",)), ToolUse("command", ("make",))),
+        ),
+        ('*** Begin Patch\n*** Add File: a.js\n+tools.exec_command({cmd: "make"})\n', (ToolUse("write", ("a.js",)),)),
+        ('text("exec_command({cmd})")', ()),
+    ],
+    ids=["command", "commands", "patch", "both", "patch alone", "none"],
+)
+def test_a_script_of_calls_does_what_is_in_its_texts(script: str, uses: tuple[ToolUse, ...]) -> None:
+    """Models of newer clients write scripts, in which tools are functions."""
+    assert tool_uses(call("call_1", "exec", arguments=script)) == uses

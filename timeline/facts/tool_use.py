@@ -119,6 +119,12 @@ _PATCH_FILE: Final = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move
 _DIFF_FILE: Final = re.compile(r"^--- (\S[^\n]*+)\n\+\+\+ (\S[^\n]*+)", re.MULTILINE)
 """Whole lines: a pattern that looks for the end of a name reads a long line once for each of its characters."""
 _ADDRESS: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_QUOTED: Final = "|".join(rf"{mark}([^{mark}\\]*(?:\\.[^{mark}\\]*)*){mark}" for mark in "\"'`")
+_RUNS: Final = re.compile(rf"""\bexec_command\(\s*\{{[^}}]{{0,200}}?\bcmd["']?\s*:\s*(?:{_QUOTED})""", re.DOTALL)
+"""A command in a script of calls, where tools are functions: ``await tools.exec_command({cmd: "make"})``."""
+_PATCH: Final = "*** Begin Patch"
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_CHARACTERS: Final[Mapping[str, str]] = {"n": "\n", "t": "\t", "r": ""}
 
 
 class Call(Protocol):
@@ -157,10 +163,21 @@ def tool_uses(call: Call) -> tuple[ToolUse, ...]:
     """Return all uses of a call: a patch may write some files and delete others, a move writes one and deletes one."""
     arguments = call.arguments
     if not isinstance(arguments, dict):
-        return _patched(arguments)
+        return _patched(arguments) if arguments.lstrip().startswith(_PATCH) else _scripted(arguments)
     verbs = _verbs(call.name[:_LONGEST_NAME])
     given = _given(arguments)
     return _uses(verbs, given) if given else ()
+
+
+def _scripted(script: str) -> tuple[ToolUse, ...]:
+    """Return what a script of calls does: the files of patches in its texts, and the commands that it runs."""
+    patched = _patched(script) or (_patched(_unescaped(script)) if _PATCH in script else ())
+    commands = (_unescaped("".join(found)).strip() for found in _RUNS.findall(script))
+    return (*patched, *(ToolUse("command", (command,)) for command in commands if command))
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: _CHARACTERS.get(found[1], found[1]), text)
 
 
 def asks_agents(tool: str) -> bool:
