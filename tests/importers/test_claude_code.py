@@ -584,3 +584,27 @@ def test_recorded_sessions_hold_what_a_simple_count_finds() -> None:
         turns = {b.turn_id for b in blocks(recording)}
         assert len(turns) == found["user.prompt"]
         assert not [b for b in blocks(recording) if isinstance(b, CustomBlock) and b.type != "client.message"]
+
+
+def test_the_title_that_the_user_gave_goes_before_the_one_that_the_model_made() -> None:
+    """Newer clients write both as rows; the newest of each counts, and another session's does not."""
+    session = Session()
+    session.user("go")
+    rows = [
+        {"type": "custom-title", "customTitle": "Cards", "sessionId": session.id},
+        {"type": "ai-title", "aiTitle": "Build flashcards", "sessionId": session.id},
+        {"type": "custom-title", "customTitle": "Elsewhere", "sessionId": "session-2"},
+    ]
+    session.rows += rows[1:]
+    assert read(session).title == "Build flashcards"
+    session.rows.append(rows[0])
+    assert read(session).title == "Cards"
+
+
+def test_rows_of_the_clients_own_state_are_no_unknown_records() -> None:
+    """Newer clients note the mode of a session, and what was asked last."""
+    session = Session()
+    kept = {"mode": "mode", "permission-mode": "permissionMode", "last-prompt": "lastPrompt", "agent-name": "agentName"}
+    session.rows += [{"type": type_, field: "x", "sessionId": session.id} for type_, field in kept.items()]
+    session.user("go")
+    assert read(session).report.counts == Counter(skipped=4)

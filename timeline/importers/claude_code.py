@@ -32,7 +32,12 @@ FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
 """The beginning of a conversation's row in every known version; no value inside a row begins so."""
 
-BOOKKEEPING: Final = frozenset({"progress", "file-history-snapshot", "summary", "system", "pr-link"})
+_TITLES: Final = {"custom-title": "customTitle", "ai-title": "aiTitle"}
+"""Rows with the session's title, and its field: the user's goes before the model's."""
+BOOKKEEPING: Final = frozenset(
+    {"progress", "file-history-snapshot", "summary", "system", "pr-link"}
+    | {"mode", "permission-mode", "last-prompt", "agent-name", *_TITLES}
+)
 """Rows that are the client's own state. A system row may still mark a compaction."""
 ATTACHMENT: Final = "attachment"
 """The type of rows that put something beside the conversation: the client's own, but for prompts from its queue."""
@@ -231,10 +236,18 @@ class _Session:
 
     def _title(self) -> str:
         """Return the newest title of a row in this file: a summary row may have another session's title."""
-        uuids = {r.value["uuid"] for r in self._records if is_claude_code(r.value)}
-        titles = [r.value for r in self._records if r.value.get("type") == "summary"]
-        own = [text_of(t, "summary") for t in titles if text_of(t, "leafUuid") in uuids]
-        return short_title(own[-1] if own else self._main.first_prompt)
+        rows = [record.value for record in self._records]
+        uuids = {row["uuid"] for row in rows if is_claude_code(row)}
+        named = {
+            type_: [text_of(row, field) for row in rows if row.get("type") == type_ and self._is_own(row)]
+            for type_, field in _TITLES.items()
+        }
+        summed = [text_of(r, "summary") for r in rows if r.get("type") == "summary" and text_of(r, "leafUuid") in uuids]
+        newest = (title for titles in (*named.values(), summed) for title in reversed(titles) if title)
+        return short_title(next(newest, self._main.first_prompt))
+
+    def _is_own(self, row: dict[str, Any]) -> bool:
+        return row.get("sessionId", self._id) == self._id
 
     def _note_other_conversations(self) -> None:
         rows = Counter[str]()
