@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.importers.session import blocks, kinds
 from timeline.blocks import AssistantCompletion, Reasoning, UserPrompt
+from timeline.errors import ImportFailed
 from timeline.events import ModelCalled
 from timeline.importers import Recording, read_recording
 from timeline.usage import Usage
@@ -149,3 +152,9 @@ def test_a_history_without_line_breaks_is_read_by_its_marks_alone(tmp_path: Path
     [recording] = read(tmp_path, *(part.replace("  \n", "\n") for part in parts))
     assert prompts(recording) == ["Build.", "Test."]
     assert answers(recording) == ["Built."]
+
+
+def test_a_history_whose_beginning_is_damaged_has_nothing_in_it(tmp_path: Path) -> None:
+    """No time says when its session began."""
+    with pytest.raises(ImportFailed, match="no message is in it"):
+        read(tmp_path, "# aider chat started at some time\n")

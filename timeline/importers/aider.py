@@ -40,7 +40,8 @@ _ASKING: Final = frozenset({"ask", "code", "architect", "context"})
 _MODEL: Final = re.compile(r"(?:Main model|Model): (\S+) with ")
 _TOKENS: Final = re.compile(r"Tokens: ([\d.,]+k?) sent(?:, ([\d.,]+k?) cache write)?(?:, ([\d.,]+k?) cache hit)?")
 _RECEIVED: Final = re.compile(r", ([\d.,]+k?) received")
-_THOUGHT: Final = re.compile(r"<(thinking-content-\w+)>\n(.*?)\n</\1>", re.DOTALL)
+_THOUGHT: Final = re.compile(r"<(thinking-content-\w+)>\n")
+"""Matches before a thought; it ends before the same tag with a slash."""
 
 
 class _Piece(NamedTuple):
@@ -66,11 +67,13 @@ def read_aider(data: bytes, name: str) -> list[Recording]:
     text = data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace").replace("\r\n", "\n")
     ending = _BREAK if _HAS_BREAKS.search(text) else ""
     starts = list(_STARTED.finditer(text))
-    ends = [start.start() for start in starts[1:]] + [len(text)]
+    ends = [*(start.start() for start in starts[1:]), len(text)]
     found = []
     seen = Counter[str]()
-    for start, end in zip(starts, ends, strict=True):
-        began, line = parse_time(start[1]) or UNKNOWN_TIME, text.count("\n", 0, start.start()) + 1
+    line, counted = 1, 0
+    for start, end in zip(starts, ends, strict=False):
+        line, counted = line + text.count("\n", counted, start.end()), start.end()
+        began = parse_time(start[1]) or UNKNOWN_TIME
         reader = _Session(began)
         for piece in _pieces(text[start.end() : end].split("\n"), line, ending):
             reader.read(piece)
@@ -157,12 +160,9 @@ class _Session:
         if self._asked:
             self._read_prompt(piece._replace(kind="prompt", text=self._asked))
         self._origin = place = self._place(piece.line)
-        thought = _THOUGHT.search(piece.text)
-        said = (
-            piece.text if thought is None else f"{piece.text[: thought.start()]}{piece.text[thought.end() :]}".strip()
-        )
-        if thought is not None:
-            block = Reasoning(text=thought[2].strip(), response_id=place.key)
+        thought, said = _parted(piece.text)
+        if thought:
+            block = Reasoning(text=thought, response_id=place.key)
             self.builder.add_to_response(place.key, block, Origin(f"{place.key}.thought", place.line, place.at))
         if said:
             self.builder.add_to_response(place.key, AssistantCompletion(text=said, response_id=place.key), place)
@@ -191,6 +191,16 @@ class _Session:
     def _place(self, line: int) -> Origin:
         self._messages += 1
         return Origin(f"message-{self._messages}", line, self._began + timedelta(seconds=self._messages))
+
+
+def _parted(answer: str) -> tuple[str, str]:
+    """Return what the model thought in an answer, and what it said."""
+    opening = _THOUGHT.search(answer)
+    closing = "" if opening is None else f"</{opening[1]}>"
+    if opening is None or (end := answer.find(closing, opening.end())) < 0:
+        return "", answer
+    rest = f"{answer[: opening.start()]}{answer[end + len(closing) :]}"
+    return answer[opening.end() : end].strip(), rest.strip()
 
 
 def _count(figure: str | None) -> int:

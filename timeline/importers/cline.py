@@ -31,9 +31,11 @@ _NAMED: Final = re.compile(r"\[(\w+)(?:\]| for ')")
 """The beginning of the line over a result."""
 _RESULT: Final = "] Result:"
 """The end of that line."""
-_WORDS: Final = re.compile(r"^<(task|user_message|feedback|answer)>\n?(.*?)\n?</\1>\s*\Z", re.DOTALL | re.MULTILINE)
-"""Matches what the user says at the end of a text."""
-_ARGUMENT: Final = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
+_WORDS: Final = ("task", "user_message", "feedback", "answer")
+"""The tags around what the user says, at the end of a text."""
+_ARGUMENT: Final = re.compile(r"<(\w+)>")
+_MOST_UNCLOSED: Final = 50
+"""How many tags that nothing closes are looked for; the bound keeps a hostile text linear."""
 _FAILED: Final = ("The tool execution failed", "The user denied this operation")
 """The beginnings of results of calls that failed, or that the user refused."""
 
@@ -184,13 +186,15 @@ def _first_named(message: Message) -> str:
 
 def _parted(text: str) -> tuple[str, str]:
     """Return what the client says in a text, and what the user says at its end; one of them is empty in most."""
-    found = _WORDS.search(text)
-    if found is None:
+    whole = text.rstrip()
+    tag = next((tag for tag in _WORDS if whole.endswith(f"</{tag}>")), "")
+    start = f"\n{whole}".find(f"\n<{tag}>") if tag else -1
+    if start < 0:
         return text, ""
-    before = text[: found.start()].rstrip("\n")
+    before = whole[:start].rstrip("\n")
     lead = before.rpartition("\n")[2]
     is_users = not lead or "user" in lead or lead.startswith("New ") or lead.endswith(_RESULT)
-    return (before, found.group(2).strip()) if is_users else (text, "")
+    return (before, whole[start + len(tag) + 2 : -len(tag) - 3].strip()) if is_users else (text, "")
 
 
 def _with_call(blocks: list[Block], name: str, key: str) -> list[Block]:
@@ -199,12 +203,26 @@ def _with_call(blocks: list[Block], name: str, key: str) -> list[Block]:
     start, end = text.rfind(f"<{name}>"), text.rfind(f"</{name}>")
     if not 0 <= start < end:
         return blocks
-    inside = text[start + len(name) + 2 : end]
-    arguments = {found.group(1): found.group(2) for found in _ARGUMENT.finditer(inside)}
+    arguments = _arguments(text[start + len(name) + 2 : end])
     call = ToolCall(call_id=f"call-{key}", name=name, arguments=arguments, response_id=key)
     rest = text[:start].rstrip()
     spoken = [blocks[-1].model_copy(update={"text": rest})] if rest else []
     return [*blocks[:-1], *spoken, call]
+
+
+def _arguments(inside: str) -> dict[str, str]:
+    """Return the arguments of a call that is written as tags: what is between each tag and its end."""
+    arguments: dict[str, str] = {}
+    unclosed: set[str] = set()
+    at = 0
+    while len(unclosed) < _MOST_UNCLOSED and (opening := _ARGUMENT.search(inside, at)) is not None:
+        tag, at = opening[1], opening.end()
+        end = -1 if tag in unclosed else inside.find(f"</{tag}>", at)
+        if end < 0:
+            unclosed.add(tag)
+        else:
+            arguments[tag], at = inside[at:end].strip("\n"), end
+    return arguments
 
 
 def _time_of(message: Message) -> datetime | None:
