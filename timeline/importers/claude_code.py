@@ -247,7 +247,7 @@ class _Session:
         return short_title(next(newest, self._main.first_prompt))
 
     def _is_own(self, row: dict[str, Any]) -> bool:
-        return row.get("sessionId", self._id) == self._id
+        return bool(row.get("sessionId", self._id) == self._id)
 
     def _note_other_conversations(self) -> None:
         rows = Counter[str]()

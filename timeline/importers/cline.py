@@ -210,9 +210,9 @@ def _with_call(blocks: list[Block], name: str, key: str) -> list[Block]:
     return [*blocks[:-1], *spoken, call]
 
 
-def _arguments(inside: str) -> dict[str, str]:
+def _arguments(inside: str) -> dict[str, Any]:
     """Return the arguments of a call that is written as tags: what is between each tag and its end."""
-    arguments: dict[str, str] = {}
+    arguments: dict[str, Any] = {}
     unclosed: set[str] = set()
     at = 0
     while len(unclosed) < _MOST_UNCLOSED and (opening := _ARGUMENT.search(inside, at)) is not None:
