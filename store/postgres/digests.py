@@ -83,7 +83,7 @@ def _conditions(key: int | None, wanted: DigestFilter) -> tuple[str, list[Any]]:
         entries.append(f"x.tool_key = {asked(key_of(wanted.tool))}")
     if wanted.glob is not None:
         first, beyond = map(asked, prefix_bounds(wanted.glob.prefix))
-        fits = f"x.subject LIKE {asked(_like(wanted.glob.coarse))}"
+        fits = f"x.subject LIKE {asked(like(wanted.glob.coarse))}"
         keyed = f"x.subject_key >= {first} AND x.subject_key < {beyond} AND {fits}"
         given.append(f"({_entry(f'{_FILES} AND {keyed}')} OR {_entry(f'{_DELETED} AND {fits}')})")
     if wanted.command is not None:
@@ -98,7 +98,7 @@ def _entry(condition: str) -> str:
     return f"EXISTS (SELECT 1 FROM digest_entries AS x WHERE x.{OWN} AND x.position = d.position AND {condition})"
 
 
-def _like(coarse: str) -> str:
+def like(coarse: str) -> str:
     """Write SQLite's coarse glob as a pattern of LIKE; a sign that is escaped in the row may be two."""
     parts, end = [], 0
     for wild in _WILD.finditer(coarse):

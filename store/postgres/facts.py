@@ -25,12 +25,13 @@ from ..running_records import RunningRecords
 from ..search.scanning import redacted_version
 from . import statements
 from .catching_up import LAST_OF_ALL, Made, catch_up
+from .digests import like
 from .escaping import HASH, escaped, joined, key_of, unescaped
 from .rows import plain
 from .statements import LINEAGE_OF_ID, LINEAGE_OF_KEY, OWN, RARE_WHERE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 
     from timeline.events import Covers
 
@@ -50,6 +51,7 @@ _FACT: Final = (
     "f.position, f.number, f.conversation, f.kind, f.failed, f.status, f.version, f.call, f.subject, f.tool, f.detail,"
     " f.path, f.source"
 )
+_TEXTS: Final = "(f.subject || ' ' || f.tool || ' ' || f.detail)"
 _EVENTS: Final = (
     f"SELECT position, conversation, version, at, {_PATH}, payload, checksum FROM events WHERE {OWN}"
     " AND position > $1 AND position <= $2 AND type = 'block.appended' AND schema_version = 1"
@@ -345,8 +347,7 @@ def _conditions(key: int | None, wanted: FactFilter) -> tuple[str, list[Any]]:
         given.append(("f.tool = {}", escaped(wanted.tool)))
     if wanted.status is not None:
         given.append(("f.status = {}", within(wanted.status)))
-    if wanted.subject is not None:
-        given.append(("strpos(f.subject, {}) > 0", escaped(wanted.subject)))
+    given += _texts(wanted)
     if wanted.bounded:
         at = f"EXISTS (SELECT 1 FROM events AS t WHERE t.{OWN} AND t.position = f.position AND t.at"
         given += [(at + " >= {})", wanted.since), (at + " <= {})", wanted.until)]
@@ -356,3 +357,14 @@ def _conditions(key: int | None, wanted: FactFilter) -> tuple[str, list[Any]]:
             parameters.append(value)
         text += " AND " + (condition if value is None else condition.format(f"${len(parameters) + 4}"))
     return text, parameters
+
+
+def _texts(wanted: FactFilter) -> Iterator[tuple[str, str]]:
+    """Yield the given conditions on texts; they find too much, never too little, and `FactFilter` decides."""
+    if wanted.subject is not None:
+        yield "strpos(f.subject, {}) > 0", escaped(wanted.subject)
+    if wanted.glob is not None:
+        yield "f.subject LIKE {}", like(wanted.glob.coarse)
+    if wanted.query is not None and wanted.query.letters is not None:
+        # Of what is not all ASCII the server may not know the lower case.
+        yield f"(strpos(lower({_TEXTS}), {{}}) > 0 OR {_TEXTS} ~ '[^\\x01-\\x7f]')", wanted.query.letters

@@ -191,6 +191,16 @@ class Query:
         """All phrases of all terms, in order."""
         return [phrase for term in self.terms for phrase in term.phrases]
 
+    @property
+    def letters(self) -> str | None:
+        """The longest run of ASCII letters and digits that a text of ASCII alone has to contain, in lower case.
+
+        None if the query has no such word. A text that does not contain it need not be cut into words.
+        """
+        # The last phrase of a term: the humps of a word are in the word, and the word need not be in one with humps.
+        parts = [part for term in self.terms for part in term.phrases[-1].parts if part.isascii()]
+        return max(parts, key=len, default=None)
+
     def counts(self, words: Words) -> list[int]:
         """Count each phrase in a text."""
         return [phrase.count(words) for phrase in self.phrases]

@@ -209,7 +209,14 @@ def _statement(question: Question) -> tuple[str, tuple[Any, ...]]:
 def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], dict[str, Any]]:
     """Return the names of the given conditions, which choose the statement, and its parameters."""
     status = None if wanted.status is None else within(wanted.status)
-    texts = {"conversation": key, "tool": wanted.tool, "status": status, "subject": wanted.subject}
+    texts = {
+        "conversation": key,
+        "tool": wanted.tool,
+        "status": status,
+        "subject": wanted.subject,
+        "glob": wanted.glob and wanted.glob.coarse,
+        "word": wanted.query and wanted.query.letters,
+    }
     given = {name for name, value in {**texts, "failed": wanted.failed}.items() if value is not None}
     given |= {"time"} if wanted.bounded else set()
     given |= set() if wanted.every_kind else {"kinds"}

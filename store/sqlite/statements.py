@@ -379,6 +379,7 @@ PULL_FACTS_PROGRESS: Final = (
     "UPDATE facts_progress SET position = min(position, (SELECT coalesce(max(e.position), 0) FROM events AS e))"
     " WHERE form > 0"
 )
+PULL_PROGRESS: Final = PULL_FACTS_PROGRESS.replace("facts_progress", "search_progress")
 """How far the log is read does not lie behind its end, also where the newest events are erased."""
 DROP_FACTS: Final = "DELETE FROM facts WHERE conversation = ?"
 DROP_SNAPSHOT: Final = "DELETE FROM snapshots WHERE conversation = ?"
@@ -470,6 +471,12 @@ EVENTS_OF_TYPE: Final = (
 )
 FIRST_SINCE: Final = "SELECT min(position) FROM compactions INDEXED BY compactions_at WHERE at >= ?"
 
+
+def _fits(entry: str) -> str:
+    """Write the condition that a row's subject fits a glob; SQLite's ends at U+0000, which a text may hold."""
+    return f"({entry}.subject GLOB :glob OR instr({entry}.subject, char(0)) > 0)"
+
+
 _HOLDS = (
     " AND d.at BETWEEN :since AND :until AND d.round BETWEEN :first_round AND :last_round"
     " AND d.errors BETWEEN :least_errors AND :most_errors"
@@ -480,7 +487,7 @@ _DELETED = "list = 'files_deleted'"
 _ENTRY = " AND EXISTS (SELECT 1 FROM digest_entries AS x WHERE x.position = d.position AND "
 _ASKED: Final = {
     "tool": f"{_ENTRY}x.tool = :tool)",
-    "path_glob": f"{_ENTRY}({FILES_WHERE} OR {_DELETED}) AND x.subject GLOB :glob)",
+    "path_glob": f"{_ENTRY}({FILES_WHERE} OR {_DELETED}) AND {_fits('x')})",
     "command": f"{_ENTRY}x.list = 'commands' AND instr(x.subject, :command) > 0)",
     "error": f"{_ENTRY}x.errors > 0 AND instr(x.message, :error) > 0)",
 }
@@ -496,10 +503,10 @@ _LEADS: Final = {
     ),
     "prefix": (
         f"{_FOUND}compactions AS d NOT INDEXED WHERE d.position > :after AND (d.position IN"
-        f" (SELECT position FROM digest_entries INDEXED BY digest_files WHERE {FILES_WHERE}"
-        " AND subject >= :prefix AND subject < :beyond AND position > :after AND subject GLOB :glob)"
+        f" (SELECT x.position FROM digest_entries AS x INDEXED BY digest_files WHERE {FILES_WHERE}"
+        f" AND x.subject >= :prefix AND x.subject < :beyond AND x.position > :after AND {_fits('x')})"
         f" OR EXISTS (SELECT 1 FROM digest_entries AS x WHERE x.position = d.position AND {_DELETED}"
-        " AND x.subject GLOB :glob))"
+        f" AND {_fits('x')}))"
     ),
     "nothing": f"{_FOUND}compactions AS d NOT INDEXED WHERE d.position > :after",
 }
@@ -628,12 +635,16 @@ MERGED_FACTS: Final = (
 (https://sqlite.org/lang_select.html#bareagg): of equal rows SQLite would take any."""
 FIRST_FACTS: Final = f"SELECT f.kind, f.subject, f.failed, min(f.version), {_MEANT} {_RECORDED} ORDER BY 1, 2, 3"
 
+_TEXTS_OF_F = "(f.subject || ' ' || f.tool || ' ' || f.detail)"
 _FACT_CONDITIONS: Final = {
     "kinds": f" AND f.kind IN {_LISTED.replace('?', ':kinds')}",
     "failed": " AND f.failed = :failed",
     "tool": " AND f.tool = :tool",
     "status": " AND f.status = :status",
     "subject": " AND instr(f.subject, :subject) > 0",
+    "glob": f" AND {_fits('f')}",
+    "word": f" AND (instr(lower({_TEXTS_OF_F}), :word) > 0"
+    f" OR length(CAST({_TEXTS_OF_F} AS BLOB)) <> length({_TEXTS_OF_F}))",
     "time": " AND EXISTS (SELECT 1 FROM events AS t WHERE t.position = f.position AND t.at BETWEEN :since AND :until)",
 }
 
@@ -642,9 +653,10 @@ _FACT_CONDITIONS: Final = {
 def page_of_facts(given: frozenset[str]) -> str:
     """Write the statement of a page of facts, by position.
 
-    The conditions that are given are among conversation, kinds, failed, tool, status, subject, time. The rows of the
-    conversation, or all, are walked by position as far as the page goes; a row is small, and has all that is asked for.
-    They come in any order.
+    The conditions that are given are among conversation, kinds, failed, tool, status, subject, glob, word, time. The
+    rows of the conversation, or all, are walked by position as far as the page goes; a row is small, and has all that
+    is asked for. They come in any order. `FactFilter` decides: SQLite's globs cross folders, and a word is looked for
+    as letters alone, in texts of ASCII, of which SQLite knows the lower case.
     """
     lead = (
         "INDEXED BY facts_within WHERE f.conversation = :key" if "conversation" in given else "NOT INDEXED WHERE true"
@@ -682,6 +694,10 @@ TO_INDEX: Final = (
     f" WHERE {_INDEXABLE} ORDER BY position LIMIT ?"
 )
 STILL_TO_INDEX: Final = f"SELECT position, checksum FROM events WHERE {_INDEXABLE} ORDER BY position"
+TEXTS_OF: Final = (
+    f"SELECT position, {PAYLOAD} FROM events WHERE conversation = ?"
+    " AND type NOT IN ('context.rendered', 'model.called') AND checksum <> ''"
+)
 STORED_AT: Final = f"SELECT position, {PAYLOAD} FROM events WHERE conversation = ? AND version = ?"
 MERGE_INDEX: Final = "INSERT INTO search_index (search_index) VALUES ('optimize')"
 """Merge the index into one segment: until then, the words of a text that was taken out are still in the older ones."""

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.downgrade import before_facts
 from tests.invariants.playing import search
+from timeline import open_store
 from timeline.blocks import ToolCall, ToolResult
 from timeline.digest import Command, Digest, FileUse, Problem, Search
 from timeline.errors import TimelineError
@@ -25,10 +26,11 @@ from timeline.facts.extracting import FORM, facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.facts.record import record_of
 from timeline.ports import Appended, Snapshot
-from timeline.store.facts import KINDS
+from timeline.store.facts import KINDS, FactFilter
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import facts as sqlite_facts
 from timeline.store.sqlite.connection import know_packed
+from timeline.store.sqlite.facts import SQLiteFacts
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, compaction, event, fork
 from timeline.store.testing.facts import call, command, found, result
@@ -503,6 +505,7 @@ CATCH_UP = """
 import asyncio, sys
 from timeline.store.sqlite import facts
 from timeline.store.sqlite.connection import know_packed
+from timeline.store.sqlite.facts import SQLiteFacts
 from timeline.store.sqlite.store import SQLiteStore
 
 facts.MOST_EVENTS = 3
@@ -547,3 +550,45 @@ async def test_results_with_paths_of_an_application_answer_the_call_of_their_id(
         await store.append("a", [event(BlockAppended(block=b, tokens=1, counter="c")) for b in (*calls, *results)])
         assert len(await found(store)) == 2
         assert _asked(file, "SELECT subject, version, call FROM facts") == [("make one", 3, 1), ("make two", 4, 2)]
+
+
+@pytest.mark.parametrize("conditions", [{"glob": "src/**/*a1?.py"}, {"query": "A1* py"}], ids=["glob", "query"])
+async def test_rows_that_do_not_fit_are_left_in_the_database(tmp_path: Path, conditions: dict[str, Any]) -> None:
+    """Of a million facts each that is read costs ten times as much as one that SQLite passes."""
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        for number in range(8, 12):
+            opened = [call("c", "Read", {"file_path": f"src/a{number}.py"}), result("c", "ok")]
+            await store.append(f"c{number}", opened)
+        assert [fact.subject async for fact in store.facts(**conditions)] == ["src/a10.py", "src/a11.py"]
+        rows = SQLiteFacts(store.database.fetched)
+        wanted = FactFilter.checked(**conditions)
+        assert len(await rows.page_of_rows(None, wanted, (0, 0), 10**6, 100)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("src/stra\u00dfe.py", "strasse"),
+        ("src/\u212a.py", "k"),
+        ("caf\u0065\u0301.py", "caf\u00e9"),
+        ("src/getUserName.py", "UserName"),
+    ],
+    ids=["sharp s", "Kelvin", "combining", "humps"],
+)
+async def test_a_database_passes_no_row_whose_words_it_does_not_know(tmp_path: Path, text: str, query: str) -> None:
+    """Lower case is more than SQLite's, and a letter with a mark has two forms."""
+    for url in ("memory://", str(tmp_path / "agent.db")):
+        async with open_store(url) as store:
+            await store.append("c", [call("c", "Read", {"file_path": text}), result("c", "ok")])
+            assert [fact.kind async for fact in store.facts(query=query)] == ["file_read"], url
+
+
+async def test_a_glob_fits_a_path_that_holds_the_character_0(tmp_path: Path) -> None:
+    """SQLite's own globs end there."""
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        wrote = Digest(files_written=(FileUse(file="src/a\0b.py", tool="Write", path="tc:1"),))
+        opened = [call("c", "Read", {"file_path": "src/a\0b.py"}), result("c", "ok")]
+        await store.append("c", [*opened, compaction(1, 1, digest=wrote)])
+        for glob in ("src/a?b.py", "**/*b.py"):
+            assert len([fact async for fact in store.facts(glob=glob)]) == 1
+            assert len([found async for found in store.digests(path_glob=glob)]) == 1

@@ -31,7 +31,7 @@ PAGES_OF_DIGESTS = {
     for given in combinations(FILTERS, size)
     if "path_glob" in given or "prefix" not in given
 }
-FACT_CONDITIONS = ("conversation", "kinds", "failed", "tool", "status", "subject", "time")
+FACT_CONDITIONS = ("conversation", "kinds", "failed", "tool", "status", "subject", "glob", "word", "time")
 PAGES_OF_FACTS = {
     f"facts by {', '.join(given) or 'nothing'}": statements.page_of_facts(frozenset(given))
     for size in range(len(FACT_CONDITIONS) + 1)
@@ -96,7 +96,7 @@ def test_a_page_of_digests_is_walked_by_position_without_sorting(connection: sql
     leads = {
         "conversation": "SEARCH d USING INDEX compactions_within (conversation=? AND position>?)",
         "tool": "SEARCH t USING COVERING INDEX digest_tools (tool=? AND position>?)",
-        "prefix": "SEARCH digest_entries USING COVERING INDEX digest_files (subject>? AND subject<?)",
+        "prefix": "SEARCH x USING COVERING INDEX digest_files (subject>? AND subject<?)",
         "": "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)",
     }
     for name, statement in PAGES_OF_DIGESTS.items():
