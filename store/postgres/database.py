@@ -253,6 +253,7 @@ class Database(OpenDatabase):
         settings = [
             f"SET LOCAL search_path TO {self.address.quoted_schema}",
             f"SET LOCAL timeline.tenant TO '{self.address.tenant or 0}'",
+            "SET LOCAL jit TO off",  # to compile the list of many conversations takes a second, to run it 10 ms
         ]
         if self._durability == "normal":
             settings.append("SET LOCAL synchronous_commit TO off")

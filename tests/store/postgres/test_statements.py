@@ -218,3 +218,10 @@ async def asked_by_appends(store: PostgresStore) -> list[tuple[str, Sequence[Any
         for query, given in asked
         if re.match(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", query) and "events" in query
     ]
+
+
+@pytest.mark.parametrize("settings", [{}, {"pgbouncer": "true"}], ids=["directly", "pgbouncer"])
+async def test_no_statement_is_compiled_by_the_server(postgres_url: str, settings: dict[str, str]) -> None:
+    """To compile a page of the list of conversations takes a second, and to run it ten milliseconds."""
+    async with await PostgresStore.open(with_query(postgres_url, **settings)) as store:
+        assert await store.database.rows("SELECT current_setting('jit')") == [("off",)]
