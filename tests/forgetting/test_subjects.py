@@ -71,6 +71,21 @@ async def test_events_are_listed_by_conversation_and_then_by_version() -> None:
         assert named == [("b", "@1"), ("a", "@1"), ("a", "@2")]
 
 
+async def test_a_place_in_one_conversation_is_found_without_the_list_and_the_facts_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both grow with the store, and what one conversation holds does not."""
+    asked: list[object] = []
+    async with open_store("memory://") as store:
+        for conversation in ("a", "b"):
+            await store.append(conversation, [block_event("p", PLAIN)])
+        facts = store.facts
+        monkeypatch.setattr(store, "conversations", None)
+        monkeypatch.setattr(store, "facts", lambda **given: (asked.append(given), facts(**given))[1])
+        assert [place.place for place in await found(store, "b")] == ["@1"]
+    assert asked == [{"conversation": ["b"]}]
+
+
 async def test_what_a_fork_shares_is_found_once() -> None:
     """Under the conversation that it was forked from."""
     async with open_store("memory://") as store:

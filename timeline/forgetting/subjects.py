@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Event
     from timeline.ports import EventStore
+    from timeline.queries import StoredFact
 
 PlaceKind: TypeAlias = Literal[
     "block", "summary", "replacement", "title", "event", "value", "fact", "path", "conversation"
@@ -90,17 +91,21 @@ async def find_subject(
         raise InvalidArgument("text", "is what to look for, and not blank")
     if conversations is not None:
         checks.listed("conversations", conversations)
-    infos = [info async for info in store.conversations()]
-    if conversations is not None:
-        infos = [await store.info(id_) for id_ in dict.fromkeys(conversations)]
-    for info in infos:
-        if (occurrence := _said(text, [info.id])) is not None:
-            yield FoundPlace(info.id, info.id, "conversation", "", *occurrence)
-    async for place in _said_in(store, [info.id for info in infos], text):
+    if conversations is None:
+        ids = [info.id async for info in store.conversations()]
+    else:
+        ids = [(await store.info(id_)).id for id_ in dict.fromkeys(conversations)]
+    for id_ in ids:
+        if (occurrence := _said(text, [id_])) is not None:
+            yield FoundPlace(id_, id_, "conversation", "", *occurrence)
+    facts = store.facts(conversation=None if conversations is None else ids)
+    async for place in _said_in(store, ids, facts, text):
         yield place
 
 
-async def _said_in(store: EventStore, wanted: Sequence[str], text: str) -> AsyncIterator[FoundPlace]:
+async def _said_in(
+    store: EventStore, wanted: Sequence[str], facts: AsyncIterator[StoredFact], text: str
+) -> AsyncIterator[FoundPlace]:
     """Yield the events, the facts of scavenged events and the stored texts that say a text."""
     named: dict[str, set[str]] = {}
     for conversation in wanted:
@@ -108,7 +113,7 @@ async def _said_in(store: EventStore, wanted: Sequence[str], text: str) -> Async
             _note_hashes(event, named)
             for place in _places(event, text):
                 yield place
-    async for place in _facts(store, set(wanted), text):
+    async for place in _facts(store, set(wanted), facts, text):
         yield place
     for conversation, hashes in named.items():
         async for place in _values(store, conversation, sorted(hashes), text):
@@ -123,9 +128,11 @@ def _note_hashes(event: Event, named: dict[str, set[str]]) -> None:
         named.setdefault(event.conversation, set()).update(hashes)
 
 
-async def _facts(store: EventStore, wanted: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
-    """Yield the facts that are left of scavenged blocks."""
-    async for fact in store.facts():
+async def _facts(
+    store: EventStore, wanted: Collection[str], facts: AsyncIterator[StoredFact], text: str
+) -> AsyncIterator[FoundPlace]:
+    """Yield the facts that are left of scavenged blocks; what a fork shares is its parent's."""
+    async for fact in facts:
         occurrence = _said(text, (fact.subject, fact.detail)) if fact.conversation in wanted else None
         if occurrence is not None and not await store.read_versions(fact.conversation, [fact.version]):
             yield FoundPlace(fact.conversation, f"{SIGN}{fact.version}", "fact", fact.path, *occurrence)
