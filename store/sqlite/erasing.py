@@ -22,14 +22,18 @@ from .chaining import chain_whole
 from .log_head import NOWHERE, SQLiteLog
 from .removing import note_size
 from .rewriting import drop_values
+from .search import drop_index, drop_other_form, forget_text
 from .transactions import set_pragma, transaction
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
     from timeline.ports import ForksOnErase
 
 _PAGE: Final = 500
+_SHARE: Final = 4
+"""Of an index whose every fourth event goes nothing is kept."""
 
 
 def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase, reason: str, at: str) -> Erasing:
@@ -56,10 +60,8 @@ def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase
         for id_ in erased:
             _check_hold(connection, id_)
         note_size(connection)
-        # Dropped whole: the words of a text can be taken out of it one event at a time only, at a multiple of the cost.
-        connection.execute(statements.DROP_INDEX)
-        connection.execute(statements.FORGET_PROGRESS)
         copied = [fork for fork, _ in own] if forks == "copy" else []
+        _forget_words(connection, erased, copied)
         for fork in copied:
             _cut_loose(connection, fork)
             for id_ in _family(connection, fork)[1:]:
@@ -70,6 +72,7 @@ def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase
             _erase_one(connection, id_, reason, at, counts, named)
         counts["values"] += drop_values(connection, named)
         connection.execute(statements.PULL_FACTS_PROGRESS)
+        connection.execute(statements.PULL_PROGRESS)
     return Erasing(erased, copied, dict(counts))
 
 
@@ -89,6 +92,22 @@ def _check_hold(connection: sqlite3.Connection, conversation: str) -> None:
             if json.loads(newest[0]).get("legal_hold"):
                 raise UnderLegalHold(conversation)
             return
+
+
+def _forget_words(connection: sqlite3.Connection, erased: Sequence[str], copied: Sequence[str]) -> None:
+    """Take the words of what is erased out of the search index, or drop the index where that costs less.
+
+    A text is taken out of it at about the cost of indexing it. The events of a copied fork get other positions.
+    """
+    logs = [SQLiteLog(connection, id_) for id_ in erased]
+    (head,) = connection.execute(statements.HEAD_POSITION).fetchone()
+    if copied or sum(log.version - log.base for log in logs) * _SHARE > head:
+        drop_index(connection)
+        return
+    drop_other_form(connection)
+    for log in logs:
+        for position, payload in connection.execute(statements.TEXTS_OF, (log.key,)):
+            forget_text(connection, log.key, position, payload)
 
 
 def _erase_one(  # noqa: PLR0917 - the parts of a row

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from timeline.errors import ConversationNotFound, VersionConflict
 from timeline.events import CompactionCompleted
@@ -123,11 +124,10 @@ def _rewrite_snapshots(connection: sqlite3.Connection, key: int, part: Rewriting
 def drop_values(connection: sqlite3.Connection, candidates: Collection[str]) -> int:
     """Remove those of some texts that no event and no snapshot names any more; return how many were removed."""
     left = set(candidates)
-    if not left:
-        return 0
-    named: Any = connection.execute(statements.NAMING_EVENTS, (0,))
-    for (text,) in named:
-        left.difference_update(named_in([text]))
-    for (text,) in connection.execute(statements.NAMING_SNAPSHOTS, (NOWHERE, NOWHERE)):
-        left.difference_update(named_in([text]))
+    naming = chain(
+        connection.execute(statements.NAMING_EVENTS, (0,)),
+        connection.execute(statements.NAMING_SNAPSHOTS, (NOWHERE, NOWHERE)),
+    )
+    while left and (row := next(naming, None)) is not None:  # not to the end: most, as a policy, others name too
+        left.difference_update(named_in(row))
     return sum(connection.execute(statements.DROP_VALUE, (hash_,)).rowcount for hash_ in left)

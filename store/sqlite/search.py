@@ -165,8 +165,13 @@ def index_again(connection: sqlite3.Connection, key: int, position: int, payload
 def drop_other_form(connection: sqlite3.Connection) -> None:
     """Drop an index of another form, out of which no text can be taken; the next search makes a new one."""
     if connection.execute(statements.PROGRESS, (FORM,)).fetchone() is None:
-        connection.execute(statements.DROP_INDEX)
-        connection.execute(statements.FORGET_PROGRESS)
+        drop_index(connection)
+
+
+def drop_index(connection: sqlite3.Connection) -> None:
+    """Drop the index; the next search makes a new one."""
+    connection.execute(statements.DROP_INDEX)
+    connection.execute(statements.FORGET_PROGRESS)
 
 
 def _columns(key: int, payload: str) -> tuple[str, str, str] | None:

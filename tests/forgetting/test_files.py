@@ -22,7 +22,9 @@ from timeline.forgetting import find_subject
 from timeline.importers import read_recording
 from timeline.portable import export_log
 from timeline.portable.recordings import import_recording
+from timeline.store.sqlite.rewriting import drop_values
 from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -122,6 +124,41 @@ async def test_an_erased_conversation_is_in_no_file_of_the_store(tmp_path: Path)
             await Timeline.open(store, "cards")
         assert [hit.conversation async for hit in store.search("stays")] == ["other"]
     assert places_left(file) == {}
+
+
+async def test_an_erasure_keeps_the_search_index_of_the_other_conversations(tmp_path: Path) -> None:
+    """To index them anew takes minutes where there are many. No word of what went is left in it."""
+    file = tmp_path / "a.db"
+    async with await SQLiteStore.open(file) as store:
+        for number in range(20):
+            await store.append(f"c{number}", [block_event("p", "harmless words"), block_event("q", "more of them")])
+        await store.append("secret", [block_event("p", "the password is hunter2")])
+        assert [hit.conversation async for hit in store.search("hunter2")] == ["secret"]
+        assert (await store.erase("secret")).physical
+    assert b"hunter2" not in file.read_bytes()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT position FROM search_progress").fetchall() == [(40,)]
+        connection.execute("CREATE VIRTUAL TABLE temp.v USING fts5vocab (main, search_index, 'row')")
+        assert connection.execute("SELECT doc FROM v WHERE term IN ('harmless', 'hunter2')").fetchall() == [(20,)]
+
+
+async def test_an_erasure_looks_no_further_than_to_another_event_that_names_the_text(tmp_path: Path) -> None:
+    """A policy is named by nearly every conversation: to read them all kept appends waiting for seconds."""
+    steps: list[int] = []
+
+    def drop(connection: sqlite3.Connection) -> None:
+        done: list[None] = []
+        connection.set_progress_handler(lambda: done.append(None), 1)
+        drop_values(connection, {policies.balanced().hash()})
+        connection.set_progress_handler(None, 1)
+        steps.append(len(done))
+
+    async with await SQLiteStore.open(tmp_path / "a.db") as store:
+        for many in (10, 200):
+            for number in range(many):
+                await Timeline.open(store, f"{many} {number}", policy=policies.balanced())
+            await store.database.do(drop)
+    assert steps[0] == steps[1] > 0
 
 
 async def test_forks_that_keep_a_copy_can_be_redacted_afterwards(tmp_path: Path) -> None:
