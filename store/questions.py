@@ -7,7 +7,7 @@ from the log.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.errors import ConversationNotFound
 from timeline.facts.extracting import FORM
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from .search.querying import DatabaseSearch
     from .search.scanning import SearchFilter
     from .search.words import Query
+
+_OF_ONE: Final = 16
+"""Slices of the log whose facts are added for a question about one conversation: about a second. What these leave out
+is read from its own log, so that no compaction waits for the facts of a hundred thousand imported conversations."""
 
 
 class DatabaseQuestions(ABC):
@@ -51,7 +55,7 @@ class DatabaseQuestions(ABC):
         self, conversations: Sequence[str] | None, wanted: FactFilter, page: int
     ) -> AsyncIterator[StoredFact]:
         """Iterate over the facts of conversations (or all) that meet a filter, by position."""
-        await self.catch_up_facts()
+        await self.catch_up_facts(_OF_ONE if conversations is not None and len(conversations) == 1 else None)
         try:
             async for fact in self._known.facts(conversations, wanted, page):
                 yield fact
@@ -60,7 +64,7 @@ class DatabaseQuestions(ABC):
 
     async def fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
         """Return the merged record of a conversation's facts."""
-        await self.catch_up_facts()
+        await self.catch_up_facts(_OF_ONE)
         try:
             return await self._known.record(conversation, covers, most)
         except ConversationNotFound as error:
@@ -76,5 +80,5 @@ class DatabaseQuestions(ABC):
         """Index the texts that were appended since the last search."""
 
     @abstractmethod
-    async def catch_up_facts(self) -> None:
-        """Add the facts of what was appended since the last query."""
+    async def catch_up_facts(self, most: int | None = None) -> None:
+        """Add the facts of what was appended since the last query, of at most so many slices of the log."""

@@ -57,7 +57,7 @@ _EVENTS: Final = (
     " AND position > $1 AND position <= $2 AND type = 'block.appended' AND schema_version = 1"
     " ORDER BY position LIMIT $3"
 )
-_EVENTS_WITHIN: Final = _EVENTS.replace(OWN, "conversation = $4")
+_EVENTS_WITHIN: Final = _EVENTS.replace(OWN, "conversation = $4").replace("ORDER BY position", "ORDER BY version")
 _REDACTED_BETWEEN: Final = (
     f"SELECT conversation, version, payload FROM events WHERE {OWN} AND type = 'block.redacted' AND {RARE_WHERE}"
     " AND position > $1 AND position <= $2"

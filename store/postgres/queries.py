@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import asyncpg
@@ -49,18 +50,19 @@ class Questions(DatabaseQuestions):
         """Index the texts that were appended since the last search."""
         await self._catch_up(search_index.ROWS, "the search goes on without its index")
 
-    async def catch_up_facts(self) -> None:
-        """Add the facts of what was appended since the last query."""
-        await self._catch_up(facts.ROWS, "facts are read from the log")
+    async def catch_up_facts(self, most: int | None = None) -> None:
+        """Add the facts of what was appended since the last query, of at most so many slices of the log."""
+        await self._catch_up(facts.ROWS, "facts are read from the log", most)
 
-    async def _catch_up(self, made: Made, otherwise: str) -> None:
-        """Add what was appended since the last query; what cannot be added is read from the log."""
+    async def _catch_up(self, made: Made, otherwise: str, most: int | None = None) -> None:
+        """Add what was appended since the last query; what is not added is read from the log."""
         await self._reader.settled()
         if self._database.read_only:
             return
         try:
-            while await self._database.do(partial(catch_up, made=made)):
-                pass
+            for _ in count() if most is None else range(most):
+                if not await self._database.do(partial(catch_up, made=made)):
+                    return
         except StoreError as refusal:
             may_not = isinstance(refusal.__cause__, asyncpg.InsufficientPrivilegeError)
             if not may_not and not isinstance(refusal, StoreReadOnly | StoreFull):

@@ -151,7 +151,8 @@ class SQLiteFacts(DatabaseFacts):
         """Return the appended blocks behind a position, by it, scavenged ones too."""
         if key is None:
             return await self.rows(statements.EVENTS_OF_FACTS, (after, last, most))
-        return await self.rows(statements.EVENTS_OF_FACTS_WITHIN, (key, after, last, most))
+        bounds = {"key": key, "after": after, "last": last, "most": most}
+        return await self.rows(statements.EVENTS_OF_FACTS_WITHIN, bounds)
 
     async def rows_at(self, positions: Sequence[int]) -> list[FactRow]:
         """Return the rows of some events."""

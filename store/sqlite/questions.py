@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 from timeline.errors import StoreFull, StoreLocked, StoreReadOnly
@@ -45,13 +46,15 @@ class Questions(DatabaseQuestions):
         async for digest in self._questions.digests(conversation, wanted, page):
             yield digest
 
-    async def catch_up_facts(self) -> None:
-        """Add the facts of what was appended since the last query."""
+    async def catch_up_facts(self, most: int | None = None) -> None:
+        """Add the facts of what was appended since the last query, of at most so many slices of the log."""
         if self._database.writer is None:
             return
         reached, last = await self._known.progress()
         try:
-            while reached < last:
+            for _ in count() if most is None else range(most):
+                if reached >= last:
+                    return
                 reached = await self._database.do(partial(catch_up_facts, until=last), FACTS_SLICE)
         except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
             log.info("facts are read from the log: %s", refusal)

@@ -590,10 +590,12 @@ EVENTS_OF_FACTS: Final = (
     " ORDER BY position LIMIT ?"
 )
 EVENTS_OF_FACTS_WITHIN: Final = (
-    f"SELECT position, conversation, version, at, coalesce(path, ''), {PAYLOAD}, checksum FROM events NOT INDEXED"
-    " WHERE conversation = ? AND position > ? AND position <= ? AND type = 'block.appended' AND schema_version = 1"
-    " ORDER BY position LIMIT ?"
+    f"SELECT position, conversation, version, at, coalesce(path, ''), {PAYLOAD}, checksum FROM events"
+    " WHERE conversation = :key AND version > coalesce((SELECT b.version FROM events AS b WHERE b.position = :after"
+    " AND +b.conversation = :key), 0) AND +position > :after AND +position <= :last AND type = 'block.appended'"
+    " AND schema_version = 1 ORDER BY version LIMIT :most"
 )
+"""Positions rise with versions. Behind the first page ``after`` is one of the conversation's own."""
 ID_OF: Final = "SELECT id FROM conversations WHERE key = ?"
 DONE_AT: Final = f"SELECT {FACT} FROM json_each(?) AS wanted CROSS JOIN facts AS f ON f.position = wanted.value"
 POSITION_AT: Final = "SELECT position FROM events WHERE conversation = ? AND version <= ? ORDER BY version DESC LIMIT 1"

@@ -26,6 +26,7 @@ from timeline.facts.extracting import FORM, facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.facts.record import record_of
 from timeline.ports import Appended, Snapshot
+from timeline.store import fact_queries
 from timeline.store.facts import KINDS, FactFilter
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import facts as sqlite_facts
@@ -592,3 +593,22 @@ async def test_a_glob_fits_a_path_that_holds_the_character_0(tmp_path: Path) -> 
         for glob in ("src/a?b.py", "**/*b.py"):
             assert len([fact async for fact in store.facts(glob=glob)]) == 1
             assert len([found async for found in store.digests(path_glob=glob)]) == 1
+
+
+async def test_a_question_about_one_conversation_waits_for_the_facts_of_a_part_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they do not reach is read from its own log, by its versions; a question to all adds the rest."""
+    monkeypatch.setattr(sqlite_facts, "MOST_EVENTS", 1)
+    monkeypatch.setattr(fact_queries, "SCANNED", 2)
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        for name in ("first", "others", "last"):
+            for number in range(1, 8):
+                opened = [call(f"c{number}", "Read", {"file_path": f"{name}/{number}.py"}), result(f"c{number}", "ok")]
+                await store.append(name, opened)
+        record = await store.fact_record("last")
+        assert {entry.subject for entry in record.done["file_read"]} == {f"last/{n}.py" for n in range(1, 8)}
+        assert (await store.fact_reach()).position < 20
+        assert [fact.version async for fact in store.facts(conversation="last")] == list(range(2, 15, 2))
+        assert len([fact async for fact in store.facts()]) == 21
+        assert (await store.fact_reach()).position == await store.head()

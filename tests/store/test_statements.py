@@ -43,7 +43,7 @@ STATEMENTS = {
     for name, text in {**MODULES, **PAGES_OF_DIGESTS, **PAGES_OF_FACTS}.items()
     if isinstance(text, str) and re.match("(SELECT|INSERT|UPDATE|WITH) .*[^ ]$", text)
 }
-NAMED = dict.fromkeys(re.findall(r":(\w+)", "".join(STATEMENTS.values())))
+NAMED = dict.fromkeys(re.findall(r":(\w+)", " ".join(STATEMENTS.values())))
 STORED = (
     "conversations",
     "events",
