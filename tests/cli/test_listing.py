@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli import sessions
 from timeline.cli.exits import Exit
+from timeline.sync import Timeline, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,15 @@ def test_ls_lists_conversations_in_the_order_in_which_they_were_opened(
     assert simulated["window_start"] > 1
     assert imported["created_at"] == "2026-01-05T08:00:00.000000Z"
     assert imported["parent"] is None
+
+
+def test_ls_with_a_limit_lists_the_conversations_that_changed_last(run: Callable[..., Done], db: Path) -> None:
+    """A database of a year has more than a terminal shows."""
+    with open_store(str(db)) as store:
+        for day, name in ((3, "third"), (1, "first"), (2, "second")):
+            Timeline.open(store, name, now=datetime(2026, 1, day, tzinfo=UTC))
+    assert [row["id"] for row in run("ls", "--limit", 2, "--json").json] == ["third", "second"]
+    assert run("ls", "--limit", 1).out.split()[-5] == "third"
 
 
 @pytest.mark.shows("004-134")

@@ -164,7 +164,14 @@ app.command()(lab)
 
 
 @app.command()
-def ls(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+def ls(
+    *,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="The N that changed last, the newest first.")
+    ] = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
     """List the conversations of a database.
 
     version: the number of the newest event. window from: the version at which the live window begins; what lies before
@@ -172,7 +179,7 @@ def ls(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """
     from timeline.cli import listing
 
-    _run(listing.ls(db, as_json=as_json))
+    _run(listing.ls(db, limit=limit, as_json=as_json))
 
 
 @app.command()

@@ -138,16 +138,16 @@ async def records(conversations: Sequence[str], db: str, *, as_json: bool) -> No
     """
     async with changing(db) as store:
         ids = [*conversations] or [info.id async for info in store.conversations()]
-        found = [(id_, await store.fact_record(id_, most=MOST)) for id_ in ids]
-    if as_json:
-        with output.JsonList() as written:
-            for id_, record in found:
-                written.add(_record_row(id_, record))
-        return
-    for id_, record in found:
-        say(paint(id_, bold=True))
-        write(full_record(record) or "Nothing was done or named yet.")
-        write()
+        if as_json:
+            with output.JsonList() as written:
+                for id_ in ids:
+                    written.add(_record_row(id_, await store.fact_record(id_, most=MOST)))
+            return
+        for id_ in ids:
+            record = await store.fact_record(id_, most=MOST)
+            say(paint(id_, bold=True))
+            write(full_record(record) or "Nothing was done or named yet.")
+            write()
 
 
 def _record_row(conversation: str, record: FactRecord) -> FactRecordRow:

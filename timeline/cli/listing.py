@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from timeline.answers.about import text_of
@@ -23,41 +24,54 @@ if TYPE_CHECKING:
     from timeline.ports import ConversationInfo, EventStore
 
 
-async def ls(db: str, *, as_json: bool) -> None:
-    """Print the conversations, in the order in which they were opened.
+async def ls(db: str, *, limit: int | None, as_json: bool) -> None:
+    """Print the conversations, in the order in which they were opened; with a limit those that changed last.
 
     "window from" is the version of the first event that a render still reads; "compactions" counts undone ones too.
+
+    Args:
+        db: the database.
+        limit: the most conversations, the one that changed last first; all in the order of their opening without it.
+        as_json: print a row of JSON for each, with its policy.
 
     Raises:
         StoreError: the database is not there, or cannot be read.
     """
     async with reading(db) as store:
+        infos = store.conversations() if limit is None else _newest(store, limit)
         if as_json:
-            await write_rows(_conversations(store))
+            await write_rows(_rows(store, infos))
             return
-        rows = [row async for row in _conversations(store)]
-    if not rows:
+        found = [info async for info in infos]
+    if not found:
         write(f"{without_password(db)} holds no conversation. Add one: timeline import FILE{db_option(db)}")
         return
     output.table(
         ("id", "version", "window from", "compactions", "updated", "part of", "title"),
         [
             (
-                row.id,
-                row.version,
-                row.window_start,
-                row.compactions or "",
-                row.updated_at[:16].replace("T", " "),
-                (row.parent or {}).get("conversation", ""),
-                row.title,
+                info.id,
+                info.version,
+                info.window_start,
+                info.compactions or "",
+                instant_text(info.updated_at)[:16].replace("T", " "),
+                "" if info.parent is None else info.parent.conversation,
+                info.title,
             )
-            for row in rows
+            for info in found
         ],
     )
 
 
-async def _conversations(store: EventStore) -> AsyncIterator[ConversationRow]:
-    async for info in store.conversations():
+async def _newest(store: EventStore, most: int) -> AsyncIterator[ConversationInfo]:
+    """Yield the conversations that changed last, the newest first."""
+    every = [info async for info in store.conversations()]
+    for info in nlargest(most, every, key=lambda info: (info.updated_at, info.id)):
+        yield info
+
+
+async def _rows(store: EventStore, infos: AsyncIterator[ConversationInfo]) -> AsyncIterator[ConversationRow]:
+    async for info in infos:
         yield _conversation(info, await _policy(store, info.id))
 
 
