@@ -136,7 +136,7 @@ class DatabaseStore(QueryMixin):
         """Return the facts of one conversation."""
         return await self._log.info(conversation)
 
-    def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+    def conversations(self, *, page: int = 1_000) -> AsyncIterator[ConversationInfo]:
         """Iterate over all conversations, in the order in which they were opened."""
         return self._log.conversations(page=page)
 

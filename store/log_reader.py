@@ -225,7 +225,7 @@ class LogReader:
             raise await self.missing(conversation)
         return decode_info(row, self.where)
 
-    async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+    async def conversations(self, *, page: int = 1_000) -> AsyncIterator[ConversationInfo]:
         """Iterate over all conversations, in the order in which they were opened.
 
         Raises:

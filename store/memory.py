@@ -215,7 +215,7 @@ class MemoryStore(QueryMixin):
         """Return the facts of one conversation."""
         return self._log(conversation).info()
 
-    async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+    async def conversations(self, *, page: int = 1_000) -> AsyncIterator[ConversationInfo]:
         """Iterate over all conversations, in the order in which they were opened."""
         for log in self._paged(iter(self._order), page):
             yield log.info()

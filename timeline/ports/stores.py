@@ -137,7 +137,7 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         """
         ...
 
-    def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+    def conversations(self, *, page: int = 1_000) -> AsyncIterator[ConversationInfo]:
         """Iterate over all conversations, in the order in which they were opened.
 
         Raises:

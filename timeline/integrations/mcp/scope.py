@@ -68,7 +68,7 @@ class _ScopedStore:
         stored = await self._within(conversation, self._store.load_window)
         return replace(stored, info=self._without_parent(stored.info))
 
-    async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+    async def conversations(self, *, page: int = 1_000) -> AsyncIterator[ConversationInfo]:
         async for info in self._only(self._store.conversations(page=page), lambda info: info.id):
             yield self._without_parent(info)
 
