@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
@@ -15,11 +15,14 @@ from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     import pytest
 
     from tests.postgres_server import Server
     from timeline.forgetting import FoundPlace
     from timeline.ports import EventStore
+    from timeline.queries import StoredFact
 
 KINDS = {"block", "summary", "title", "event", "value"}
 
@@ -80,8 +83,13 @@ async def test_a_place_in_one_conversation_is_found_without_the_list_and_the_fac
         for conversation in ("a", "b"):
             await store.append(conversation, [block_event("p", PLAIN)])
         facts = store.facts
+
+        def asking(**given: Any) -> AsyncIterator[StoredFact]:
+            asked.append(given)
+            return facts(**given)
+
         monkeypatch.setattr(store, "conversations", None)
-        monkeypatch.setattr(store, "facts", lambda **given: (asked.append(given), facts(**given))[1])
+        monkeypatch.setattr(store, "facts", asking)
         assert [place.place for place in await found(store, "b")] == ["@1"]
     assert asked == [{"conversation": ["b"]}]
 
