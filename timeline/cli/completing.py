@@ -37,8 +37,10 @@ async def _ids(db: str, incomplete: str) -> list[str]:
     async with only_reading(db) as store:
         async for info in store.conversations():
             is_word = len(info.id.split()) == 1 and show_controls(info.id) == info.id
-            if is_word and info.id.startswith(incomplete) and len(found) < _MOST:
+            if is_word and info.id.startswith(incomplete):
                 found.append(info.id)
+            if len(found) == _MOST:
+                break
     return found
 
 
