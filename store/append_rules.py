@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from .codec import Batch, ForkPoint
 
 
-class LogHead(Protocol):
-    """The questions that placing an append asks of a conversation's log."""
+class Versions(Protocol):
+    """Where a conversation's log begins and ends."""
 
     @property
     def version(self) -> int:
@@ -50,6 +50,10 @@ class LogHead(Protocol):
     def base(self) -> int:
         """The version behind which the conversation's own events begin; 0 if it does not exist."""
         ...
+
+
+class LogHead(Versions, Protocol):
+    """The questions that placing an append asks of a conversation's log."""
 
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
         """Return ``(event id, checksum, position)`` of its own versions from ``first`` to ``last``, by version."""
@@ -64,7 +68,7 @@ class LogHead(Protocol):
         ...
 
 
-def starting_version(batch: Batch, log: LogHead) -> int:
+def starting_version(batch: Batch, log: Versions) -> int:
     """Return the version after which ``expected`` puts the append: the log's own, or an earlier one for a repetition.
 
     Raises:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from timeline.errors import AppendUncertain
@@ -70,12 +69,10 @@ class DatabaseStore(QueryMixin):
             StoreBusy: too much waits to be written, or the append waited too long; nothing was written.
         """
         self._open.check_open()
-        work = partial(encode, conversation, events, expected, values, snapshot, seals)
         if is_long(events):
-            batch = await asyncio.to_thread(work)
-            self._open.check_open()
+            batch = await asyncio.to_thread(encode, conversation, events, expected, values, snapshot, seals)
         else:
-            batch = work()
+            batch = encode(conversation, events, expected, values, snapshot, seals)
         try:
             return await self._append(batch)
         except InDoubt as doubt:
@@ -87,6 +84,8 @@ class DatabaseStore(QueryMixin):
     @abstractmethod
     async def _append(self, batch: Batch) -> Appended:
         """Write an append, or look up the version of a conversation for one without events.
+
+        The store may have been closed since the append was asked for.
 
         Raises:
             InDoubt: its commit failed, and nobody knows whether it is in the log.

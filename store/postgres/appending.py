@@ -21,10 +21,10 @@ from . import digest_rows, statements
 from .create import NO_META
 from .escaping import escaped, key_of, text_as_stored
 from .event_rows import EventRows
-from .log_head import NOWHERE, Head, Known, check_not_erased, check_snapshot, fork_off, heads_of, known
+from .log_head import NOWHERE, Head, check_not_erased, check_snapshot, fork_off, heads_of, known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ..codec import Batch
     from .connections import Connection
@@ -51,11 +51,19 @@ class Placed(NamedTuple):
 
 @dataclass(slots=True)
 class Group:
-    """Batches that one statement writes, with its parameters."""
+    """Batches that one statement writes, with its parameters.
+
+    Attributes:
+        placed: the batches, each with its place.
+        moves: how the row of each conversation moves on.
+        rows: the rows of the events.
+        needs_transaction: something comes with the events which the statement does not write.
+    """
 
     placed: list[Placed] = field(default_factory=list)
     moves: dict[str, _Move] = field(default_factory=dict)
     rows: EventRows = field(default_factory=EventRows)
+    needs_transaction: bool = False
 
     def add(self, batch: Batch, head: Head) -> None:
         """Put a batch behind a head, or behind the batch before it on the same log."""
@@ -68,6 +76,8 @@ class Group:
         move.at = batch.drafts[-1].at
         if batch.snapshot is not None:
             move.window_start = batch.snapshot.window_start
+        if batch.values or batch.snapshot or batch.compactions or batch.redacted:
+            self.needs_transaction = True
         self.placed.append(Placed(batch, head.key, after + 1, move.head.version, len(self.rows) - 1))
 
     def of_one(self) -> list[Any]:
@@ -102,7 +112,7 @@ def at_the_end(batch: Batch, head: Head | None) -> bool:
     if head is None or not batch.drafts or (batch.snapshot is not None and head.first_version > 1):
         return False
     try:
-        return append_rules.starting_version(batch, Known(head.version, head.base)) == head.version
+        return append_rules.starting_version(batch, head) == head.version
     except VersionConflict:
         return False
 
@@ -110,11 +120,6 @@ def at_the_end(batch: Batch, head: Head | None) -> bool:
 def opens(batch: Batch) -> bool:
     """Return whether a batch opens its conversation, if that does not exist, without a look at another one."""
     return bool(batch.drafts) and batch.fork is None and batch.expected in {Expected.ANY, Expected.NO_STREAM, 0}
-
-
-def needs_transaction(batches: Iterable[Batch]) -> bool:
-    """Return whether something is written beside the events, which the statement of the append does not write."""
-    return any(batch.values or batch.snapshot or batch.compactions or batch.redacted for batch in batches)
 
 
 async def write(connection: Connection, group: Group, least: int = 0) -> dict[int, Appended]:
@@ -143,7 +148,8 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
     for number, placed in enumerate(group.placed):
         if placed.key in won:
             written[number] = Appended(placed.first, placed.version, begin + placed.last)
-    await _write_beside(connection, [group.placed[number] for number in written])
+    if group.needs_transaction:
+        await _write_beside(connection, [group.placed[number] for number in written])
     return written
 
 
@@ -189,7 +195,7 @@ async def append_within(connection: Connection, batch: Batch, least: int = 0) ->
         head = Head()
     if not batch.drafts:
         return await _nothing(connection, head)
-    after = append_rules.starting_version(batch, Known(head.version, head.base))
+    after = append_rules.starting_version(batch, head)
     if after < head.version:
         repeated = append_rules.repetition(batch, await known(connection, batch, head, after), after)
         return await _lasting(connection, head, repeated)

@@ -27,7 +27,6 @@ from .appending import (
     Lost,
     append_within,
     at_the_end,
-    needs_transaction,
     open_together,
     opens,
     write,
@@ -68,29 +67,19 @@ class Uncertain(Exception):
         super().__init__(f"the connection broke{': ' if away else ', '}{then}")
 
 
-class Heads:
+class Heads(OrderedDict[str, "Head"]):
     """The heads of logs as this store last saw them, up to `MOST_HEADS` of them: the least recent are forgotten."""
-
-    def __init__(self) -> None:
-        self._heads: OrderedDict[str, Head] = OrderedDict()
-
-    def __contains__(self, conversation: object) -> bool:
-        return conversation in self._heads
-
-    def get(self, conversation: str) -> Head | None:
-        """Return the head of a conversation's log, if it is remembered."""
-        return self._heads.get(conversation)
 
     def remember(self, conversation: str, head: Head) -> None:
         """Remember a head as the most recent one."""
-        self._heads[conversation] = head
-        self._heads.move_to_end(conversation)
-        while len(self._heads) > MOST_HEADS:
-            self._heads.popitem(last=False)
+        self[conversation] = head
+        self.move_to_end(conversation)
+        while len(self) > MOST_HEADS:
+            self.popitem(last=False)
 
     def forget(self, conversation: str) -> None:
         """Forget a head that another writer may have moved."""
-        self._heads.pop(conversation, None)
+        self.pop(conversation, None)
 
 
 class Committer:
@@ -137,7 +126,8 @@ class Committer:
         away = self._reached = False
         self._until = self._gone = None
         try:
-            done |= await self._opened(batches)
+            if len(first := self._unknown(batches)) >= _SEVERAL:
+                done |= await self._opened(batches, first)
         except (Lost, asyncpg.UniqueViolationError):
             log.debug("%s: conversations are opened one by one", self._database.where)
         except DRIVER_ERRORS as error:
@@ -163,14 +153,16 @@ class Committer:
             for number, batch in enumerate(batches)
         ]
 
-    async def _opened(self, batches: Sequence[Batch]) -> dict[int, Appended]:
-        """Open new conversations together, by the first batch of each, where there are several; return the places."""
+    def _unknown(self, batches: Sequence[Batch]) -> dict[str, int]:
+        """Return the conversations of which no head is remembered, each with the number of its first batch."""
         first: dict[str, int] = {}
         for number, batch in enumerate(batches):
             if batch.conversation not in self._heads:
                 first.setdefault(batch.conversation, number)
-        if len(first) < _SEVERAL:
-            return {}
+        return first
+
+    async def _opened(self, batches: Sequence[Batch], first: dict[str, int]) -> dict[int, Appended]:
+        """Open the new ones of some conversations together, by the first batch of each; return the places."""
         async with self._begun() as connection:
             for conversation, head in (await heads_of(connection, first)).items():
                 self._heads.remember(conversation, head)
@@ -202,8 +194,7 @@ class Committer:
         self, connection: Connection, batches: Sequence[Batch]
     ) -> tuple[Group, dict[int, int], dict[int, Appended]]:
         """Write the batches that go to the ends of their logs; return their group, their numbers in it, and places."""
-        unknown = {batch.conversation for batch in batches if batch.conversation not in self._heads}
-        if unknown:
+        if unknown := self._unknown(batches):
             for conversation, head in (await heads_of(connection, unknown)).items():
                 self._heads.remember(conversation, head)
         group, numbers = self._grouped(batches, await self._in_shared_past(connection, batches))
@@ -240,7 +231,7 @@ class Committer:
             yield connection
 
     async def _written(self, connection: Connection, group: Group) -> dict[int, Appended]:
-        if connection.is_in_transaction() or not needs_transaction(placed.batch for placed in group.placed):
+        if not group.needs_transaction or connection.is_in_transaction():
             return await write(connection, group)
         async with connection.transaction(isolation="read_committed"):
             return await write(connection, group)

@@ -224,9 +224,10 @@ class Waking:
         connection.add_termination_listener(lambda _: self._work.set())
         self._work.set()  # a new connection listens at once
         while not connection.is_closed():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(HEARTBEAT):
-                    await self._work.wait()
+            if not self._work.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(HEARTBEAT):
+                        await self._work.wait()
             silent = not self._work.is_set()
             self._work.clear()
             if self._ears and not self._listening:
