@@ -172,7 +172,7 @@ class Writer:
         return waiting if waiting < APPENDERS * FEWEST else waiting // APPENDERS
 
     async def _run(self, committer: Committer) -> None:
-        """Commit groups until none is due."""
+        """Commit groups until none is due. Who appends again as soon as it is answered is in the next one."""
         try:
             while share := self._share():
                 group = self._gather(share)
@@ -180,6 +180,8 @@ class Writer:
                 self._begin()
                 if group:
                     await self._answer(committer, group)
+                    self._beginning = True
+                    await asyncio.sleep(0)
         finally:
             self._beginning = False
             self._idle.append(committer)
