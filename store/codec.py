@@ -188,18 +188,18 @@ def encode(  # noqa: PLR0917 - the parts of an append
         b"" if seals else random_salts(len(drafts)),
         seals,
         _proved(events),
-        snapshot is not None or any(type(payload) is BlocksHidden for _, payload in others),
+        snapshot is not None or (bool(others) and any(type(payload) is BlocksHidden for _, payload in others)),
     )
 
 
 def is_long(events: Sequence[NewEvent]) -> bool:
     """Return whether encoding these events takes some milliseconds: one of them decides about very many blocks."""
-    return any(
-        _decided(event.payload) >= _MANY
-        for event in events
+    for event in events:
         # The payload of one that was written before is not made for this.
-        if (event.columns is None if type(event) is EncodedEvent else type(event.payload) is not BlockAppended)
-    )
+        asks = event.columns is None if type(event) is EncodedEvent else type(event.payload) is not BlockAppended
+        if asks and _decided(event.payload) >= _MANY:
+            return True
+    return False
 
 
 def _proved(events: Sequence[NewEvent]) -> tuple[int, Sequence[str]] | None:

@@ -68,7 +68,6 @@ class DatabaseStore(QueryMixin):
         Raises:
             StoreBusy: too much waits to be written, or the append waited too long; nothing was written.
         """
-        self._open.check_open()
         if is_long(events):
             batch = await asyncio.to_thread(encode, conversation, events, expected, values, snapshot, seals)
         else:
@@ -85,9 +84,8 @@ class DatabaseStore(QueryMixin):
     async def _append(self, batch: Batch) -> Appended:
         """Write an append, or look up the version of a conversation for one without events.
 
-        The store may have been closed since the append was asked for.
-
         Raises:
+            StoreClosed, StoreReadOnly: the store does not write any more, or never did.
             InDoubt: its commit failed, and nobody knows whether it is in the log.
         """
 

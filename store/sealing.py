@@ -37,7 +37,10 @@ def seal(batch: Batch, after: int, head: bytes) -> Sealed:
     """
     conversation, version = batch.conversation, after
     proved = batch.proved[1] if batch.proved is not None and batch.proved[0] == after + 1 else ()
-    checksums, salts, commitments, links = list[str](), list[bytes | None](), list[bytes](), list[bytes]()
+    checksums: list[str] = []
+    salts: list[bytes | None] = []
+    commitments: list[bytes] = []
+    links: list[bytes] = []
     seals = batch.seals or _own_seals(batch.salts)
     placed = zip(batch.drafts, seals, proved or repeat(""), strict=False)
     for (id_, type_, schema_version, at, _, _, _, payload), (salt, kept), compared in placed:

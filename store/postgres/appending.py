@@ -20,7 +20,7 @@ from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, statements
 from .create import NO_META
 from .escaping import escaped, key_of, text_as_stored
-from .event_rows import EventRows
+from .event_rows import EventRows, given
 from .log_head import NOWHERE, Head, check_not_erased, check_snapshot, fork_off, heads_of, known
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Group:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
         # By key: two statements that move the same rows then take them in the same order.
         moves = sorted((move.row() for move in self.moves.values()), key=lambda row: row[0])
-        return [*zip(*moves, strict=True), *self.rows.parameters()]
+        return [*map(given, zip(*moves, strict=True)), *self.rows.parameters()]
 
 
 @dataclass(slots=True)

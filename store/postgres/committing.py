@@ -247,7 +247,8 @@ class Committer:
 
     def _grouped(self, batches: Sequence[Batch], taken: set[int]) -> tuple[Group, dict[int, int]]:
         """Put the batches that go to the ends of their logs into a group; return their numbers by place in it too."""
-        group, numbers = Group(), dict[int, int]()
+        group = Group()
+        numbers: dict[int, int] = {}
         heads: dict[str, Head | None] = {}
         for number, batch in enumerate(batches):
             conversation = batch.conversation

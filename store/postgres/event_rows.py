@@ -33,7 +33,7 @@ class EventRows:
         self._versions: list[int] = []
         self._checksums: list[str] = []
         self._salts: list[bytes | None] = []
-        self._commitments: list[bytes | None] = []
+        self._commitments: list[bytes] = []
         self._links: list[bytes] = []
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class EventRows:
         self._versions += range(after + 1, after + 1 + len(batch.drafts))
         self._checksums += sealed.checksums
         self._salts += sealed.salts
-        self._commitments += map(stored, sealed.salts, sealed.commitments)
+        self._commitments += sealed.commitments
         self._links += sealed.links
         return self._links[-1]
 
@@ -56,7 +56,7 @@ class EventRows:
         ((id_, type_, form, _, path, turn, tokens, payload),) = self._drafts
         key, rest = (None, None) if path is None else split(path)
         turn = None if turn is None else escaped(turn)
-        sealed = [self._checksums[0], self._salts[0], self._commitments[0]]
+        sealed = [self._checksums[0], self._salts[0], stored(self._salts[0], self._commitments[0])]
         return [id_, escaped(type_), form, key, rest, turn, tokens, payload, *sealed]
 
     def parameters(self) -> list[Any]:
@@ -67,12 +67,12 @@ class EventRows:
         shared = [_shared(_escaped(types)), _shared(forms), _shared(ats), _shared(_escaped(turns))]
         (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = shared
         indexed, rests = _split(paths)
-        commitments = self._commitments if any(self._commitments) else ()
-        arrays = [keys, versions, all_types, all_forms, all_ats, _given(indexed), _given(rests), all_turns]
+        commitments = list(map(stored, self._salts, self._commitments)) if None in self._salts else ()
+        arrays = [keys, versions, all_types, all_forms, all_ats, given(indexed), given(rests), all_turns]
         values = [key, self._versions[0], type_, form, at, turn]
         salts = b"".join([salt or _ERASED for salt in self._salts])
         fixed = [_unhexed(ids), _unhexed(self._checksums), salts, b"".join(self._links)]
-        return [*arrays, _given(tokens), payloads, commitments, *values, *fixed]
+        return [*arrays, given(tokens), payloads, commitments, *values, *fixed]
 
 
 def _shared(column: Sequence[T]) -> tuple[Sequence[T], T | None]:
@@ -81,7 +81,7 @@ def _shared(column: Sequence[T]) -> tuple[Sequence[T], T | None]:
     return ((), first) if column.count(first) == len(column) else (column, None)
 
 
-def _given(column: Sequence[Any]) -> Sequence[Any]:
+def given(column: Sequence[Any]) -> Sequence[Any]:
     """Return a column, or nothing of one that is NULL in all rows."""
     return () if column.count(None) == len(column) else column
 

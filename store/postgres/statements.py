@@ -171,7 +171,7 @@ SELECT began.position, (SELECT array_agg(key) FROM cas) FROM began
 """Append to many conversations at once: to each that still has the version and the head that were seen, none of the
 others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
 positions are made, with its first write, and so it must not have one before it looks whether another one was first.
-A column of events may be shorter than the others: the rest of it is NULL. The parameters from 20 take the place of a
+A column may be shorter than the others of its table: the rest of it is NULL. The parameters from 20 take the place of a
 NULL in each row; those from 26 are columns whose parts have one length.
 Parameter 30 is the lowest position that the events may have, of an append that cannot be the first one.
 In a damaged store without a row in `store_meta` there is no position: then no head moves on, and no row comes back."""

@@ -16,6 +16,7 @@ import json
 import logging
 from base64 import b64encode
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
@@ -47,6 +48,8 @@ _MOST_BYTES: Final = 7_900
 """PostgreSQL refuses a payload of 8,000 bytes."""
 _MOST_CONVERSATIONS: Final = 10_000
 _HASH: Final = 9
+_MOST_HASHES: Final = 1_024
+"""Conversations whose hash is remembered: one that is appended to is told of again and again."""
 _ALL: Final = "*"
 
 
@@ -306,6 +309,7 @@ class Waking:
             ears.put_nowait(heard)
 
 
+@lru_cache(maxsize=_MOST_HASHES)
 def _hashed(key: bytes, conversation: str) -> str:
     named = conversation.encode(errors="surrogatepass")
     return b64encode(blake2b(named, digest_size=_HASH, key=key).digest(), b"-_").decode()

@@ -61,7 +61,8 @@ def _rows(batch: Batch, log: SQLiteLog, first: int) -> list[Any]:
 
     A list for all rows: a tuple for each would cost as much as binding it.
     """
-    key, columns = log.key, list[Any]()
+    key = log.key
+    columns: list[Any] = []
     sealed = seal(batch, first - 1, log.head)
     versions = range(first, first + len(batch.drafts))  # what `chain.stored` says is written out: a call a row counts
     for version, draft, hashed, salt, c, link in zip(versions, batch.drafts, *sealed, strict=True):
