@@ -172,19 +172,23 @@ class Writer:
         return waiting if waiting < APPENDERS * FEWEST else waiting // APPENDERS
 
     async def _run(self, committer: Committer) -> None:
-        """Commit groups until none is due. Who appends again as soon as it is answered is in the next one."""
+        """Commit groups until none is due."""
         try:
-            while share := self._share():
+            while share := self._share() or await self._next_share():
                 group = self._gather(share)
                 self._beginning = False
                 self._begin()
                 if group:
                     await self._answer(committer, group)
-                    self._beginning = True
-                    await asyncio.sleep(0)
         finally:
             self._beginning = False
             self._idle.append(committer)
+
+    async def _next_share(self) -> int:
+        """Return the share once those who were just answered have appended again: that takes no task of its own."""
+        self._beginning = True
+        await asyncio.sleep(0)
+        return self._share()
 
     def _gather(self, share: int) -> list[_Job]:
         """Take the appends of so many conversations out of the queue, up to the limits."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
@@ -136,6 +136,21 @@ async def test_a_few_appends_go_together_and_many_in_two_groups(store: PostgresS
         await asyncio.gather(*(store.append(name, events(1)) for name in together))
         groups.append(store.figures.groups - before)
     assert groups == [1, 2]
+
+
+async def test_who_appends_again_and_again_is_served_without_a_task_for_each_append(store: PostgresStore) -> None:
+    """The task that committed the last append waits for the next one a moment, before it ends."""
+    await store.append("c", events(1))
+    made = []
+
+    def noted(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+        made.append(work)
+        return asyncio.Task(work, loop=loop, **options)
+
+    asyncio.get_running_loop().set_task_factory(noted)
+    for _ in range(30):
+        await store.append("c", events(1))
+    assert len(made) < 15
 
 
 async def test_every_conversation_keeps_the_order_of_its_appends_over_all_groups(store: PostgresStore) -> None:
