@@ -201,7 +201,10 @@ class Committer:
         if not numbers:
             return group, numbers, {}
         try:
-            return group, numbers, await self._written(connection, group)
+            if not group.needs_transaction or connection.is_in_transaction():
+                return group, numbers, await write(connection, group)
+            async with connection.transaction(isolation="read_committed"):
+                return group, numbers, await write(connection, group)
         except BaseException:
             for conversation in group.moves:
                 self._heads.forget(conversation)
@@ -229,12 +232,6 @@ class Committer:
         async with self._database.transaction(connection):
             self._reached = True
             yield connection
-
-    async def _written(self, connection: Connection, group: Group) -> dict[int, Appended]:
-        if not group.needs_transaction or connection.is_in_transaction():
-            return await write(connection, group)
-        async with connection.transaction(isolation="read_committed"):
-            return await write(connection, group)
 
     async def _in_shared_past(self, connection: Connection, batches: Sequence[Batch]) -> set[int]:
         """Return the numbers of the batches with a path that is in use in what their fork shares with its parent."""

@@ -18,7 +18,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.errors import InvalidBlock, StoreBusy
-from timeline.ports import Appended
 
 from .appending import MOST_EVENTS
 from .committing import Committer, Heads
@@ -27,6 +26,8 @@ from .parts import APPENDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from timeline.ports import Appended
 
     from ..codec import Batch
     from .database import Database
@@ -229,14 +230,13 @@ class Writer:
         self.figures.appends += len(group)
         self.figures.lost += committer.lost - lost
         for job, outcome in zip(group, outcomes, strict=True):
-            if job.future.done():
-                continue
             if isinstance(outcome, BaseException):
-                job.future.set_exception(outcome)
-            else:
+                if not job.future.done():
+                    job.future.set_exception(outcome)
+                continue
+            if not job.future.done():
                 job.future.set_result(outcome)
-        for job, outcome in zip(group, outcomes, strict=True):
-            if isinstance(outcome, Appended) and not outcome.repeated:
+            if not outcome.repeated:
                 self._on_written(job.batch, outcome)
 
     def _give_turns(self, batches: Sequence[Batch]) -> None:
