@@ -136,14 +136,15 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
         asyncpg.UniqueViolationError: an id or a path is in use; nothing of the group was written.
         StoreCorrupt: the store has lost what positions are made of; nothing was written.
     """
-    if len(group.rows) == 1:
+    is_one = len(group.rows) == 1
+    if is_one:
         row = await connection.fetchrow(statements.APPEND_ONE, *group.of_one(), least)
     else:
         row = await connection.fetchrow(statements.APPEND, *group.parameters(), least)
     if row is None:
         raise StoreCorrupt(f"{NO_META}. Nothing was written.")
-    begin, keys = row
-    won = set(keys or ())
+    begin, moved = row
+    won = {moved} if is_one else set(moved or ())
     written: dict[int, Appended] = {}
     for number, placed in enumerate(group.placed):
         if placed.key in won:

@@ -182,6 +182,21 @@ async def test_every_statement_of_an_append_touches_one_partition(postgres_url: 
     assert max(map(len, touched.values())) == 1, touched
 
 
+async def test_for_an_append_of_one_event_the_driver_asks_a_new_connection_for_no_types(postgres_url: str) -> None:
+    """It asks for those of arrays, by a query over the catalogues that takes longer than the append."""
+    async with open_store(postgres_url):
+        pass
+    connection = await asyncpg.connect(
+        without(postgres_url, "schema"), server_settings={"search_path": parse(postgres_url).schema}
+    )
+    try:
+        await connection.prepare(statements.APPEND_ONE)
+        asked = [text for (text,) in await connection.fetch("SELECT statement FROM pg_prepared_statements")]
+        assert not [text for text in asked if "pg_catalog.pg_type" in text]
+    finally:
+        await connection.close()
+
+
 async def test_a_merge_of_facts_compares_no_subject_with_another(postgres_url: str) -> None:
     """Nor before ANALYZE, when the server takes a table for nearly empty: each pair of subjects is too many."""
     async with await PostgresStore.open(postgres_url) as store:
