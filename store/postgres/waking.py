@@ -49,7 +49,7 @@ _MOST_BYTES: Final = 7_900
 _MOST_CONVERSATIONS: Final = 10_000
 _HASH: Final = 9
 _MOST_HASHES: Final = 1_024
-"""Conversations whose hash is remembered: one that is appended to is told of again and again."""
+"""Conversations whose hash is remembered: a busy one is in every notification."""
 _ALL: Final = "*"
 
 
