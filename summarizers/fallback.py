@@ -43,7 +43,8 @@ _CORRECTION: Final = (
 _LISTED: Final = 12
 """The most invented names that are listed."""
 _HEADINGS: Final = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+[^\n]{1,60}|\*\*[^*\n]{1,60}\*\*:?|[-=*_]{3,}|[-*\u2022])[ \t]*$", re.MULTILINE
+    r"^[ \t]*(?:#{1,6}(?:[ \t]++[^\n]{0,59}[^ \t\n]|[ \t]{2,}+)|\*\*[^*\n]{1,60}\*\*:?|[-=*_]{3,}|[-*\u2022])[ \t]*$",
+    re.MULTILINE,
 )
 """Lines that say nothing by themselves: short headings, rules between sections, marks of empty items."""
 

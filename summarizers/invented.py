@@ -27,7 +27,7 @@ _EXTENSION: Final = re.compile(
     r"|md|rst|txt|json|jsonl|toml|yaml|yml|ini|cfg|conf|lock|xml|html|css|scss|csv|log|ipynb|proto|tf|env)\Z"
 )
 _SNAKE: Final = re.compile(r"[^\W_](?:\w*[^\W_])?_+\w*[^\W_]")
-_CAMEL: Final = re.compile(r"[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+")
+_CAMEL: Final = re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+")
 _HEX: Final = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
 _NUMBER: Final = re.compile(r"\d{4,}|\d{1,3}(?:[,_]\d{3})+")
 _DATE: Final = re.compile(r"(?:19|20)\d\d(?:[-/.]?[01]?\d(?:[-/.]?[0-3]?\d)?(?:T[\d:.]*Z?)?)?")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME: Final = re.compile(
-    r"(?<![\w/])(?:[A-Za-z]\w*?_\w*[A-Za-z0-9]|[a-z]+[A-Z][A-Za-z0-9]*|[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*)(?![\w/])"
+    r"(?<![\w/])(?:[A-Za-z][^\W_]*+_\w*+(?<=[A-Za-z0-9])|[a-z]+[A-Z][A-Za-z0-9]*|[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*)"
+    r"(?![\w/])"
 )
 _READ: Final = 8_000
 """Characters of a text whose names are counted, so that a giant argument cannot slow a summary."""

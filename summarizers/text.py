@@ -32,7 +32,7 @@ _ROLES: Final = (
     r"conversation|transcript|reminder|thinking|result|command|invoke|parameter|document|antml|inst\b|sys\b|im_"
 )
 _TAGS: Final = re.compile(
-    rf"[<\uff1c]\s*[/|!]?\s*[\w:.|-]*(?:{_ROLES})[^<>\uff1c\uff1e]{{0,200}}[>\uff1e]"  # <system-reminder>, </summary>
+    rf"[<\uff1c]\s*+[/|!]?\s*+[\w:.|-]*(?:{_ROLES})[^<>\uff1c\uff1e]{{0,200}}[>\uff1e]"  # <system-reminder>, </summary>
     r"|<\|[^<>\n]{0,100}\|>"  # <|endoftext|>
     r"|<</?SYS>>|\[/?(?:INST|SYSTEM|USER|ASSISTANT)\]",
     re.IGNORECASE,

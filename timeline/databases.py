@@ -66,14 +66,16 @@ def is_database(file: Path) -> bool:
 
 
 def read_file(path: str | PathLike[str], size: int = -1) -> bytes:
-    """Read a file, or its first bytes.
+    """Read a regular file, or its first bytes.
 
     Raises:
         IsDatabase: it is a SQLite database, and was not opened.
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is a pipe or a device, which may never end.
     """
     if _is_empty(path):
         return b""
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
     with Path(path).open("rb") as file:
         return file.read(size)
 

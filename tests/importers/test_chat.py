@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.importers.session import Session, blocks, kinds, read_document
+from timeline.databases import read_file
 from timeline.errors import ImportFailed
 from timeline.events import ModelCalled
 from timeline.importers import FORMATS, read_recording
+from timeline.portable.reading import read_copies
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
@@ -182,6 +185,17 @@ def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     for missing in (tmp_path / "none.json", tmp_path / ("x" * 300), "nul\x00l"):
         with pytest.raises(ImportFailed):
             read_recording(missing)
+
+
+def test_a_named_pipe_among_the_recordings_is_refused(tmp_path: Path) -> None:
+    """Reading one waits for somebody who writes to it."""
+    pipe = tmp_path / "session.jsonl"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="it is no regular file"):
+        read_file(pipe)
+    assert read_copies(pipe) is None
+    with pytest.raises(ImportFailed, match="this is no regular file"):
+        read_recording(pipe)
 
 
 json_values = st.recursive(
