@@ -240,3 +240,15 @@ async def test_an_import_shows_the_hook_all_that_it_stores(tmp_path: Path) -> No
             assert done.events == events
         said = await everything_stored(store)
         assert (key in said, said.count("[masked: github]") >= 2) == (False, True)
+
+
+def test_private_keys_that_never_end_take_no_time() -> None:
+    """A page may have thousands of their first lines; each was read on to the end of the page."""
+    page = "-----BEGIN PRIVATE KEY-----\n" * 20_000
+    assert credentials_in(page) == []
+    assert credentials_in(f"{page}-----END PRIVATE KEY-----") == [("private-key", 0, len(page) + 25)]
+
+
+def test_dotted_words_that_begin_like_a_credential_take_no_time() -> None:
+    """A digit is looked for within the length of one, not to the end of the page."""
+    assert credentials_in("M." * 200_000) == []

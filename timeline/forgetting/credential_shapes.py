@@ -59,7 +59,7 @@ BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("devin", ("apk_user_", "apk_"), rf"{_BASE64}{{80,}}={{0,2}}"),
     ("devin", ("cog_",), "[a-z2-7]{52}"),
     ("digitalocean", ("dop_v1_", "doo_v1_", "dor_v1_"), rf"{HEX}{{64}}"),
-    ("discord", ("M", "N", "O"), rf"(?=[\w.-]*\d){_ALNUM}{{23,25}}\.{_URL}{{6}}\.{_URL}{{27,38}}"),
+    ("discord", ("M", "N", "O"), rf"(?=[\w.-]{{0,71}}\d){_ALNUM}{{23,25}}\.{_URL}{{6}}\.{_URL}{{27,38}}"),
     ("docker", ("SWMTKN-1-",), rf"{LOWER}{{50,60}}-{LOWER}{{24,30}}"),
     ("docker", ("SWMKEY-1-",), rf"{_BASE64}{{40,50}}"),
     ("docker", ("dckr_pat_", "dckr_oat_"), rf"{_URL}{{27,36}}"),
@@ -214,12 +214,10 @@ BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("zuplo", ("zpka_",), rf"{LOWER}{{32}}_{HEX}{{8}}"),
 )
 """Kinds, what their credentials begin with, and what follows; as their issuers document them."""
+KEY_BEGINS: Final = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+KEY_ENDS: Final = r"-----END [A-Z0-9 ]*-----"
+"""The lines around a private key. One pattern for both would look for the end anew at each beginning that has none."""
 SHAPES: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
-    (
-        "private-key",
-        ("PRIVATE KEY",),
-        r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]{16,}?-----END [A-Z0-9 ]*-----",
-    ),
     ("azure", ("Q~",), rf"(?<![\w~.-])[A-Za-z0-9_~.]{{3}}\dQ~[A-Za-z0-9_~.-]{{31,34}}{END}"),
     ("facebook", ("|",), rf"{EDGE}\d{{15,16}}\|{_URL}{{27,40}}{END}"),
     ("hashicorp", (".atlasv1.",), rf"{EDGE}{_ALNUM}{{14}}\.atlasv1\.{_URL}{{60,70}}{END}"),

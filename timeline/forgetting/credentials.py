@@ -11,9 +11,21 @@ from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import ToolCall
-from timeline.forgetting.credential_shapes import BEGINNINGS, EDGE, END, HEX, LOWER, SHAPES, UUID
+from timeline.forgetting.credential_shapes import (
+    BEGINNINGS,
+    EDGE,
+    END,
+    HEX,
+    KEY_BEGINS,
+    KEY_ENDS,
+    LOWER,
+    SHAPES,
+    UUID,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from timeline.blocks import Block
 
 _KNOWN: Final = (
@@ -23,6 +35,10 @@ _KNOWN: Final = (
         for kind, hints, rest in BEGINNINGS
     ),
 )
+_KEY_BEGINS: Final = re.compile(KEY_BEGINS)
+_KEY_ENDS: Final = re.compile(KEY_ENDS)
+_LEAST_KEY: Final = 16
+"""Characters between the lines around a private key."""
 _IN_URL: Final = re.compile(r"://[^\s:/@'\"<>]{1,64}:(?P<value>[^\s:/@'\"<>]{6,128})@")
 _LABELS: Final = (
     "secret",
@@ -69,6 +85,8 @@ def credentials_in(text: str) -> list[Credential]:
         if any(hint in text for hint in hints)
         for match in shape.finditer(text)
     ]
+    if "PRIVATE KEY" in text:
+        found += [Credential("private-key", *place) for place in _private_keys(text)]
     if "://" in text and "@" in text:
         found += [Credential("url", *m.span("value")) for m in _IN_URL.finditer(text) if _is_meant(m["value"])]
     folded = text.lower()
@@ -80,6 +98,14 @@ def credentials_in(text: str) -> list[Credential]:
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
     return apart
+
+
+def _private_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of private keys; where one has no end, none behind it has."""
+    begun = _KEY_BEGINS.search(text)
+    while begun and (ended := _KEY_ENDS.search(text, begun.end() + _LEAST_KEY)):
+        yield begun.start(), ended.end()
+        begun = _KEY_BEGINS.search(text, ended.end())
 
 
 def _is_meant(value: str) -> bool:
