@@ -42,6 +42,15 @@ def writing_to(screen: Terminal | io.StringIO, **environment: str) -> Iterator[N
         yield
 
 
+@pytest.mark.parametrize("screen", [Terminal(), io.StringIO()])
+def test_no_character_of_a_text_becomes_a_style(screen: io.StringIO) -> None:
+    """Characters that Unicode keeps for a program's own use are text, too, and stay as they are."""
+    text = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+    with writing_to(screen):
+        output.write(text)
+    assert screen.getvalue() == f"{text}\n"
+
+
 @given(TEXTS, st.integers(2, 80))
 def test_a_brief_text_fits_its_columns_and_one_line(text: str, cells: int) -> None:
     """Whatever the text holds, wide characters and escapes too, it takes one line of the width that is given."""

@@ -47,17 +47,17 @@ STATE_COLOURS: Final = {
 DIFFERENT: Final = typer.colors.YELLOW
 """The colour of differences in a table that compares two policies."""
 
-# `paint` marks a style with a character that Unicode keeps for a program's own use, and `send` writes the terminal's
-# code for it: so every other escape in the output came from a conversation, and loses its effect.
-_PLAIN, _BOLD, _DIM = "\ufdd0", "\ufdd1", "\ufdd2"
-_COLOURS: Final = {name: chr(0xFDD3 + number) for number, name in enumerate(sorted({*STATE_COLOURS.values()}))}
+# `paint` marks a style with a lone surrogate, which no stored text has, and `send` writes the terminal's code for it: so
+# every other escape in the output came from a conversation, and loses its effect.
+_PLAIN, _BOLD, _DIM = "\ud800", "\ud801", "\ud802"
+_COLOURS: Final = {name: chr(0xD803 + number) for number, name in enumerate(sorted({*STATE_COLOURS.values()}))}
 _CODES: Final = {
     ord(_PLAIN): "\x1b[0m",
     ord(_BOLD): typer.style("", bold=True, reset=False),
     ord(_DIM): typer.style("", dim=True, reset=False),
     **{ord(mark): typer.style("", fg=name, reset=False) for name, mark in _COLOURS.items()},
 }
-_NO_CODES: Final = dict.fromkeys(range(0xFDD0, 0xFDF0), "")
+_NO_CODES: Final = dict.fromkeys(range(0xD800, 0xD820), "")
 
 
 def write(text: str = "") -> None:
