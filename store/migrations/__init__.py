@@ -14,7 +14,21 @@ from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from ..failures import RESTORE
 from ..sqlite import statements
-from . import chain, create, digests, erasures, facts, forks, identity, indexes, packing, rare, retention, waypoints
+from . import (
+    chain,
+    create,
+    digests,
+    erasures,
+    facts,
+    forks,
+    identity,
+    indexes,
+    packing,
+    rare,
+    retention,
+    tables,
+    waypoints,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -103,11 +117,16 @@ def schema_version(connection: sqlite3.Connection, file: Path) -> int:
     """Return the number of the newest migration that was applied; 0 in an empty database.
 
     Raises:
-        StoreTooNew, NotAStore, StoreCorrupt: as for `migrate`.
+        StoreTooNew, NotAStore: as for `migrate`.
+        StoreCorrupt: it holds no record of its migrations, or a view in the place of a table.
     """
     # Read the mark first, then the tables: another process commits both at once, maybe between these two reads.
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    found = connection.execute("SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')").fetchall()
+    names = {name for name, type_ in found if type_ == "table"}
+    if instead := {name.casefold() for name, type_ in found if type_ == "view"}.intersection(tables.names(STEPS)):
+        # Its statement is another program's, and may never end.
+        raise StoreCorrupt(f"{file}: a view was put in the place of the table {min(instead)}. {RESTORE}.")
     if "migrations" not in names:
         if application == APPLICATION_ID:
             raise StoreCorrupt(f"{file}: the store has lost its tables. {RESTORE}.")

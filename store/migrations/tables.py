@@ -32,6 +32,11 @@ def _made_by(steps: Steps) -> dict[str, _Made]:
         return {name: _Made(statement, _columns(connection, name)) for name, statement in found}
 
 
+def names(steps: Steps) -> frozenset[str]:
+    """Return the names of all tables that migrations make."""
+    return frozenset(_made_by(steps))
+
+
 def wrong(connection: sqlite3.Connection, steps: Steps) -> list[tuple[str, str]]:
     """Return the name of each table that a database lacks or has with other columns, and which of both it is."""
     stored = {name for name, _ in connection.execute(_TABLES)}

@@ -418,6 +418,21 @@ async def test_a_trigger_that_was_added_is_found_and_removed(
     assert await reads(file) == before
 
 
+@pytest.mark.parametrize("readonly", [True, False])
+async def test_a_view_in_the_place_of_a_table_is_refused(tmp_path: Path, sound: Path, *, readonly: bool) -> None:
+    """A statement of another program would answer, and this one never ends."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("ALTER TABLE conversations RENAME TO others")
+        connection.execute(
+            "CREATE VIEW Conversations AS WITH RECURSIVE all_of(key) AS (SELECT 1 UNION ALL SELECT key + 1 FROM all_of)"
+            " SELECT others.*, all_of.key AS number FROM others, all_of"
+        )
+    with pytest.raises(StoreCorrupt, match="a view was put in the place of the table conversations"):
+        await open_store(file, readonly=readonly)
+
+
 @pytest.mark.parametrize("table", ["bases", "erased", "settings"])
 async def test_a_table_of_which_other_records_say_what_was_in_it_is_made_anew(
     tmp_path: Path, sound: Path, before: dict[str, str], table: str
