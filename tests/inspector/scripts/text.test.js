@@ -65,3 +65,13 @@ test("no text of Markdown takes long to read", () => {
   const spent = process.cpuUsage(start).user / 1e6;
   assert.ok(spent < 2, `${spent} s`);
 });
+
+test("a text that was written to be parted in every way is read at once", () => {
+  const many = 500_000;
+  const kinds = (/** @type {string} */ text) => readMarkdown(text).map((block) => block.kind);
+  assert.deepEqual(kinds(`# x${" ".repeat(many)}y`), ["heading"]);
+  assert.deepEqual(kinds(`- ${" ".repeat(many)}\rx`), ["list"]);
+  assert.deepEqual(kinds(`\`\`\`${" ".repeat(many)}\``), ["paragraph"]);
+  assert.deepEqual(kinds(`${"~".repeat(many)}\``), ["paragraph"]);
+  for (const signs of ["[".repeat(many), "`".repeat(many)]) assert.deepEqual(readSpans(signs), [{ kind: "text", text: signs }]);
+});

@@ -12,9 +12,11 @@
  * @typedef {Heading | Paragraph | Code | List | Table | Rule} Block
  */
 
-const ITEM = /^(\s*)(?:([-*+])|(\d{1,9})[.)])\s+(.*)$/;
-const FENCE = /^\s{0,3}(`{3,}|~{3,})\s*([^`]*)$/;
-const HEADING = /^\s{0,3}(#{1,6})\s+(.*?)\s*#*$/;
+// A text may be an attacker's: no two parts of a pattern that stand beside each other take the same character, or a line
+// of blanks would be parted in every way.
+const ITEM = /^(\s*)(?:([-*+])|(\d{1,9})[.)])\s+([^]*)$/;
+const FENCE = /^\s{0,3}(`{3,}|~{3,}(?!~))([^`]*)$/;
+const HEADING = /^\s{0,3}(#{1,6})\s([^]*)$/;
 const RULE = /^\s{0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$/;
 
 /** Read a text. @param {string} text @returns {Block[]} */
@@ -30,7 +32,7 @@ export function readMarkdown(text) {
     if (!line.trim()) place += 1;
     else if (fence) place = readCode(lines, place, fence, blocks);
     else if (heading) {
-      blocks.push({ kind: "heading", level: heading[1].length, spans: readSpans(heading[2]) });
+      blocks.push({ kind: "heading", level: heading[1].length, spans: readSpans(withoutSigns(heading[2])) });
       place += 1;
     } else if (RULE.test(line)) {
       blocks.push({ kind: "rule" });
@@ -40,6 +42,13 @@ export function readMarkdown(text) {
     else place = readParagraph(lines, place, blocks);
   }
   return blocks;
+}
+
+/** Return a heading without the signs at its end. @param {string} text */
+function withoutSigns(text) {
+  let end = text.length;
+  while (text[end - 1] === "#") end -= 1;
+  return text.slice(0, end).trim();
 }
 
 /** @param {string[]} lines @param {number} place @param {RegExpExecArray} fence @param {Block[]} blocks */
@@ -93,7 +102,7 @@ function readParagraph(lines, place, blocks) {
   return place;
 }
 
-const SPAN = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*([^\s*](?:[^*\n]*[^\s*])?)\*\*|(?<![\w*])\*([^\s*](?:[^*\n]*[^\s*])?)\*(?!\w)|!?\[([^\]\n]*)\]\(([^()\s]+)\)/g;
+const SPAN = /(?<!`)(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*([^\s*](?:[^*\n]*[^\s*])?)\*\*|(?<![\w*])\*([^\s*](?:[^*\n]*[^\s*])?)\*(?!\w)|!?\[([^[\]\n]*)\]\(([^()\s]+)\)/g;
 
 /** Read what is inside a line. @param {string} text @returns {Span[]} */
 export function readSpans(text) {
