@@ -59,6 +59,15 @@ async def test_a_request_of_a_foreign_host_or_origin_is_refused(
     assert (answer.status, answer.json["type"]) == (403, "foreign-request")
 
 
+@pytest.mark.parametrize("header", ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"])
+async def test_without_a_door_nothing_is_answered_through_a_proxy(store: EventStore, header: str) -> None:
+    """It may name a loopback host, and ask for anybody; with a door, that decides."""
+    passed_on = {header: "203.0.113.9"}
+    answer = await ask(inspector(store), ALL, headers=passed_on)
+    assert (answer.status, answer.json["type"]) == (403, "foreign-request")
+    assert (await ask(inspector(store, auth=lambda _: True), ALL, headers=passed_on)).status == 200
+
+
 @pytest.mark.parametrize("host", [HOST, f"localhost:{PORT}", f"LOCALHOST:{PORT}", f"[::1]:{PORT}"])
 async def test_loopback_names_with_our_port_are_ours(guarded: Any, door: TokenDoor, host: str) -> None:
     """And so is a page of ours, by its origin."""

@@ -27,7 +27,7 @@ from timeline.inspector.routes import ROUTES
 from timeline.inspector.shapes import Problem
 from timeline.inspector.stream import Live
 from timeline.integrations.http_bounds import BoundedBodies
-from timeline.integrations.loopback import foreign, is_loopback, loopback_hosts
+from timeline.integrations.loopback import foreign, is_loopback, loopback_hosts, passed_on
 
 with needs("inspector"):
     from starlette.requests import Request
@@ -81,7 +81,8 @@ def inspector(
 
     Args:
         store: the store; it belongs to the event loop that the application runs in.
-        auth: decides who may ask. Without it only a server on loopback answers, under a loopback name.
+        auth: decides who may ask. Without it only a server on loopback answers, under a loopback name, and nothing
+            that a proxy passed on.
         allow: decisions that its readers may take: hide, reveal, pin, unpin, compact, undo, fork.
         hosts: Host headers that the server is asked under, such as ``["agents.example:8000"]``; with ``auth`` any,
             unless given.
@@ -159,6 +160,8 @@ class _Inspector:
         if (problem := foreign(request.scope["headers"], hosts or None)) is not None:
             raise Refused(403, "foreign-request", problem)
         if self._auth is None:
+            if (problem := passed_on(request.scope["headers"])) is not None:
+                raise Refused(403, "foreign-request", f"{problem} Pass auth= to inspector().")
             return None
         let_in = self._auth(request)
         if isawaitable(let_in):

@@ -1,7 +1,8 @@
 """Refuse requests that a browser was tricked into sending to a server of this machine, before anything routes them.
 
 A page of another site can send requests here, and by DNS rebinding under a name of its own. The Host that it names is
-then not a loopback name with our port, or the Origin is not that of the Host.
+then not a loopback name with our port, or the Origin is not that of the Host. A proxy of this machine passes on what
+others ask, often under a loopback name: a server that nothing guards refuses that, too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     _App: TypeAlias = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 _NAMES = ("127.0.0.1", "localhost", "[::1]")
+_PASSED_ON = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+"""The headers by which proxies say for whom they ask."""
 
 
 def is_loopback(address: str) -> bool:
@@ -53,8 +56,14 @@ def foreign(headers: Iterable[tuple[bytes, bytes]], hosts: Collection[str] | Non
     return None
 
 
+def passed_on(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """Return why a server that nothing guards may not answer a request: a proxy asks, for whomever it serves."""
+    named = next((name.decode("latin-1") for name, _ in headers if name in _PASSED_ON), None)
+    return None if named is None else f"A proxy passed the request on ({named}), and others may ask it."
+
+
 class OnlyLocal:
-    """An HTTP application on loopback that answers no request of a foreign Host or Origin."""
+    """An HTTP application on loopback that answers no request of a foreign Host or Origin, and none of a proxy."""
 
     def __init__(self, app: _App, hosts: Collection[str]) -> None:
         self._app = app
@@ -62,7 +71,9 @@ class OnlyLocal:
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         """Pass a request on, or refuse it."""
-        problem = foreign(scope["headers"], self._hosts) if scope["type"] in {"http", "websocket"} else None
+        problem = None
+        if scope["type"] in {"http", "websocket"}:
+            problem = foreign(scope["headers"], self._hosts) or passed_on(scope["headers"])
         if problem is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":

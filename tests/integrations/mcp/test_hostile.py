@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import pytest
 from mcp import Client
+from starlette.responses import PlainTextResponse
 
+from tests.inspector.asking import PORT
+from tests.inspector.asking import ask as ask_http
 from tests.integrations.mcp.recorded import Wire, ask, asking, asking_process, record, said, wire
 from tests.scenes import AT
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.events import BlockAppended, NewEvent, event_id
 from timeline.integrations.http_bounds import BoundedBodies
+from timeline.integrations.loopback import OnlyLocal, loopback_hosts
 from timeline.integrations.mcp.server import build_server
 
 if TYPE_CHECKING:
@@ -171,6 +175,22 @@ async def test_a_request_over_http_is_bounded_in_size_and_time() -> None:
     assert await answered([b"x" * 1_000_000] * 5) == 413
     assert await answered([b"a"], waits=True) == 408
     assert passed == [b"ab"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"x-forwarded-for": "203.0.113.9"},
+    ],
+)
+async def test_over_http_a_page_of_another_site_and_a_proxy_are_refused(headers: dict[str, str]) -> None:
+    """Each may have been told to ask by somebody elsewhere, and nothing else guards this server."""
+    app = OnlyLocal(PlainTextResponse("recorded"), loopback_hosts(PORT))
+    assert (await ask_http(app, "/mcp")).body == b"recorded"
+    assert (await ask_http(app, "/mcp", headers=headers)).status == 403
 
 
 async def test_an_answer_says_that_what_it_holds_is_data_and_where_that_ends(tmp_path: Path) -> None:
