@@ -47,8 +47,8 @@ STATE_COLOURS: Final = {
 DIFFERENT: Final = typer.colors.YELLOW
 """The colour of differences in a table that compares two policies."""
 
-# `paint` marks a style with a lone surrogate, which no stored text has, and `send` writes the terminal's code for it: so
-# every other escape in the output came from a conversation, and loses its effect.
+# `paint` marks a style with a lone surrogate, which no stored text has, and `send` writes the terminal's code for it:
+# so every other escape in the output came from a conversation, and loses its effect.
 _PLAIN, _BOLD, _DIM = "\ud800", "\ud801", "\ud802"
 _COLOURS: Final = {name: chr(0xD803 + number) for number, name in enumerate(sorted({*STATE_COLOURS.values()}))}
 _CODES: Final = {
