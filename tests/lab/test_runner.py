@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -143,6 +145,17 @@ def test_what_was_kept_is_not_run_again(works: list[Work], tmp_path: Path) -> No
     assert again[0].runs[0].totals.seconds == 77.0
     assert untimed(again[:1]) == untimed(first)
     assert len(list(folder.iterdir())) == len(works)
+
+
+def test_only_its_owner_may_read_what_was_kept(works: list[Work], tmp_path: Path) -> None:
+    """It names the files of a recording; what a killed process began is in nobody's way."""
+    [outcome] = run(works[:1], jobs=1)
+    kept = Kept(tmp_path / "kept")
+    kept.keep(works[0], outcome)
+    [file] = (tmp_path / "kept").iterdir()
+    file.rename(file.with_suffix(f".{os.getpid()}.draft"))
+    kept.keep(works[0], outcome)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (tmp_path / "kept").iterdir()] == [0o600]
 
 
 @pytest.mark.parametrize("change", ["policy", "file", "options", "damaged"])

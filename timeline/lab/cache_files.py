@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from timeline.lab.work import Outcome, key_of
+from timeline.store.private_files import make_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ class Kept:
         return outcome.model_copy(update={"runs": tuple(run.model_copy(update=named) for run in outcome.runs)})
 
     def keep(self, work: Work, outcome: Outcome) -> None:
-        """Write an outcome, atomically.
+        """Write an outcome, atomically, for its owner alone: it tells of what was recorded.
 
         Raises:
             OSError: the folder cannot be written.
@@ -55,5 +56,7 @@ class Kept:
             return
         target = self._folder / (key_of(work) + _ENDING)
         draft = target.with_suffix(f".{os.getpid()}.draft")
+        draft.unlink(missing_ok=True)  # of a process that was killed
+        make_private(draft)
         draft.write_text(outcome.model_dump_json(), encoding="utf-8")
         draft.replace(target)
