@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from timeline.lab.work import Outcome, key_of
-from timeline.store.private_files import make_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +56,6 @@ class Kept:
         target = self._folder / (key_of(work) + _ENDING)
         draft = target.with_suffix(f".{os.getpid()}.draft")
         draft.unlink(missing_ok=True)  # of a process that was killed
-        make_private(draft)
+        draft.touch(0o600, exist_ok=False)
         draft.write_text(outcome.model_dump_json(), encoding="utf-8")
         draft.replace(target)
