@@ -35,3 +35,12 @@ def test_a_file_nested_too_deeply_is_refused_by_its_own_error(tmp_path: Path, te
     for read, error in ((load_policy, InvalidPolicy), (read_limits, InvalidLimits), (read_prices, InvalidPrices)):
         with pytest.raises(error, match=r"deep\.toml: it is nested too deeply"):
             read(file)
+
+
+def test_a_number_of_thousands_of_digits_is_refused_by_its_own_error(tmp_path: Path) -> None:
+    """Python refuses to read it, whatever it is for."""
+    file = tmp_path / "large.toml"
+    file.write_text(f"max_tokens = {'9' * 10_000}", encoding="utf-8")
+    for read, error in ((load_policy, InvalidPolicy), (read_limits, InvalidLimits), (read_prices, InvalidPrices)):
+        with pytest.raises(error, match=r"large\.toml: it holds a number of more digits"):
+            read(file)

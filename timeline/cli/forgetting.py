@@ -116,7 +116,7 @@ def _wanted(wish: Wish) -> tuple[dict[str, list[str]], str]:
         for row in rows:
             if wish.conversation in {None, row["conversation"]}:
                 wanted.setdefault(row["conversation"], []).append(row["place"])
-    except (IsDatabase, ValueError, KeyError, TypeError):
+    except (IsDatabase, ValueError, KeyError, TypeError, RecursionError):
         raise UsageProblem(f"{wish.found} is not what `timeline find-subject --json` prints.") from None
     return wanted, text
 

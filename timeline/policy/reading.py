@@ -19,7 +19,7 @@ def read_toml(text: str) -> dict[str, Any]:
     """Return the fields of a TOML text.
 
     Raises:
-        InvalidToml: it is no TOML, or nested too deeply.
+        InvalidToml: it is no TOML, nested too deeply, or holds a number of thousands of digits.
     """
     try:
         fields = tomllib.loads(text)
@@ -27,6 +27,8 @@ def read_toml(text: str) -> dict[str, Any]:
         raise InvalidToml(f"it is no TOML: {error}") from None
     except RecursionError:
         fields = None
+    except ValueError:  # of `int`: Python reads no number of more than some thousand digits
+        raise InvalidToml("it holds a number of more digits than can be read") from None
     if fields is None or is_nested_deeper(fields, _DEEPEST):  # dotted keys nest tables without recursion
         raise InvalidToml(f"it is nested too deeply; a field has at most {_DEEPEST} levels")
     return fields
