@@ -49,6 +49,9 @@ def guarded(store: EventStore, door: TokenDoor) -> Any:
         {"origin": "null"},
         {"origin": "http://127.0.0.1:9999"},
         {"origin": f"http://localhost:{PORT}"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"},
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "script"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"},
     ],
 )
 async def test_a_request_of_a_foreign_host_or_origin_is_refused(
@@ -66,6 +69,13 @@ async def test_without_a_door_nothing_is_answered_through_a_proxy(store: EventSt
     answer = await ask(inspector(store), ALL, headers=passed_on)
     assert (answer.status, answer.json["type"]) == (403, "foreign-request")
     assert (await ask(inspector(store, auth=lambda _: True), ALL, headers=passed_on)).status == 200
+
+
+async def test_a_link_on_another_site_opens_the_page(guarded: Any, door: TokenDoor) -> None:
+    """Who follows it sees what is opened."""
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    answer = await ask(guarded, ROOT, headers={"authorization": f"Bearer {door.token}", **link})
+    assert answer.status == 200
 
 
 @pytest.mark.parametrize("host", [HOST, f"localhost:{PORT}", f"LOCALHOST:{PORT}", f"[::1]:{PORT}"])

@@ -40,7 +40,7 @@ def loopback_hosts(port: int) -> frozenset[str]:
     return frozenset([*(f"{name}:{port}" for name in _NAMES), *plain])
 
 
-def foreign(headers: Iterable[tuple[bytes, bytes]], hosts: Collection[str] | None) -> str | None:
+def foreign(headers: Collection[tuple[bytes, bytes]], hosts: Collection[str] | None) -> str | None:
     """Return why a request may not be answered; None where nothing speaks against it.
 
     Args:
@@ -51,9 +51,19 @@ def foreign(headers: Iterable[tuple[bytes, bytes]], hosts: Collection[str] | Non
     origins = [value.decode("latin-1").lower() for name, value in headers if name == b"origin"]
     if len(named) != 1 or (hosts is not None and named[0] not in hosts):
         return "The Host header does not name this server. Open it by the address that it printed."
-    if any(origin not in {f"http://{named[0]}", f"https://{named[0]}"} for origin in origins):
+    if any(origin not in {f"http://{named[0]}", f"https://{named[0]}"} for origin in origins) or _is_embedded(headers):
         return "The request comes from a page of another origin. Only the server's own pages may ask."
     return None
+
+
+def _is_embedded(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a page of another origin wants a part of itself, such as a picture: for that no Origin is sent.
+
+    It could not read the answer, but start work, and see how long that takes. Who follows a link opens a page.
+    """
+    sent = dict(headers)
+    opens = (sent.get(b"sec-fetch-mode"), sent.get(b"sec-fetch-dest")) == (b"navigate", b"document")
+    return sent.get(b"sec-fetch-site") in {b"cross-site", b"same-site"} and not opens
 
 
 def passed_on(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
