@@ -90,6 +90,34 @@ async def test_an_id_of_dots_is_an_empty_segment_and_their_number(id_: str) -> N
         assert done.status == 200, done.body
 
 
+DECIDING: dict[str, Any] = {
+    "type": "http",
+    "method": "POST",
+    "path": "/v1/conversations/cards/decisions",
+    "query_string": b"",
+    "headers": [(b"host", b"127.0.0.1:8000"), (b"x-timeline-decision", b"1")],
+    "server": ("127.0.0.1", 8000),
+}
+"""A request whose body is read."""
+
+
+async def test_nothing_of_a_body_is_read_before_it_is_known_who_asks(store: EventStore) -> None:
+    """Or a stranger could fill the memory with bodies that are refused in the end."""
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError
+
+    statuses: list[int] = []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    await inspector(store, auth=lambda _: False)(DECIDING, receive, send)
+    await inspector(store)({**DECIDING, "headers": [(b"host", b"evil.example")]}, receive, send)
+    assert statuses == [403, 403]
+
+
 async def test_a_body_of_200_megabytes_is_refused_as_it_comes(app: Any) -> None:
     """Only its first megabytes are ever held."""
     given = 0
@@ -120,8 +148,7 @@ async def test_a_body_of_200_megabytes_is_refused_as_it_comes(app: Any) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
-    scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "server": ("127.0.0.1", 8000)}
-    await app(scope, receive, send)
+    await app(DECIDING, receive, send)
     assert statuses == [413]
     assert given < 10
 
@@ -139,8 +166,7 @@ async def test_a_body_that_never_comes_is_given_up(store: EventStore) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
-    scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "server": ("127.0.0.1", 8000)}
-    await inspector(store, deadline=0.05)(scope, receive, send)
+    await inspector(store, deadline=0.05)(DECIDING, receive, send)
     assert statuses == [408]
 
 

@@ -26,7 +26,7 @@ from timeline.inspector.reader import Reader
 from timeline.inspector.routes import ROUTES
 from timeline.inspector.shapes import Problem
 from timeline.inspector.stream import Live
-from timeline.integrations.http_bounds import BoundedBodies
+from timeline.integrations.http_bounds import BodyRefused, bounded
 from timeline.integrations.loopback import foreign, is_loopback, loopback_hosts, passed_on
 
 with needs("inspector"):
@@ -101,8 +101,7 @@ def inspector(
         app.mount("/timeline", inspector(store))
         ```
     """
-    served = _Inspector(Reader(store, prices, allow), auth, frozenset(host.lower() for host in hosts), deadline)
-    return BoundedBodies(served, deadline)
+    return _Inspector(Reader(store, prices, allow), auth, frozenset(host.lower() for host in hosts), deadline)
 
 
 class _Inspector:
@@ -126,6 +125,7 @@ class _Inspector:
                 await send({"type": "websocket.close", "code": 1008})
             return
         self._check_open(scope)
+        receive = bounded(receive, self._deadline)  # of a request that is refused, no byte of its body is held
         response = await self._answer(Request(scope, receive))
         await response(scope, receive, _safely(send))
 
@@ -143,6 +143,8 @@ class _Inspector:
             return await self._entering(request) or await self._found(request)
         except Refused as refusal:
             return _problem(refusal.problem())
+        except BodyRefused as refused:
+            return _problem(Refused(refused.status, "request-not-read", refused.problem).problem(), closing=True)
         except ValidationError as error:
             return _problem(invalid(error))
         except TimelineError as error:
@@ -324,10 +326,10 @@ def _tagged(request: Request, body: bytes, kind: str, tag: str, headers: dict[st
     return response
 
 
-def _problem(problem: Problem) -> Response:
+def _problem(problem: Problem, *, closing: bool = False) -> Response:
     return Response(
         problem.model_dump_json(),
         status_code=problem.status,
         media_type="application/problem+json",
-        headers={"Cache-Control": "no-store"},
+        headers={"Cache-Control": "no-store", **({"Connection": "close"} if closing else {})},
     )

@@ -1,4 +1,4 @@
-"""Bounds of an HTTP request, before anything of it is read: how long it may be, and how slowly it may come."""
+"""Bounds of an HTTP request: how long its body may be, and how slowly it may come."""
 
 from __future__ import annotations
 
@@ -20,8 +20,47 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 TOO_LONG: Final = f"it has more than {MOST_BYTES:,} bytes. Ask for less in one request."
 
 
+class BodyRefused(Exception):
+    """A body that is too long, or comes too slowly.
+
+    Attributes:
+        status: of the answer.
+        problem: what is wrong with it, as a sentence.
+    """
+
+    def __init__(self, status: int, problem: str) -> None:
+        self.status = status
+        self.problem = problem
+        super().__init__(problem)
+
+
+def bounded(receive: _Receive, deadline: float) -> _Receive:
+    """Return what gives the body of a request in one message, and reads nothing of it before it is asked for.
+
+    Raises, when it is asked:
+        BodyRefused: the body has more than `MOST_BYTES`, or does not come within the deadline.
+    """
+    given = False
+
+    async def whole() -> _Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        with anyio.move_on_after(deadline):
+            if (body := await _body(receive)) is None:
+                raise BodyRefused(413, f"The request cannot be read: {TOO_LONG}")
+            return {"type": "http.request", "body": body, "more_body": False}
+        raise BodyRefused(408, f"The request did not come within {deadline:g} seconds.")
+
+    return whole
+
+
 class BoundedBodies:
-    """An HTTP application whose requests have a bounded body, which comes within a deadline."""
+    """An HTTP application whose requests have a bounded body, which comes within a deadline and before anything else.
+
+    Put what refuses a request by its headers around it: nothing of the body is read for those.
+    """
 
     def __init__(self, app: _App, deadline: float) -> None:
         self._app = app
@@ -32,15 +71,10 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = b""
-        with anyio.move_on_after(self._deadline) as reading:
-            found = await _body(receive)
-            if found is None:
-                await _refuse(send, 413, f"The request cannot be read: {TOO_LONG}")
-                return
-            body = found
-        if reading.cancelled_caught:
-            await _refuse(send, 408, f"The request did not come within {self._deadline:g} seconds.")
+        try:
+            first = await bounded(receive, self._deadline)()
+        except BodyRefused as refused:
+            await _refuse(send, refused.status, refused.problem)
             return
         given = False
 
@@ -49,7 +83,7 @@ class BoundedBodies:
             if given:
                 return await receive()
             given = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return first
 
         await self._app(scope, again, send)
 

@@ -290,8 +290,8 @@ async def serve_http(
     """
     server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True)
-    bounded = BoundedBodies(OnlyLocal(app, loopback_hosts(listening.getsockname()[1])), deadline)
-    config = uvicorn.Config(bounded, log_level="warning", timeout_graceful_shutdown=_LEAVING)
+    guarded = OnlyLocal(BoundedBodies(app, deadline), loopback_hosts(listening.getsockname()[1]))
+    config = uvicorn.Config(guarded, log_level="warning", timeout_graceful_shutdown=_LEAVING)
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
