@@ -74,3 +74,14 @@ def test_what_is_to_be_kept_has_to_be_there() -> None:
     _, cleaner = _cleaned("nothing", keep=("abcd1234",))
     with pytest.raises(InvalidArgument, match="abcd1234"):
         cleaner.check_kept()
+
+
+def test_thousands_of_planted_credentials_are_each_taken_out_and_found_again() -> None:
+    """A page may have any number of them, and each other text of the log is then looked through for all."""
+    tokens = [f"ghp_{'a1B2' * 8}{number:04}" for number in range(2_000)]
+    cleaner = Cleaner()
+    assert cleaner.clean(" ".join(tokens), "@1").count("ghp_") == 0
+    again = cleaner.clean(f"-x{tokens[1_234]}", "@2")
+    assert "ghp_" not in again
+    times = [found.times for found in cleaner.taken]
+    assert (len(times), times[1_234], sum(times)) == (2_000, 2, 2_001)

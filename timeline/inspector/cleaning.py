@@ -37,6 +37,10 @@ _LEAST: Final = 8
 """A beginning of fewer characters says nothing of a credential."""
 _LEAST_TEXT: Final = 6
 """A text of fewer characters has neither a credential nor a home folder."""
+_BEGINNING: Final = 6
+"""The first characters of a credential, by which many are looked up at once: the shortest has no more."""
+_FEW: Final = 100
+"""Credentials that are looked for one by one, which is quicker for as many as a log has by itself."""
 _ROOTS: Final = ("/home/", "Users")
 """What a text has that names a home folder, before it is looked at more closely."""
 _NAME: Final = 8
@@ -76,6 +80,9 @@ class Cleaner:
         self._keep = frozenset(keep)
         self._kept: set[str] = set()
         self._secrets: dict[str, str] = {}
+        self._beginning: dict[str, dict[int, set[str]]] = {}
+        """The secrets by their first characters and their length: of a planted page there may be thousands."""
+        self._longest = 0
         self._homes: dict[str, re.Pattern[str]] = {}
         self._taken: dict[str, _Taken] = {}
         self._learned: set[str] = set()
@@ -146,6 +153,8 @@ class Cleaner:
             secret = text[found.start : found.end]
             if secret not in self._secrets and not self._keeps(found.kind, secret):
                 self._secrets[secret] = found.kind
+                self._beginning.setdefault(secret[:_BEGINNING], {}).setdefault(len(secret), set()).add(secret)
+                self._longest = max(self._longest, len(secret))
                 self._sound.clear()
         if not any(root in text for root in _ROOTS):
             return
@@ -186,25 +195,37 @@ class Cleaner:
         return apart
 
     def _found(self, text: str) -> Iterator[_Span]:
-        for secret, kind in self._secrets.items():
-            start = text.find(secret)
-            while start >= 0:
-                yield _Span(start, start + len(secret), kind, secret)
-                start = text.find(secret, start + len(secret))
+        if len(self._secrets) > _FEW:
+            yield from self._found_by_beginning(text)
+        else:
+            for secret, kind in self._secrets.items():
+                start = text.find(secret)
+                while start >= 0:
+                    yield _Span(start, start + len(secret), kind, secret)
+                    start = text.find(secret, start + len(secret))
         for name, home in self._homes.items():
             if name in text:
                 for match in home.finditer(text):
                     yield _Span(*match.span(), _HOME_KIND, name)
 
+    def _found_by_beginning(self, text: str) -> Iterator[_Span]:
+        """Yield the known credentials of a text in one pass, however many are known."""
+        for start in range(len(text)):
+            for length, secrets in self._beginning.get(text[start : start + _BEGINNING], {}).items():
+                if (secret := text[start : start + length]) in secrets:
+                    yield _Span(start, start + length, self._secrets[secret], secret)
+
     def _without_end(self, text: str, place: str) -> str:
         """Return a text without the beginning of a known credential at its end, where it was cut."""
         tail = text.rstrip("…")
-        for secret, kind in self._secrets.items():
-            for length in range(min(len(secret) - 1, len(tail)), _LEAST - 1, -1):
-                if tail.endswith(secret[:length]):
-                    span = _Span(len(tail) - length, len(tail), kind, secret)
-                    self._note(span, place, tail, [span], 0)
-                    return f"{tail[:-length]}{span.instead}"
+        for start in range(max(len(tail) - self._longest + 1, 0), len(tail) - _LEAST + 1):
+            cut = tail[start:]
+            known = self._beginning.get(cut[:_BEGINNING], {})
+            longer = (one for length, secrets in known.items() if length > len(cut) for one in secrets)
+            if whole := min((secret for secret in longer if secret.startswith(cut)), default=None):
+                span = _Span(start, len(tail), self._secrets[whole], whole)
+                self._note(span, place, tail, [span], 0)
+                return f"{tail[:start]}{span.instead}"
         return text
 
     def _note(self, span: _Span, place: str, text: str, spans: list[_Span], number: int) -> None:
@@ -230,7 +251,8 @@ def _name_of(kind: str, secret: str) -> str:
 def _excerpt(text: str, spans: list[_Span], number: int) -> str:
     """Return what is around a finding, on one line and without the findings beside it."""
     span = spans[number]
-    earlier, later = spans[:number], spans[number + 1 :]
+    # As many as there is room for around it: none of them is empty, and a text may have thousands.
+    earlier, later = spans[max(number - _AROUND, 0) : number], spans[number + 1 : number + 1 + _AROUND]
     begin = max(0, span.start - _AROUND)
     end = min(len(text), span.end + _AROUND)
     before = _cleaned(text, min([begin, *(one.start for one in earlier if one.end > begin)]), span.start, earlier)
