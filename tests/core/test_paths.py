@@ -25,6 +25,7 @@ from timeline.blocks import (
     unquote_id,
 )
 from timeline.errors import BlockNotFound, InvalidBlock, PathTaken
+from timeline.fold.turns import Turns
 from timeline.store.memory import MemoryStore
 
 
@@ -213,3 +214,20 @@ def test_a_summary_takes_no_path_of_a_block() -> None:
     fold = fold_of(prompt(turn_id="c"), answer())
     compact_fold(fold, 2)
     assert paths(fold.window.items) == ["su:c.conv.range.summary", "ar:c.assistant.completion"]
+
+
+def test_calls_of_one_id_that_come_together_are_each_numbered_at_once() -> None:
+    """A model may give thousands the same id: none is tried under the numbers of those before it."""
+    turns, given, tried = Turns(), set[str](), 0
+
+    def taken(path: str) -> bool:
+        nonlocal tried
+        tried += 1
+        return path in given
+
+    reached: dict[str, int] = {}
+    for _ in range(100):
+        given.add(turns.path_for(call("c1"), "turn_1", call_path=None, taken=taken, reached=reached))
+    assert len(given) == 100
+    assert "tc:turn_1.c1~100.call" in given
+    assert tried < 2 * 100

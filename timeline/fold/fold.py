@@ -268,6 +268,7 @@ class Fold:
         turns = self._turns.copy()
         addressed: dict[str, Block] = {}
         by_version: dict[int, str] = {}
+        reached: dict[str, int] = {}
         drafts = list(blocks)
         brought = {block.path for block, _ in drafts}
 
@@ -281,7 +282,7 @@ class Fold:
             path = block.path
             if not path:
                 call_path = by_version.get(answers) or self._path_of(answers) if answers is not None else None
-                path = turns.path_for(block, turn_id, call_path=call_path, taken=taken)
+                path = turns.path_for(block, turn_id, call_path=call_path, taken=taken, reached=reached)
             elif path in addressed:
                 raise InvalidBlock("path", f"{path!r} is given twice in one append")
             elif path.startswith(SIGN):

@@ -176,16 +176,26 @@ class Turns:
         for version, response, call in waiting:
             self.calls.setdefault(call.call_id, []).append((version, response, call.pending))
 
-    def path_for(self, block: Block, turn_id: str, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
+    def path_for(
+        self,
+        block: Block,
+        turn_id: str,
+        *,
+        call_path: str | None,
+        taken: Callable[[str], bool],
+        reached: dict[str, int],
+    ) -> str:
         """Return the first free path for a block that `advance` has just applied.
 
         ``call_path`` is the path of the call that a result answers; ``taken`` returns whether a path is in use in the
-        window. The store checks it again against the covered blocks.
+        window. The store checks it again against the covered blocks. ``reached`` holds for each stem the number that
+        was free last, of blocks that are addressed together: a model may give thousands of calls the same id.
         """
         own_stem = f"{call_path.removesuffix('.call')}.result" if call_path else stem(block, turn_id)
-        n = self.used.get(own_stem, 1)
+        n = max(self.used.get(own_stem, 1), reached.get(own_stem, 1))
         while taken(path := numbered(own_stem, n)):
             n += 1
+        reached[own_stem] = n
         return path
 
     def dump(self) -> dict[str, Any]:
