@@ -35,19 +35,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "SQLiteStore":
-        from .sqlite.store import SQLiteStore  # noqa: PLC0415 - lazy on purpose, see above
+if not TYPE_CHECKING:  # to a type checker every name would be there, and of any type
 
-        return SQLiteStore
-    if name == "MemoryStore":
-        from .memory import MemoryStore  # noqa: PLC0415 - lazy on purpose, see above
+    def __getattr__(name: str) -> Any:
+        if name == "SQLiteStore":
+            from .sqlite.store import SQLiteStore  # noqa: PLC0415 - lazy on purpose, see above
 
-        return MemoryStore
-    if name == "Ranking":
-        from .search.ranking import Ranking  # noqa: PLC0415 - lazy on purpose, see above
+            return SQLiteStore
+        if name == "MemoryStore":
+            from .memory import MemoryStore  # noqa: PLC0415 - lazy on purpose, see above
 
-        return Ranking
-    if name in {"Backup", "Restored"}:
-        return getattr(import_module("timeline.store.sqlite.backups"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return MemoryStore
+        if name == "Ranking":
+            from .search.ranking import Ranking  # noqa: PLC0415 - lazy on purpose, see above
+
+            return Ranking
+        if name in {"Backup", "Restored"}:
+            return getattr(import_module("timeline.store.sqlite.backups"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -47,8 +47,8 @@ class Glob:
         for character in text[end:]:
             places.add_character(character)
         first = _PIECES.search(text)
-        self.prefix = text[: first.start()] if first else text
-        self.coarse = "".join(coarse) + _literal(text[end:])
+        self.prefix: str = text[: first.start()] if first else text
+        self.coarse: str = "".join(coarse) + _literal(text[end:])
         self._places = places
         self._steps: dict[str, int] = {}
 

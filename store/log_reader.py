@@ -45,7 +45,7 @@ class LogReader:
 
     def __init__(self, rows: LogRows) -> None:
         self._rows = rows
-        self.where = rows.where
+        self.where: str = rows.where
         self._cure = f"`timeline verify --deep` lists all damage, `timeline repair` makes indexes anew. {rows.restore}."
 
     async def read(

@@ -54,11 +54,13 @@ _MODULES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name], __name__), name)
+if not TYPE_CHECKING:  # to a type checker every name would be there, and of any type
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_MODULES[name], __name__), name)
 
 
 def __dir__() -> list[str]:

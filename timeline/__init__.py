@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import timeline.summarizers as summarizers  # noqa: PLR0402
     from timeline import policies
     from timeline.errors import TimelineError
+    from timeline.message_lists import CompactedMessages, compact_messages
     from timeline.policy.model import Policy
     from timeline.ports import Hooks, Skip
     from timeline.projection.context import RenderedContext
@@ -56,15 +57,17 @@ _LAZY: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use: `timeline --help` must not pay for the import of a database."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from timeline.log.collector import collector_at_rest  # noqa: PLC0415 - as late as the rest
+if not TYPE_CHECKING:  # to a type checker every name would be there, and of any type
 
-    module_name, attribute = _LAZY[name]
-    with collector_at_rest():
-        module = import_module(module_name)
-    value = module if attribute is None else getattr(module, attribute)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use: `timeline --help` must not pay for the import of a database."""
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from timeline.log.collector import collector_at_rest  # noqa: PLC0415 - as late as the rest
+
+        module_name, attribute = _LAZY[name]
+        with collector_at_rest():
+            module = import_module(module_name)
+        value = module if attribute is None else getattr(module, attribute)
+        globals()[name] = value
+        return value

@@ -29,9 +29,13 @@ from timeline.frozen import Frozen, blank, canonical_json, repair_json, same_nam
 
 Text: TypeAlias = Annotated[str, BeforeValidator(repair_json)]
 """Text without lone surrogates."""
-Json: TypeAlias = Annotated[JsonValue, AfterValidator(repair_json)]
-"""Any JSON value, its strings repaired like `Text`."""
-JsonObject: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(repair_json)]
+if TYPE_CHECKING:  # a checker would let no variable in: a `dict[str, str]` is no `dict[str, JsonValue]` to it
+    Json: TypeAlias = Any
+    JsonObject: TypeAlias = dict[str, Any]
+else:
+    Json: TypeAlias = Annotated[JsonValue, AfterValidator(repair_json)]
+    """Any JSON value, its strings repaired like `Text`."""
+    JsonObject: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(repair_json)]
 
 
 def utc(at: datetime) -> datetime:

@@ -198,7 +198,7 @@ class BlockNotFound(TimelineError, LookupError):
     def __init__(self, conversation: str, path: str, nearest: Sequence[str] = (), *, problem: str = "") -> None:
         self.conversation = conversation
         self.path = path
-        self.nearest = list(nearest)
+        self.nearest: list[str] = list(nearest)
         self.problem = problem
         why = f": {problem}" if problem else ""
         cure = f"Did you mean {self.nearest[0]}?" if self.nearest else "`timeline show` lists its paths."
@@ -211,7 +211,7 @@ class StageNotFound(TimelineError, LookupError):
     def __init__(self, conversation: str, stage: str, standing: Sequence[str]) -> None:
         self.conversation = conversation
         self.stage = stage
-        self.standing = list(standing)
+        self.standing: list[str] = list(standing)
         cure = f"Name one of: {', '.join(self.standing)}" if self.standing else "It has no stages; enter one first"
         super().__init__(f"No stage {stage!r} in conversation {conversation!r}. {cure}. Nothing was written.")
 
@@ -266,7 +266,7 @@ class ContextNotFound(TimelineError, LookupError):
 
     def __init__(self, name: str, recorded: Sequence[tuple[int, int]]) -> None:
         self.name = name
-        self.recorded = list(recorded)
+        self.recorded: list[tuple[int, int]] = list(recorded)
         newest = ", ".join(f"#{number} (version {version})" for number, version in self.recorded[-5:])
         there_are = f"There are {len(self.recorded)}, the newest {newest}" if newest else "There is none yet"
         super().__init__(
@@ -307,7 +307,7 @@ class CallNotFound(TimelineError, LookupError):
     def __init__(self, conversation: str, number: int, near: Sequence[int], calls: int) -> None:
         self.conversation = conversation
         self.number = number
-        self.near = list(near)
+        self.near: list[int] = list(near)
         self.calls = calls
         listed = ", ".join(map(str, near))
         if near and 1 <= number <= calls:
@@ -384,7 +384,7 @@ class ForksRemain(StoreError):
 
     def __init__(self, conversation: str, forks: Sequence[str]) -> None:
         self.conversation = conversation
-        self.forks = list(forks)
+        self.forks: list[str] = list(forks)
         listed = ", ".join(map(repr, self.forks[:5])) + (" and more" if len(self.forks) > 5 else "")
         super().__init__(
             f"Conversation {conversation!r} has forks that share its past: {listed}. "
@@ -477,8 +477,8 @@ class AppendUncertain(StoreError):
         known: str,
     ) -> None:
         self.conversation: str = arguments["conversation"]
-        self.ids = list(ids)
-        self.arguments = dict(arguments)
+        self.ids: list[UUID] = list(ids)
+        self.arguments: dict[str, Any] = dict(arguments)
         what = f"the commit of {len(self.ids)} {'event' if len(self.ids) == 1 else 'events'}"
         super().__init__(
             f"{where}: {what} to conversation {self.conversation!r} failed ({problem}). {known}, and append the same "
@@ -568,7 +568,7 @@ class CompactionRefused(CompactionError):
 
     def __init__(self, reason: str, facts: Mapping[str, Any]) -> None:
         self.reason = reason
-        self.facts = dict(facts)
+        self.facts: dict[str, Any] = dict(facts)
         detail = ", ".join(f"{k} {v}" for k, v in self.facts.items())
         cure = _REFUSAL_CURES.get(reason, "")
         super().__init__(f"Compaction refused ({reason}): {detail}. The context is unchanged.{cure and ' '}{cure}")
@@ -647,7 +647,7 @@ class SummarizerFailed(CompactionError):
     """
 
     def __init__(self, problems: Sequence[str], *, cause: Cause = "error", usage: Usage | None = None) -> None:
-        self.problems = [brief(problem) for problem in problems]
+        self.problems: list[str] = [brief(problem) for problem in problems]
         self.cause: Cause = cause
         self.usage = usage
         super().__init__(
@@ -667,8 +667,8 @@ class ContextOverflow(BudgetError):
     """
 
     def __init__(self, account: Mapping[str, int], largest_blocks: Sequence[tuple[str, int]]) -> None:
-        self.account = dict(account)
-        self.largest_blocks = list(largest_blocks)
+        self.account: dict[str, int] = dict(account)
+        self.largest_blocks: list[tuple[str, int]] = list(largest_blocks)
         largest = ", ".join(f"{path} ({tokens})" for path, tokens in self.largest_blocks[:3])
         super().__init__(
             f"The context needs {self.account.get('total')} tokens and the limit is {self.account.get('limit')}. "
@@ -680,7 +680,7 @@ class BudgetImpossible(BudgetError):
     """System prompt, tools and reserves alone leave no room for a conversation."""
 
     def __init__(self, account: Mapping[str, int]) -> None:
-        self.account = dict(account)
+        self.account: dict[str, int] = dict(account)
         fixed, reserved = self.account.get("fixed", 0), self.account.get("reserved", 0)
         named, cure = "", "shorten the system prompt and tools"
         if reserved:
@@ -704,10 +704,10 @@ class ContextRefused(BudgetError):
     """
 
     def __init__(self, *, sent: Sequence[int], limit: int | None, target: int, tried: Sequence[str]) -> None:
-        self.sent = list(sent)
+        self.sent: list[int] = list(sent)
         self.limit = limit
         self.target = target
-        self.tried = list(tried)
+        self.tried: list[str] = list(tried)
         named = f" (it named a limit of {limit})" if limit is not None else ""
         super().__init__(
             f"The model refused contexts of {', then '.join(map(str, self.sent))} tokens{named}. Compacting to "

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+JsonInput: TypeAlias = "str | int | float | Sequence[object] | Mapping[str, object] | None"
+"""JSON as a caller hands it over: dicts, lists, tuples, texts, numbers, flags and None, in any depth.
+
+To a type checker an SDK's ``TypedDict``, and a variable that holds a list or a dict, are no `pydantic.JsonValue`.
+"""
+
 
 class Frozen(BaseModel):
     """A frozen pydantic model that refuses unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 FrozenT = TypeVar("FrozenT", bound=Frozen)
@@ -64,7 +70,8 @@ class Grown(Sequence[T]):
     __slots__ = ("end", "values")
 
     def __init__(self, values: list[T]) -> None:
-        self.values, self.end = values, len(values)
+        self.values: list[T] = values
+        self.end: int = len(values)
 
     def __len__(self) -> int:
         return self.end

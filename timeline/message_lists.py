@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from pydantic import JsonValue
-
     from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
     from timeline.engine.compactor import Compactor
+    from timeline.frozen import JsonInput
     from timeline.policy.steps import SummaryForm
     from timeline.ports import Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
@@ -146,8 +145,8 @@ async def compact_messages(
     messages: list[Any],
     policy: Policy,
     *,
-    system: JsonValue = None,
-    tools: Sequence[JsonValue] = (),
+    system: JsonInput = None,
+    tools: Sequence[JsonInput] = (),
     summarizer: Summarizer | None = None,
     wire: MessageWire | None = None,
     now: datetime | None = None,

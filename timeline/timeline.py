@@ -81,8 +81,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from pydantic import JsonValue
-
     from timeline.agent.messages import MessageWire
     from timeline.agent.recall import RecallWire
     from timeline.audit.calls import Call
@@ -92,6 +90,7 @@ if TYPE_CHECKING:
     from timeline.events.other_payloads import Retention
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
+    from timeline.frozen import JsonInput
     from timeline.lifecycle.events import LifecycleEvent
     from timeline.log.blocks_by_name import FoundBlock
     from timeline.log.protocol import Draft, Log
@@ -1130,8 +1129,8 @@ class Timeline(TimelineView):
     async def render(
         self,
         *,
-        system: JsonValue = None,
-        tools: Sequence[JsonValue] = (),
+        system: JsonInput = None,
+        tools: Sequence[JsonInput] = (),
         ephemeral: Sequence[str] = (),
         now: datetime | None = None,
         record: Record = "full",
@@ -1234,8 +1233,8 @@ class Timeline(TimelineView):
         self,
         call: Callable[[RenderedContext], Awaitable[T]],
         *,
-        system: JsonValue = None,
-        tools: Sequence[JsonValue] = (),
+        system: JsonInput = None,
+        tools: Sequence[JsonInput] = (),
         ephemeral: Sequence[str] = (),
         now: datetime | None = None,
         record: Literal["full", "hash", "overlapped"] = "full",
@@ -1701,7 +1700,7 @@ class Timeline(TimelineView):
 
     # The loop of an agent
 
-    def step_hook(self, wire: MessageWire, *, system: JsonValue = None, tools: Sequence[JsonValue] = ()) -> StepHook:
+    def step_hook(self, wire: MessageWire, *, system: JsonInput = None, tools: Sequence[JsonInput] = ()) -> StepHook:
         """Return an adapter for a loop that calls one function before each step for its messages, and one after it.
 
         Args:
@@ -1734,8 +1733,8 @@ class Timeline(TimelineView):
         self,
         reply: Any,
         *,
-        system: JsonValue = None,
-        tools: Sequence[JsonValue] = (),
+        system: JsonInput = None,
+        tools: Sequence[JsonInput] = (),
         started_at: datetime | None = None,
         duration: float | None = None,
         request: Request | None = None,
@@ -1830,7 +1829,7 @@ class Timeline(TimelineView):
         [name] = self._conversation.new_ids(1, at)
         return str(name)
 
-    def _next_request(self, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
+    def _next_request(self, system: JsonInput, tools: Sequence[JsonInput]) -> Account:
         """Draw up the account of the next request."""
         return self._renderer.next_account(self._log, self._compactor, system=system, tools=tools)
 

@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pydantic import JsonValue
-
     from timeline.engine.compactor import Compactor
     from timeline.engine.conversation import ConversationView
     from timeline.events.addresses import Address
     from timeline.fold.window import Window
+    from timeline.frozen import JsonInput
     from timeline.log.blocks_by_name import FoundBlock
     from timeline.policy.model import Policy
     from timeline.ports import TokenCounter
@@ -45,7 +44,7 @@ class TimelineView:
     """
 
     def __init__(self, conversation: ConversationView) -> None:
-        self.id = conversation.id
+        self.id: str = conversation.id
         self._conversation = conversation
         self._log = conversation.log
         self._store = conversation.store
@@ -89,8 +88,8 @@ class TimelineView:
     async def render(
         self,
         *,
-        system: JsonValue = None,
-        tools: Sequence[JsonValue] = (),
+        system: JsonInput = None,
+        tools: Sequence[JsonInput] = (),
         ephemeral: Sequence[str] = (),
         now: datetime | None = None,
     ) -> RenderedContext:

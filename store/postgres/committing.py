@@ -104,7 +104,7 @@ class Committer:
         """Until when the group under way waits for a server that went away: all of its appends together."""
         self._gone: BaseException | None = None
         """Why the group has waited long enough; what is left of it does not even try."""
-        self.lost = 0
+        self.lost: int = 0
 
     def give_up(self) -> None:
         """Break the connection, and end the group under way: its appends are in doubt, or were not written."""

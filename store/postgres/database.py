@@ -87,14 +87,14 @@ class Database(OpenDatabase):
         self.address = address
         self.read_only = readonly
         self._durability = durability
-        self.servers = Servers(address.dsn)
+        self.servers: Servers = Servers(address.dsn)
         self._said: float | None = None
         """When it was last said that the server has not answered."""
         self._said_away: float | None = None
         """When it was last said that the server is waited for."""
         self._parts: Parts | None = None
         self._jobs: set[asyncio.Task[Any]] = set()
-        self.begin = self._beginning()
+        self.begin: str = self._beginning()
 
     async def connect(self) -> None:
         """Make the pools, and bring the schema up to date.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..log_rows import Part
 from . import statements
@@ -11,7 +11,7 @@ from .escaping import escaped, joined, key_of, prefix_bounds, storable, text_as_
 from .rows import event_row, info_row
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Sequence
 
     from ..codec import Row
     from ..log_rows import Pages, PagesOfAll
@@ -28,8 +28,8 @@ class PostgresRows:
     restore: Final = "Restore the database with the tools of its server"
 
     def __init__(self, database: Database, horizon: Horizon) -> None:
-        self.where = database.where
-        self.settled = horizon.settled
+        self.where: str = database.where
+        self.settled: Callable[[], Coroutine[Any, Any, None]] = horizon.settled
         self._ended = horizon.ended
         self._fetch = database.rows
 

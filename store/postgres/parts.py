@@ -204,7 +204,9 @@ class Parts:
 
     def __init__(self, readers: Pool, writers: Pool, appenders: Pool, where: str) -> None:
         self.where = where
-        self.readers, self.writers, self.appenders = (Part(pool, self) for pool in (readers, writers, appenders))
+        self.readers: Part = Part(readers, self)
+        self.writers: Part = Part(writers, self)
+        self.appenders: Part = Part(appenders, self)
         self.waking: Connection | None = None
         self._all = (self.readers, self.writers, self.appenders)
 

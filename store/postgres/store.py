@@ -59,11 +59,13 @@ class PostgresStore(DatabaseStore):
     """
 
     def __init__(self, database: Database) -> None:
-        self.database, self.where = database, database.where
+        self.database: Database = database
+        self.where: str = database.where
         self._horizon = horizon = Horizon(database)
         log = LogReader(PostgresRows(database, horizon))
         super().__init__(database, log, Questions(database, log))
-        self.waking = waking = Waking.of(database, horizon)
+        waking = Waking.of(database, horizon)
+        self.waking: Waking = waking
         self._proofs = Proofs(database)
         self._scavenging = Scavenging(database)
         self._forgetting = Forgetting(database, log)

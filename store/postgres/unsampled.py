@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-UNSAMPLED: Final = {
+UNSAMPLED: Final[dict[str, tuple[str, ...]]] = {
     "conversations": ("id_key", "id", "title", "parent"),
     "events": ("path", "path_rest", "turn_id", "payload"),
     "snapshots": ("body",),

@@ -92,7 +92,7 @@ class Waking:
     ) -> None:
         self._connect, self._where, self._horizon, self._listens = connect, where, horizon, listens
         self._key = blake2b(name.encode(), digest_size=16).digest()
-        self.channel = f"timeline_{self._key.hex()}"
+        self.channel: str = f"timeline_{self._key.hex()}"
         self._queued: dict[str, set[str]] = {}
         """The types of what was appended since the last notification, by conversation."""
         self._all = False

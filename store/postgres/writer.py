@@ -91,7 +91,7 @@ class Writer:
         self._under_way_since: dict[Committer, float] = {}
         """Those that wait for the server, each with the time at which its group began."""
         self._look: asyncio.TimerHandle | None = None
-        self.figures = Figures()
+        self.figures: Figures = Figures()
 
     def append(self, batch: Batch) -> asyncio.Future[Appended]:
         """Queue an append; the future is done once the server has committed it.

@@ -60,8 +60,11 @@ class Database(OpenDatabase):
     ) -> None:
         super().__init__(str(file))
         self.file = file
-        self.advice, self.place, self.busy_timeout = advice, place, busy_timeout
-        self.writer, self.reader = writer, reader
+        self.advice: list[str] = advice
+        self.place: Place = place
+        self.busy_timeout: float = busy_timeout
+        self.writer: Writer | None = writer
+        self.reader: aiosqlite.Connection = reader
         self._moved: str | None = None
         """The error of a store whose file was swapped while it was open."""
 

@@ -47,7 +47,7 @@ class Place:
     """The file at a path, as it was when this object was made."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file.absolute()
+        self.file: Path = file.absolute()
         self._node = found_node(str(self.file))
 
     def change(self) -> Change | None:
@@ -76,11 +76,12 @@ class Identity:
             raise StoreCorrupt(
                 f"{file}: the store has lost its name. Put a backup in its place with `timeline restore FILE`."
             )
-        (self.store,) = stored
+        self.store: str = stored[0]
         self._file = str(file.absolute())
         self._inode, self._device = opened.st_ino, opened.st_dev
         real = os.path.realpath(self._file)
-        self.log, self.index = f"{real}-wal", f"{real}-shm"
+        self.log: str = f"{real}-wal"
+        self.index: str = f"{real}-shm"
         self._log_node, self._index_node = found_node(self.log), found_node(self.index)
         self._written, self._size = -1, -1
         self._opened = (opened.st_mtime_ns, opened.st_size)

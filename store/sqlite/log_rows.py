@@ -23,7 +23,7 @@ class SQLiteRows:
     restore: Final = RESTORE
 
     def __init__(self, database: Database) -> None:
-        self.where = database.where
+        self.where: str = database.where
         self._fetch = database.rows
 
     async def key(self, conversation: str) -> int | None:

@@ -135,7 +135,7 @@ class ReadConnection(Connection):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.text_factory = partial(str, encoding="utf-8", errors="replace")
+        self.text_factory: Any = partial(str, encoding="utf-8", errors="replace")
         for pragma in ("query_only = ON", "cache_size = -16000", "temp_store = MEMORY", "trusted_schema = OFF"):
             self.execute(f"PRAGMA {pragma}")
 

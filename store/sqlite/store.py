@@ -71,7 +71,8 @@ class SQLiteStore(DatabaseStore):
         log = LogReader(SQLiteRows(database))
         super().__init__(database, log, Questions(database, log))
         self.database = database
-        self.file, self.advice = database.file, database.advice
+        self.file: Path = database.file
+        self.advice: list[str] = database.advice
 
     @classmethod
     async def open(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,33 @@ def test_everything_public_has_a_docstring() -> None:
         if not ast.get_docstring(node, clean=False)
     ]
     assert not silent, "\n".join(silent)
+
+
+def test_every_public_attribute_says_its_type() -> None:
+    """Type checkers infer the others, each by rules of its own: see `pyright --verifytypes`."""
+    silent = [
+        f"{modules()[module].relative_to(ROOT)}:{line} {name}"
+        for module in modules()
+        for node in tree(module).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for name, line in _untyped(node)
+    ]
+    assert not silent, "\n".join(silent)
+
+
+def _untyped(cls: ast.ClassDef) -> Iterator[tuple[str, int]]:
+    """Yield what a class makes, in its body or its constructor, and has no type; that of an argument will do."""
+    typed = {ast.unparse(node.target) for node in ast.walk(cls) if isinstance(node, ast.AnnAssign)}
+    typed |= {f"self.{node.name}" for node in cls.body if isinstance(node, FUNCTION)}  # a property
+    for node in cls.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            yield from ((target, node.lineno) for target in map(ast.unparse, node.targets) if target[0] != "_")
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            given = {argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)}
+            made = (inner for inner in ast.walk(node) if isinstance(inner, ast.Assign))
+            for assign in (inner for inner in made if ast.unparse(inner.value) not in given):
+                parts = {ast.unparse(part) for target in assign.targets for part in ast.walk(target)}
+                yield from ((part, assign.lineno) for part in parts - typed if re.match(r"self\.[a-z]\w*$", part))
 
 
 def _public(module: str) -> Iterator[tuple[str, ast.Module | ast.ClassDef | FUNCTION]]:

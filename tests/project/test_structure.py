@@ -42,7 +42,7 @@ PICTURE = {
     "view": "vocabulary facts fold policy projection checks log engine",
     "timeline": f"{PURE_PARTS} checks log retention lifecycle audit forgetting engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",
-    "sync": "vocabulary retention fold policy projection agent view timeline message_lists re-exports",
+    "sync": "vocabulary retention fold policy wire.request projection agent view timeline message_lists re-exports",
     "portable": "vocabulary facts importers fold planning checks log audit timeline",
     "integrations": f"{ENGINE} importers agent timeline sync portable re-exports",
     "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",

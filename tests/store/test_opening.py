@@ -233,7 +233,7 @@ def test_the_public_names_are_there() -> None:
     """Every name of `__all__` can be imported, the lazy ones too, and nothing else pretends to."""
     assert [getattr(store, name).__name__ for name in store.__all__] == store.__all__
     with pytest.raises(AttributeError, match="no attribute 'PostgresStore'"):
-        _ = store.PostgresStore
+        _ = store.PostgresStore  # type: ignore[attr-defined]
 
 
 def _printed(script: str, *arguments: str) -> str:

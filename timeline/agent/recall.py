@@ -138,7 +138,7 @@ class RecallTool:
         counter: TokenCounter,
         max_tokens: int,
     ) -> None:
-        self.schema = schema(wire)
+        self.schema: dict[str, JsonValue] = schema(wire)
         self._wire = wire
         self.max_tokens = max_tokens
         self._read = read

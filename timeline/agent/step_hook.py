@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pydantic import JsonValue
-
     from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
     from timeline.fold.window import Item
+    from timeline.frozen import JsonInput
     from timeline.projection.context import RenderedContext
     from timeline.wire.request import Request
 
@@ -53,7 +52,7 @@ class Render(Protocol):
     """`Timeline.render`, as far as a step needs it."""
 
     async def __call__(
-        self, *, system: JsonValue = None, tools: Sequence[JsonValue] = (), now: datetime | None = None
+        self, *, system: JsonInput = None, tools: Sequence[JsonInput] = (), now: datetime | None = None
     ) -> RenderedContext:
         """Return the context to send now."""
         ...
@@ -72,8 +71,8 @@ class StepHook:
         *,
         render: Render,
         wire: MessageWire,
-        system: JsonValue,
-        tools: Sequence[JsonValue],
+        system: JsonInput,
+        tools: Sequence[JsonInput],
     ) -> None:
         self.context: RenderedContext | None = None
         self._conversation = conversation

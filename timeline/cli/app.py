@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -40,7 +40,7 @@ from timeline.cli.running import run as _run
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
 
-app = Commands(
+app: Final = Commands(
     name="timeline",
     help="Compact, replay and search the conversations of agents. Begin with: timeline demo",
     epilog=_EPILOG,

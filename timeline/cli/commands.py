@@ -6,7 +6,7 @@ Their work is in `timeline.cli.decisions`, `retention`, `policies` and `serve`, 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -296,7 +296,7 @@ COMMANDS = (undo, fork, hide, reveal, pin, unpin, watch, retention, scavenge, fi
 """The order of these commands in `timeline --help`."""
 
 
-policies_app = Commands(help="List the policies, show one, compare two.")
+policies_app: Final = Commands(help="List the policies, show one, compare two.")
 
 
 @policies_app.callback(invoke_without_command=True)

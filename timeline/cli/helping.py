@@ -92,7 +92,7 @@ class Commands(typer.Typer):
     def _group(self) -> Any:
         """All commands and groups, as they are registered when the first one is run."""
         infos = {_name(info): info for info in self.registered_commands}
-        self.registered_commands = []
+        self.registered_commands: list[CommandInfo] = []
         group: Any = get_command(self)
         self.registered_commands = list(infos.values())
         group.commands = _WhenAsked(infos, group.commands)

@@ -114,9 +114,9 @@ def has_server_results(blocks: Iterable[Block]) -> bool:
 
 def sent_data(block: Block) -> JsonValue:
     """Return what is sent of a block's data; None where its text alone is, and the data stays in the log."""
+    data: JsonValue = block.data
     if isinstance(block, _PARTS_SENT):
-        return block.data
-    data = block.data
+        return data
     if not isinstance(data, dict):
         return None
     if isinstance(block, ToolCall):
@@ -146,9 +146,8 @@ def hidden_data(block: Block, data: JsonValue) -> JsonValue:
 
 def sent_data_before_6(block: Block) -> JsonValue:
     """Return what was sent of a block's data under number 5 of the projection: of native content Anthropic's alone."""
-    if isinstance(block, _PARTS_SENT):
-        return block.data
-    return block.data if block.type == _PART and _is_anthropics(block.data) else None
+    data: JsonValue = block.data
+    return data if isinstance(block, _PARTS_SENT) or (block.type == _PART and _is_anthropics(data)) else None
 
 
 def sent_data_before_5(block: Block) -> JsonValue:

@@ -109,7 +109,7 @@ class Conversation(ConversationView):
     def __init__(self, store: EventStore, log: StoredLog, clock: Clock, equipment: Equipment, chosen: Chosen) -> None:
         super().__init__(store, log, clock, equipment, chosen.policy)
         log.screen = equipment.screened
-        self.overrides = chosen.own
+        self.overrides: bool = chosen.own
         self.rendered: RenderedContext | None = None
         self.sent: SentContext | WhyAlone = "not_sent"
         self._known_policy = log.fold.window.policy

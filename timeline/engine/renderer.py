@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from timeline.engine.warm import SentContext, WhyAlone
     from timeline.fold.reported import Reported
     from timeline.fold.window import Window
+    from timeline.frozen import JsonInput
     from timeline.log.protocol import Log
     from timeline.planning.account import Account, FixedPart, Tail
     from timeline.policy.model import Policy
@@ -58,7 +59,7 @@ class Renderer:
     """
 
     def __init__(self, projector: Projector | None = None, known: Known | None = None) -> None:
-        self.known = known or Known()
+        self.known: Known = known or Known()
         self._projector = projector or Projector()
         self._encoders = Encoders()
         self._counts: dict[tuple[str, str], int] = {}
@@ -68,8 +69,8 @@ class Renderer:
         log: Log,
         compactor: Compactor,
         *,
-        system: JsonValue,
-        tools: Sequence[JsonValue],
+        system: JsonInput,
+        tools: Sequence[JsonInput],
         ephemeral: Sequence[str],
         now: datetime,
         at: datetime | None,
@@ -87,25 +88,25 @@ class Renderer:
         """
         compactor = compactor.at(log.fold)
         policy = compactor.policy
-        system, tools, ephemeral = prepared(system, tools, ephemeral)
-        system = joined_system(system, policy.system_parts)
+        written, schemas, ephemeral = prepared(system, tools, ephemeral)
+        prompt = joined_system(written, policy.system_parts)
         tail = tail_of(log.fold.window, policy, ephemeral)
         reported = log.fold.window.reported
-        fixed = self.fixed(compactor, system=system, tools=tools, tail=tail, reported=reported)
+        fixed = self.fixed(compactor, system=prompt, tools=schemas, tail=tail, reported=reported)
         empty = account_of((), fixed, policy)
         if policy.automatic and certain_total(empty, policy, reported) >= no_room_from(policy, empty):
             raise BudgetImpossible(empty.facts())
-        if not isinstance(sent, str) and not sent.has_prefix(system, tools):
+        if not isinstance(sent, str) and not sent.has_prefix(prompt, schemas):
             sent = "prefix"
         self.known.begin(log.fold.window.items, policy)
         pressure = Pressure(compactor, log, fixed, now, at, sent=sent, cut=self.known.cut)
         decisions = await take_due_decisions(pressure, self.known)
         if decisions:  # the tail is shorter once stages were collapsed, and an offset was that of what was sent before
             tail, reported = tail_of(log.fold.window, policy, ephemeral), log.fold.window.reported
-            fixed = self.fixed(compactor, system=system, tools=tools, tail=tail, reported=reported)
+            fixed = self.fixed(compactor, system=prompt, tools=schemas, tail=tail, reported=reported)
         window = log.fold.window
         await settle(self.known.accounts, window.items, policy)
-        projected = await self._project(window, policy, system=system, tools=tools, ephemeral=tail.texts)
+        projected = await self._project(window, policy, system=prompt, tools=schemas, ephemeral=tail.texts)
         account = self.known.accounts.account(window.items, fixed, policy)
         context = self._context(window, policy, projected, account, decisions)
         held = window.is_held  # after an undo: reported, not compacted again
@@ -181,17 +182,17 @@ class Renderer:
             overflow=account.over_trigger,
         ).encoded_by(self._encoders)
 
-    def next_account(self, log: Log, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
+    def next_account(self, log: Log, compactor: Compactor, *, system: JsonInput, tools: Sequence[JsonInput]) -> Account:
         """Draw up the account of a log's next request, as `render` would.
 
         Raises:
             InvalidArgument: system prompt or tools cannot be sent.
         """
         policy, window = compactor.policy, log.fold.window
-        system, tools, _ = prepared(system, tools, ())
-        system = joined_system(system, policy.system_parts)
+        written, schemas, _ = prepared(system, tools, ())
+        prompt = joined_system(written, policy.system_parts)
         tail = tail_of(window, policy)
-        fixed = self.fixed(compactor.at(log.fold), system=system, tools=tools, tail=tail, reported=window.reported)
+        fixed = self.fixed(compactor.at(log.fold), system=prompt, tools=schemas, tail=tail, reported=window.reported)
         return self.known.accounts.account(window.items, fixed, policy)
 
     def fixed(
@@ -220,7 +221,7 @@ class Renderer:
 
 
 def prepared(
-    system: JsonValue, tools: Sequence[JsonValue], ephemeral: Sequence[str]
+    system: JsonInput, tools: Sequence[JsonInput], ephemeral: Sequence[str]
 ) -> tuple[JsonValue, Sequence[JsonValue], Sequence[str]]:
     """Check and repair the caller's parts of a request: system prompt, tools and ephemeral tail.
 

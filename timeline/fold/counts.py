@@ -35,7 +35,8 @@ class ScaledCounter:
     """
 
     def __init__(self, plain: TokenCounter, ratio: float) -> None:
-        self.plain, self.ratio = plain, ratio
+        self.plain: TokenCounter = plain
+        self.ratio: float = ratio
 
     @property
     def name(self) -> str:
@@ -101,7 +102,8 @@ class Recount:
     """
 
     def __init__(self, counter: TokenCounter, ratio: float = 1.0) -> None:
-        self.counter, self.ratio = counter, ratio
+        self.counter: TokenCounter = counter
+        self.ratio: float = ratio
         self._name = unit_name(counter.name, ratio)
         self._known: dict[int, tuple[Item, Item]] = {}
         self._texts: dict[int, tuple[Block, int]] = {}

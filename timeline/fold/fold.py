@@ -68,7 +68,7 @@ class Fold:
     def __init__(self, conversation: str, without: Iterable[int] = (), *, readable: bool = True) -> None:
         self.conversation = conversation
         self._readable = readable
-        self.version = 0
+        self.version: int = 0
         self.at: datetime | None = None
         self._without = frozenset(without)
         self._items: list[Item] = []
@@ -81,7 +81,7 @@ class Fold:
         self._window: Window | None = None
         self.recount: Recount | None = None
         self.start: float | None = None
-        self.restored_from = 0
+        self.restored_from: int = 0
         self._is_mixed = False
         self._shown: list[Item] | None = None
         """The items with the window's figures; None where they have to be made anew."""

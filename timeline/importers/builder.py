@@ -109,7 +109,7 @@ class RecordingBuilder:
     """
 
     def __init__(self, report: Report, *, first_time: datetime | None = None) -> None:
-        self.first_prompt = ""
+        self.first_prompt: str = ""
         self._report = report
         self._time = first_time or UNKNOWN_TIME
         self._slots: list[_Slot] = []

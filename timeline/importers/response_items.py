@@ -86,8 +86,8 @@ class ItemReader:
     def __init__(
         self, builder: RecordingBuilder, report: Report, *, is_client: Callable[[str], bool] = lambda _: False
     ) -> None:
-        self.newest = ""
-        self.results_end_it = True
+        self.newest: str = ""
+        self.results_end_it: bool = True
         self._builder = builder
         self._report = report
         self._is_client = is_client

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["inspector"]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "inspector":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from timeline.inspector import app  # noqa: PLC0415 - it needs the extra; the shapes beside it do not
+if not TYPE_CHECKING:  # to a type checker every name would be there, and of any type
 
-    return app.inspector
+    def __getattr__(name: str) -> Any:
+        if name != "inspector":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from timeline.inspector import app  # noqa: PLC0415 - it needs the extra; the shapes beside it do not
+
+        return app.inspector

@@ -43,7 +43,7 @@ class TokenDoor:
             raise InvalidArgument(
                 "token", f"a token needs {_LEAST} printable ASCII characters or more, so that nobody guesses it"
             )
-        self.token = token or token_urlsafe(32)
+        self.token: str = token or token_urlsafe(32)
         self._cookie = f"timeline-inspector-{port}"
         self._session = token_urlsafe(32)
         self._once: set[str] = set()

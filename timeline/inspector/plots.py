@@ -66,7 +66,7 @@ class Plot:
 
     def __init__(self, first_version: int, fold: Fold, calls: int, taken_back: Collection[int] = ()) -> None:
         self.first_version = first_version
-        self.fold = fold
+        self.fold: Fold = fold
         self.points: list[ChartPoint] = []
         self.marks: list[Mark] = []
         self.turns: list[int] = []

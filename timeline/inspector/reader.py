@@ -46,14 +46,14 @@ class Reader:
 
     def __init__(self, store: EventStore, prices: PriceTable | None = None, allow: Collection[Decision] = ()) -> None:
         self.store = store
-        self.allow = frozenset(allow)
-        self.prices = read_prices() if prices is None else prices
-        self.tallies = Tallies(store, self.prices)
-        self.decisions = Decisions(store)
-        self.moments = Moments(store)
-        self.plots = Plots(store, self.prices, self.moments)
-        self.laboratory = Laboratory(store, self.prices)
-        self.trying = anyio.CapacityLimiter(1)
+        self.allow: frozenset[Decision] = frozenset(allow)
+        self.prices: PriceTable = read_prices() if prices is None else prices
+        self.tallies: Tallies = Tallies(store, self.prices)
+        self.decisions: Decisions = Decisions(store)
+        self.moments: Moments = Moments(store)
+        self.plots: Plots = Plots(store, self.prices, self.moments)
+        self.laboratory: Laboratory = Laboratory(store, self.prices)
+        self.trying: anyio.CapacityLimiter = anyio.CapacityLimiter(1)
         self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
 
     async def call(self, conversation: str, number: int) -> Call:

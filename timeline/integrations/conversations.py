@@ -72,7 +72,7 @@ class Conversations:
         hooks: Hooks | None = None,
         observer: Observer | None = None,
     ) -> None:
-        self.blocking = isinstance(store, timeline.sync.Store)
+        self.blocking: bool = isinstance(store, timeline.sync.Store)
         opener: Any = timeline.sync.Timeline if self.blocking else Timeline
         self._opener: Callable[[str], Any] = partial(
             opener.open, store, policy=policy, summarizer=summarizer, hooks=hooks, observer=observer

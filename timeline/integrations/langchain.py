@@ -85,7 +85,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         recall: whether the model gets the tool that reads summarised and hidden blocks.
     """
 
-    state_schema = _State
+    state_schema: type[_State] = _State
 
     def __init__(
         self,

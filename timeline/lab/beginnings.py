@@ -87,7 +87,7 @@ class Beginnings:
     """
 
     def __init__(self, apart: int = APART) -> None:
-        self.alike = Alike()
+        self.alike: Alike = Alike()
         self._apart = apart
         self._leaders: dict[tuple[str, int], _Leader] = {}
 

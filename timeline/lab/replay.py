@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
+    from timeline.engine.compactor import Compactor
     from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.importers.recording import RecordedEvent
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from timeline.lab.prices import Price
     from timeline.lab.results import CallRow
     from timeline.lab.sizes import Measured, RecordedCall
+    from timeline.planning.account import FixedPart
     from timeline.policy.model import Policy
     from timeline.ports import Summarizer
     from timeline.projection.context import RenderedContext
@@ -205,38 +207,42 @@ class Run:
         fixed: int | None = None,
         alike: Alike | None = None,
     ) -> None:
-        self.measured, self.limit = measured, policy.max_tokens - (reserve or 0)
-        self.fixed = fixed_part(measured.fixed, policy.max_tokens) if fixed is None else fixed
+        self.measured: Measured = measured
+        self.limit: int = policy.max_tokens - (reserve or 0)
+        self.fixed: int = fixed_part(measured.fixed, policy.max_tokens) if fixed is None else fixed
         self.rows: list[CallRow] = []
         self.price_of = price_of
         self.kept_long: KeptLong = "everything" if measured.long else policy.cache_points.kept_long
-        self.counter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
-        self.lifetime = kept_by(price_of(measured.calls[0].model if measured.calls else ""), long=measured.long)
+        self.counter: ProviderCounter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
+        self.lifetime: str = kept_by(price_of(measured.calls[0].model if measured.calls else ""), long=measured.long)
         replayed = as_replayed(reserving(policy, reserve), self.lifetime)
         compactor = Equipment(summarizer, counter=self.counter).compactor(replayed)
-        self.metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
-        self.compactor = replace(compactor, chain=lambda: self.metered)
-        self.alike = Alike() if alike is None else alike
+        self.metered: Metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
+        self.compactor: Compactor = replace(compactor, chain=lambda: self.metered)
+        self.alike: Alike = Alike() if alike is None else alike
         known = Known(replacements=self.alike.replacements, cut=self.alike.cut)
-        self.renderer, self.segmenter = Renderer(UnhashedProjector(self.alike), known), Segmenter(self.alike.hashes)
-        self.fixed_part = self.renderer.fixed(self.compactor, system=FIXED_PART)
+        self.renderer: Renderer = Renderer(UnhashedProjector(self.alike), known)
+        self.segmenter: Segmenter = Segmenter(self.alike.hashes)
+        self.fixed_part: FixedPart = self.renderer.fixed(self.compactor, system=FIXED_PART)
         limit, trigger, _ = limits_of_policy(replayed, self.fixed_part)
-        self.line = min(limit, trigger)
-        self.cache, self.sight = PromptCache(price_of), Sight()
+        self.line: int = min(limit, trigger)
+        self.cache: PromptCache = PromptCache(price_of)
+        self.sight: Sight = Sight()
         self.sent: Callable[[], SentContext] | None = None
         self.paid_last: Request | None = None
         self.changes: set[Change] = set()
-        self.decided = False
-        self.calls_before = 0
+        self.decided: bool = False
+        self.calls_before: int = 0
         self.ended: float | None = None
         events = measured.recording.events
-        self.position = 0
+        self.position: int = 0
         self._calls = {call.position: call for call in measured.calls}
         self._reported = any(isinstance(event.payload, ModelCalled) for event in events)
         self._answers = _answers(events, self._calls)
-        self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME, self.alike)
-        self.facts = None if needs is None else FactSight(needs, measured.tokens, self.log, self.counter)
-        self.judge = None if needs is None else SummaryJudge(needs, self.counter)
+        self.log: ReplayLog = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME, self.alike)
+        sight = None if needs is None else FactSight(needs, measured.tokens, self.log, self.counter)
+        self.facts: FactSight | None = sight
+        self.judge: SummaryJudge | None = None if needs is None else SummaryJudge(needs, self.counter)
 
     def adopt(self, other: Run) -> None:
         """Go on from where another run is, which decided nothing so far."""

@@ -47,7 +47,10 @@ class OneConversation:
     """A conversation, by version."""
 
     def __init__(self, store: EventStore, conversation: str, types: Collection[str], size: int = PAGE) -> None:
-        self.store, self.conversation, self.types, self.size = store, conversation, types, size
+        self.store: EventStore = store
+        self.conversation: str = conversation
+        self.types: Collection[str] = types
+        self.size: int = size
 
     async def end(self) -> int:
         """Return its version."""
@@ -68,7 +71,9 @@ class AllConversations:
     conversation = None
 
     def __init__(self, store: EventStore, types: Collection[str]) -> None:
-        self.store, self.types, self.size = store, types, PAGE
+        self.store: EventStore = store
+        self.types: Collection[str] = types
+        self.size: int = PAGE
 
     async def end(self) -> int:
         """Return the position of the newest event."""

@@ -103,7 +103,7 @@ class Costs:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.tokens: list[int] = []
-        self.media = 0
+        self.media: int = 0
         self.by_category: dict[str, int] = {}
         self._calls: dict[int, tuple[int, Item]] = {}
         self._answered: set[int] = set()

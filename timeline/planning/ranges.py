@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from timeline.events import CompactionCompleted, Replacement, SummaryParts
-    from timeline.fold.window import Window
+    from timeline.fold.window import Item, Window
     from timeline.planning.account import Account, Costs
+    from timeline.policy.model import Policy
     from timeline.policy.steps import OnSplit
     from timeline.ports import TokenCounter
 
@@ -54,12 +55,15 @@ class Ranges:
     """One planning run on a window, whose groups and costs are computed once for all ranges that are tried."""
 
     def __init__(self, window: Window, before: Account, costs: Costs, counter: TokenCounter) -> None:
-        self.window, self.before, self.policy, self.counter = window, before, costs.policy, counter
-        self.items = window.items
-        self.groups = atomic_groups(self.items)
-        self.shown = costs.tokens
-        self.sums = [0, *accumulate(self.shown)]
-        self.least = least_progress(self.policy, before.messages)
+        self.window: Window = window
+        self.before: Account = before
+        self.policy: Policy = costs.policy
+        self.counter: TokenCounter = counter
+        self.items: Sequence[Item] = window.items
+        self.groups: tuple[Group, ...] = atomic_groups(self.items)
+        self.shown: list[int] = costs.tokens
+        self.sums: list[int] = [0, *accumulate(self.shown)]
+        self.least: int = least_progress(self.policy, before.messages)
         self._group_at = {index: group for group in self.groups for index in group.indices}
         self._open = {item.version for item in window.open_calls()}
         self._counts: dict[str, int] = {}

@@ -22,7 +22,7 @@ import sys
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
 from functools import partial, wraps
 from inspect import isasyncgenfunction
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
 from anyio.from_thread import start_blocking_portal
 
@@ -36,12 +36,13 @@ from timeline.ports import EventStore
 from timeline.retention import rehearse as rehearse_async
 from timeline.retention import scavenge as scavenge_async
 from timeline.sync.loop_thread import LoopThread
-from timeline.sync.twins import Twin, blocking, calling, iterating, like
+from timeline.sync.twins import Twin, blocking, calling, iterating, like, twin_of_function, twin_of_method
 from timeline.timeline import Timeline as AsyncTimeline
 from timeline.view import TimelineView as AsyncTimelineView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+    from datetime import datetime
     from types import TracebackType
 
     from timeline.agent.state import CompactionState
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.retention import ScavengeReport
+    from timeline.wire.request import Request
 
 __all__ = [
     "ListFollower",
@@ -131,44 +133,44 @@ def _giving(
 class Store(Twin):
     """An open store; see `timeline.ports.EventStore`. Methods that only one kind of store has work too."""
 
-    append = blocking(EventStore.append)
-    read = iterating(EventStore.read)
-    read_versions = blocking(EventStore.read_versions)
-    find = blocking(EventStore.find)
-    paths_taken = blocking(EventStore.paths_taken)
-    known_ids = blocking(EventStore.known_ids)
-    load_window = blocking(EventStore.load_window)
-    load_waypoint = blocking(EventStore.load_waypoint)
-    info = blocking(EventStore.info)
-    conversations = iterating(EventStore.conversations)
-    read_all = iterating(EventStore.read_all)
-    head = blocking(EventStore.head)
-    values = blocking(EventStore.values)
-    digests = iterating(EventStore.digests)
-    facts = iterating(EventStore.facts)
-    fact_record = blocking(EventStore.fact_record)
-    fact_reach = blocking(EventStore.fact_reach)
-    search = iterating(EventStore.search)
-    retention = blocking(EventStore.retention)
-    set_retention = blocking(EventStore.set_retention)
-    remove = blocking(EventStore.remove)
-    remove_values = blocking(EventStore.remove_values)
-    shrink = blocking(EventStore.shrink)
-    rehearse = blocking(EventStore.rehearse)
-    take_lease = blocking(EventStore.take_lease)
-    scavenged = blocking(EventStore.scavenged)
-    load_base = blocking(EventStore.load_base)
-    forks = blocking(EventStore.forks)
-    rewrite = blocking(EventStore.rewrite)
-    erase = blocking(EventStore.erase)
-    chain_head = blocking(EventStore.chain_head)
-    chained = iterating(EventStore.chained)
-    read_written = iterating(EventStore.read_written)
-    examine = blocking(EventStore.examine)
-    mend = blocking(EventStore.mend)
-    waypoints = blocking(EventStore.waypoints)
-    replace_waypoints = blocking(EventStore.replace_waypoints)
-    replace_snapshot = blocking(EventStore.replace_snapshot)
+    append: Final = blocking(EventStore.append)
+    read: Final = iterating(EventStore.read)
+    read_versions: Final = blocking(EventStore.read_versions)
+    find: Final = blocking(EventStore.find)
+    paths_taken: Final = blocking(EventStore.paths_taken)
+    known_ids: Final = blocking(EventStore.known_ids)
+    load_window: Final = blocking(EventStore.load_window)
+    load_waypoint: Final = blocking(EventStore.load_waypoint)
+    info: Final = blocking(EventStore.info)
+    conversations: Final = iterating(EventStore.conversations)
+    read_all: Final = iterating(EventStore.read_all)
+    head: Final = blocking(EventStore.head)
+    values: Final = blocking(EventStore.values)
+    digests: Final = iterating(EventStore.digests)
+    facts: Final = iterating(EventStore.facts)
+    fact_record: Final = blocking(EventStore.fact_record)
+    fact_reach: Final = blocking(EventStore.fact_reach)
+    search: Final = iterating(EventStore.search)
+    retention: Final = blocking(EventStore.retention)
+    set_retention: Final = blocking(EventStore.set_retention)
+    remove: Final = blocking(EventStore.remove)
+    remove_values: Final = blocking(EventStore.remove_values)
+    shrink: Final = blocking(EventStore.shrink)
+    rehearse: Final = blocking(EventStore.rehearse)
+    take_lease: Final = blocking(EventStore.take_lease)
+    scavenged: Final = blocking(EventStore.scavenged)
+    load_base: Final = blocking(EventStore.load_base)
+    forks: Final = blocking(EventStore.forks)
+    rewrite: Final = blocking(EventStore.rewrite)
+    erase: Final = blocking(EventStore.erase)
+    chain_head: Final = blocking(EventStore.chain_head)
+    chained: Final = iterating(EventStore.chained)
+    read_written: Final = iterating(EventStore.read_written)
+    examine: Final = blocking(EventStore.examine)
+    mend: Final = blocking(EventStore.mend)
+    waypoints: Final = blocking(EventStore.waypoints)
+    replace_waypoints: Final = blocking(EventStore.replace_waypoints)
+    replace_snapshot: Final = blocking(EventStore.replace_snapshot)
 
     def __getattr__(self, name: str) -> Any:
         """Return the twin of a method that only this kind of store has."""
@@ -184,36 +186,36 @@ class Store(Twin):
         return cast("V", self._portal.call(function, self._inner))
 
 
-open_store = _entering(timeline.open_store)
+open_store: Final = _entering(timeline.open_store)
 
 
-@like(scavenge_async)
+@twin_of_method(scavenge_async)
 def scavenge(store: Store, *conversations: Any, **options: Any) -> ScavengeReport:
     """See `timeline.retention.scavenge`."""
     return store.run(lambda inner: scavenge_async(inner, *conversations, **options))
 
 
-@like(timeline.store.backup)
+@twin_of_function(timeline.store.backup)
 def backup(*database: Any, **options: Any) -> timeline.store.Backup:
     """See `timeline.store.backup`."""
     with start_blocking_portal("asyncio") as portal:
         return portal.call(partial(timeline.store.backup, *database, **options))
 
 
-@like(timeline.store.restore)
+@twin_of_function(timeline.store.restore)
 def restore(*source: Any, **options: Any) -> timeline.store.Restored:
     """See `timeline.store.restore`."""
     with start_blocking_portal("asyncio") as portal:
         return portal.call(partial(timeline.store.restore, *source, **options))
 
 
-@like(rehearse_async)
+@twin_of_method(rehearse_async)
 def rehearse(store: Store, *conversations: Any, **options: Any) -> ScavengeReport:
     """See `timeline.retention.rehearse`."""
     return store.run(lambda inner: rehearse_async(inner, *conversations, **options))
 
 
-@like(compact_messages_async)
+@twin_of_function(compact_messages_async)
 def compact_messages(messages: list[Any], policy: Policy, **options: Any) -> CompactedMessages:
     """See `timeline.compact_messages`."""
     with start_blocking_portal("asyncio") as portal:
@@ -223,18 +225,18 @@ def compact_messages(messages: list[Any], policy: Policy, **options: Any) -> Com
 class ListFollower(Twin):
     """Keeps the log in step with a framework's list; see `timeline.agent.list_follower.ListFollower`."""
 
-    take = blocking(AsyncListFollower.take)
-    append = blocking(AsyncListFollower.append)
-    leave = blocking(AsyncListFollower.leave)
+    take: Final = blocking(AsyncListFollower.take)
+    append: Final = blocking(AsyncListFollower.append)
+    leave: Final = blocking(AsyncListFollower.leave)
 
 
 class RecallTool(Twin):
     """The recall tool; see `timeline.agent.recall.RecallTool`."""
 
-    name = AsyncRecallTool.name
-    handle = blocking(AsyncRecallTool.handle)
-    look = blocking(AsyncRecallTool.look)
-    answer = blocking(AsyncRecallTool.answer)
+    name: Final = AsyncRecallTool.name
+    handle: Final = blocking(AsyncRecallTool.handle)
+    look: Final = blocking(AsyncRecallTool.look)
+    answer: Final = blocking(AsyncRecallTool.answer)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -250,8 +252,8 @@ class RecallTool(Twin):
 class StepHook(Twin):
     """The adapter of a loop with a prepare-step function; see `timeline.agent.step_hook.StepHook`."""
 
-    prepare_step = blocking(AsyncStepHook.prepare_step)
-    on_step_finish = blocking(AsyncStepHook.on_step_finish)
+    prepare_step: Final = blocking(AsyncStepHook.prepare_step)
+    on_step_finish: Final = blocking(AsyncStepHook.on_step_finish)
 
     @property
     def context(self) -> RenderedContext | None:
@@ -298,8 +300,12 @@ class Recording(Twin):
 class TimelineView(Twin):
     """A conversation at one version, read-only; see `timeline.view.TimelineView`."""
 
-    render = blocking(AsyncTimelineView.render)
-    read = blocking(AsyncTimelineView.read)
+    @twin_of_method(AsyncTimelineView.render)
+    def render(self, **options: Any) -> RenderedContext:
+        """See `timeline.view.TimelineView.render`."""
+        return cast("RenderedContext", self._portal.call(partial(self._inner.render, **options)))
+
+    read: Final = blocking(AsyncTimelineView.read)
 
     def _repr_html_(self) -> str:
         return cast("str", self._inner._repr_html_())
@@ -330,53 +336,54 @@ class TimelineView(Twin):
         return cast("Window", self._portal.call(getattr, self._inner, "window"))
 
 
-# Made outside of the class: there, a type checker gives a new value the type that the base has for its name.
-_recorded_render = blocking(AsyncTimeline.render)
-
-
 class Timeline(TimelineView):
     """One conversation of a store; see `timeline.Timeline`."""
 
-    open = staticmethod(_opening(AsyncTimeline.open))
-    append = blocking(AsyncTimeline.append)
-    extend = blocking(AsyncTimeline.extend)
-    decide = blocking(AsyncTimeline.decide)
-    count = blocking(AsyncTimeline.count)
-    render = _recorded_render
-    retry_with_compaction = calling(AsyncTimeline.retry_with_compaction)
-    after_refusal = blocking(AsyncTimeline.after_refusal)
-    compact = blocking(AsyncTimeline.compact)
-    use_policy = blocking(AsyncTimeline.use_policy)
-    retention = blocking(AsyncTimeline.retention)
-    set_retention = blocking(AsyncTimeline.set_retention)
-    set_legal_hold = blocking(AsyncTimeline.set_legal_hold)
-    catch_up = blocking(AsyncTimeline.catch_up)
-    undo_compaction = blocking(AsyncTimeline.undo_compaction)
-    hide = blocking(AsyncTimeline.hide)
-    reveal = blocking(AsyncTimeline.reveal)
-    pin = blocking(AsyncTimeline.pin)
-    unpin = blocking(AsyncTimeline.unpin)
-    redact = blocking(AsyncTimeline.redact)
-    enter_stage = blocking(AsyncTimeline.enter_stage)
-    approve_stage = blocking(AsyncTimeline.approve_stage)
-    rewind_stage = blocking(AsyncTimeline.rewind_stage)
-    at = _giving(AsyncTimeline.at, TimelineView)
-    fork = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
-    hand_over = _giving(AsyncTimeline.hand_over, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
-    verify = blocking(AsyncTimeline.verify)
-    call = blocking(AsyncTimeline.call)
-    calls = iterating(AsyncTimeline.calls)
-    diff = blocking(AsyncTimeline.diff)
-    diff_summaries = blocking(AsyncTimeline.diff_summaries)
-    why = blocking(AsyncTimeline.why)
-    record = blocking(AsyncTimeline.record)
-    record_model_call = blocking(AsyncTimeline.record_model_call)
-    append_messages = blocking(AsyncTimeline.append_messages)
-    inject = blocking(AsyncTimeline.inject)
-    calibration = blocking(AsyncTimeline.calibration)
-    after_length_stop = blocking(AsyncTimeline.after_length_stop)
-    end_run = blocking(AsyncTimeline.end_run)
-    lifecycle = iterating(AsyncTimeline.lifecycle)
+    open: Final = staticmethod(_opening(AsyncTimeline.open))
+    append: Final = blocking(AsyncTimeline.append)
+    extend: Final = blocking(AsyncTimeline.extend)
+    decide: Final = blocking(AsyncTimeline.decide)
+    count: Final = blocking(AsyncTimeline.count)
+
+    @twin_of_method(AsyncTimeline.render)
+    def render(self, **options: Any) -> RenderedContext:
+        """See `timeline.Timeline.render`."""
+        return cast("RenderedContext", self._portal.call(partial(self._inner.render, **options)))
+
+    retry_with_compaction: Final = calling(AsyncTimeline.retry_with_compaction)
+    after_refusal: Final = blocking(AsyncTimeline.after_refusal)
+    compact: Final = blocking(AsyncTimeline.compact)
+    use_policy: Final = blocking(AsyncTimeline.use_policy)
+    retention: Final = blocking(AsyncTimeline.retention)
+    set_retention: Final = blocking(AsyncTimeline.set_retention)
+    set_legal_hold: Final = blocking(AsyncTimeline.set_legal_hold)
+    catch_up: Final = blocking(AsyncTimeline.catch_up)
+    undo_compaction: Final = blocking(AsyncTimeline.undo_compaction)
+    hide: Final = blocking(AsyncTimeline.hide)
+    reveal: Final = blocking(AsyncTimeline.reveal)
+    pin: Final = blocking(AsyncTimeline.pin)
+    unpin: Final = blocking(AsyncTimeline.unpin)
+    redact: Final = blocking(AsyncTimeline.redact)
+    enter_stage: Final = blocking(AsyncTimeline.enter_stage)
+    approve_stage: Final = blocking(AsyncTimeline.approve_stage)
+    rewind_stage: Final = blocking(AsyncTimeline.rewind_stage)
+    at: Final = _giving(AsyncTimeline.at, TimelineView)
+    fork: Final = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
+    hand_over: Final = _giving(AsyncTimeline.hand_over, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
+    verify: Final = blocking(AsyncTimeline.verify)
+    call: Final = blocking(AsyncTimeline.call)
+    calls: Final = iterating(AsyncTimeline.calls)
+    diff: Final = blocking(AsyncTimeline.diff)
+    diff_summaries: Final = blocking(AsyncTimeline.diff_summaries)
+    why: Final = blocking(AsyncTimeline.why)
+    record: Final = blocking(AsyncTimeline.record)
+    record_model_call: Final = blocking(AsyncTimeline.record_model_call)
+    append_messages: Final = blocking(AsyncTimeline.append_messages)
+    inject: Final = blocking(AsyncTimeline.inject)
+    calibration: Final = blocking(AsyncTimeline.calibration)
+    after_length_stop: Final = blocking(AsyncTimeline.after_length_stop)
+    end_run: Final = blocking(AsyncTimeline.end_run)
+    lifecycle: Final = iterating(AsyncTimeline.lifecycle)
 
     @like(AsyncTimeline.run)
     @contextmanager
@@ -385,38 +392,52 @@ class Timeline(TimelineView):
         with self._portal.entering(self._inner.run()):
             yield
 
-    @like(AsyncTimeline.compaction_state)
+    @twin_of_method(AsyncTimeline.compaction_state)
     def compaction_state(self, **options: Any) -> CompactionState:
         """See `timeline.Timeline.compaction_state`."""
         return cast("CompactionState", self._portal.call(partial(self._inner.compaction_state, **options)))
 
-    @like(AsyncTimeline.tools_in_use)
+    @twin_of_method(AsyncTimeline.tools_in_use)
     def tools_in_use(self) -> tuple[str, ...]:
         """See `timeline.Timeline.tools_in_use`."""
         return cast("tuple[str, ...]", self._portal.call(self._inner.tools_in_use))
 
-    @like(AsyncTimeline.still_used)
+    @twin_of_method(AsyncTimeline.still_used)
     def still_used(self, tools: Sequence[Any]) -> list[Any]:
         """See `timeline.Timeline.still_used`."""
         return list(self._portal.call(self._inner.still_used, tools))
 
     @like(AsyncTimeline.recording)
-    def recording(self, stream: Iterable[Any], **options: Any) -> Recording:
+    def recording(
+        self,
+        stream: Iterable[Any],
+        *,
+        started_at: datetime | None = None,
+        request: Request | None = None,
+        now: datetime | None = None,
+    ) -> Recording:
         """See `timeline.Timeline.recording`."""
-        return Recording(self._portal, self._inner.recording(stream, **options), stream)
+        inner = self._inner.recording(stream, started_at=started_at, request=request, now=now)
+        return Recording(self._portal, inner, stream)
 
     @like(AsyncTimeline.record_stream)
     def record_stream(
-        self, stream: Iterable[Any], *, on_event: Callable[[Any], object] | None = None, **options: Any
+        self,
+        stream: Iterable[Any],
+        *,
+        on_event: Callable[[Any], object] | None = None,
+        started_at: datetime | None = None,
+        request: Request | None = None,
+        now: datetime | None = None,
     ) -> list[Block]:
         """See `timeline.Timeline.record_stream`."""
-        with self.recording(stream, **options) as recording:
+        with self.recording(stream, started_at=started_at, request=request, now=now) as recording:
             for event in recording:
                 if on_event is not None:
                     on_event(event)
         return recording.blocks
 
-    @like(AsyncTimeline.recall_tool)
+    @twin_of_method(AsyncTimeline.recall_tool)
     def recall_tool(self, wire: Any, **options: Any) -> RecallTool:
         """See `timeline.Timeline.recall_tool`."""
         return RecallTool(self._portal, self._inner.recall_tool(wire, **options))
@@ -427,7 +448,7 @@ class Timeline(TimelineView):
         # Made in its loop: the thread that asks for it may run another one, to which it would belong.
         return ListFollower(self._portal, self._portal.call(self._inner.list_follower))
 
-    @like(AsyncTimeline.step_hook)
+    @twin_of_method(AsyncTimeline.step_hook)
     def step_hook(self, wire: Any, **options: Any) -> StepHook:
         """See `timeline.Timeline.step_hook`."""
         return StepHook(self._portal, self._inner.step_hook(wire, **options))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
+S = TypeVar("S")
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _END: Final[Any] = object()
@@ -78,10 +79,33 @@ def calling(
 
 
 def like(method: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a hand-written twin the signature and the docstring of its method."""
+    """Give a hand-written twin the docstring of its method; to a type checker it keeps the signature that it has."""
 
     def described(twin: F) -> F:
         return cast("F", wraps(method)(twin))
+
+    return described
+
+
+def twin_of_function(function: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Give a hand-written twin the signature and the docstring of its function."""
+
+    def described(twin: Callable[..., R]) -> Callable[P, R]:
+        return cast("Callable[P, R]", wraps(function)(twin))
+
+    return described
+
+
+def twin_of_method(
+    method: Callable[Concatenate[Any, P], Any],
+) -> Callable[[Callable[Concatenate[S, ...], R]], Callable[Concatenate[S, P], R]]:
+    """Give a hand-written twin the signature and the docstring of its method, but for the first parameter.
+
+    That one is the twin's own: ``self``, or a store of `timeline.sync`.
+    """
+
+    def described(twin: Callable[Concatenate[S, ...], R]) -> Callable[Concatenate[S, P], R]:
+        return cast("Callable[Concatenate[S, P], R]", wraps(method)(twin))
 
     return described
 

@@ -213,5 +213,6 @@ def _media(part: Part) -> JsonValue:
     mime = text_of(part, "mediaType") or ("image/*" if str(part.get("type")).startswith("image") else "")
     if mime and text_of(part, "type") in {"image-data", "image-url", "file-data", "file-url", "media", "file"}:
         file = {**part, "type": "file", "mediaType": mime}
-        return attachment_of(file).data
+        data: JsonValue = attachment_of(file).data
+        return data
     return part

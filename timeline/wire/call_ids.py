@@ -30,7 +30,7 @@ class CallIds:
     """
 
     def __init__(self, logged: Iterable[ToolCall] = ()) -> None:
-        self.made = False
+        self.made: bool = False
         self._logged = [*logged]
         self._behind = 0
         self._open: list[ToolCall] = []

@@ -14,7 +14,7 @@ model sees a line for it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from timeline.blocks import (
     AssistantCompletion,
@@ -229,7 +229,7 @@ class ContentWriter(Writer):
         model: the model that the request is for.
     """
 
-    call_ids = (GEMINI.id_pattern, GEMINI.id_length)
+    call_ids: ClassVar[tuple[re.Pattern[str], int]] = (GEMINI.id_pattern, GEMINI.id_length)
 
     def __init__(self, model: str) -> None:
         super().__init__(model)

@@ -29,7 +29,7 @@ class GeminiStream:
     """The chunks of a streamed reply; the figures in each are totals so far."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self.complete: bool = False
         self._head: dict[str, Any] = {}
         self._finish: Any = None
         self._parts: list[Part] = []

@@ -38,7 +38,7 @@ class OllamaStream:
     """The pieces of a streamed reply; the last one has the figures."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self.complete: bool = False
         self._last: dict[str, Any] = {}
         self._pieces: dict[str, list[str]] = {key: [] for key in _TEXTS}
         self._calls: list[Any] = []

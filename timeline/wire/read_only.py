@@ -18,7 +18,14 @@ class ReadOnlyDict(dict[str, Any]):
     """A dict that refuses changes with a `TypeError`; its copies are plain dicts."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+    __setitem__: Any = _refuse
+    __delitem__: Any = _refuse
+    __ior__: Any = _refuse
+    clear: Any = _refuse
+    pop: Any = _refuse
+    popitem: Any = _refuse
+    setdefault: Any = _refuse
+    update: Any = _refuse
 
     def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
         return dict, (dict(self),)
@@ -28,8 +35,18 @@ class ReadOnlyList(list[Any]):
     """A list that refuses changes with a `TypeError`; its copies are plain lists."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __setitem__: Any = _refuse
+    __delitem__: Any = _refuse
+    __iadd__: Any = _refuse
+    __imul__: Any = _refuse
+    append: Any = _refuse
+    clear: Any = _refuse
+    extend: Any = _refuse
+    insert: Any = _refuse
+    pop: Any = _refuse
+    remove: Any = _refuse
+    reverse: Any = _refuse
+    sort: Any = _refuse
 
     def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
         return list, (list(self),)

@@ -63,10 +63,11 @@ class Writer(ABC):
     call_ids: ClassVar[tuple[re.Pattern[str], int]]
 
     def __init__(self, model: str) -> None:
-        self._model, self.ids = model, Ids(*self.call_ids)
+        self._model = model
+        self.ids: Ids = Ids(*self.call_ids)
         self.messages: list[Message] = []
-        self.shared = 0
-        self.is_branch = False
+        self.shared: int = 0
+        self.is_branch: bool = False
 
     def another(self, ids: Ids) -> Self:
         """Return a writer of the same kind that has written nothing."""
@@ -130,7 +131,7 @@ class PlacedWriter(Writer):
 
     def __init__(self, model: str) -> None:
         super().__init__(model)
-        self.parts = 0
+        self.parts: int = 0
         self.earlier_starts: Sequence[int] = ()
         self.starts: list[int] = []
         self.earlier_place: Mapping[int, int] = {}

@@ -1,0 +1,61 @@
+"""Programs that a strict type checker lets through: mypy reads them with all tests, and here they run too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_type
+
+import pytest
+
+import timeline
+from timeline import CompactedMessages, RenderedContext, Timeline, compact_messages, open_store, policies, sync
+from timeline.blocks import ToolCall, UserPrompt
+
+if TYPE_CHECKING:
+    from anthropic.types import TextBlockParam, ToolParam
+    from openai.types.chat import ChatCompletionToolParam
+
+
+async def test_system_prompts_and_tools_are_handed_over_as_the_sdks_type_them() -> None:
+    """A list that a program declared for its SDK goes into a render, and comes out of it as it was."""
+    system: list[TextBlockParam] = [{"type": "text", "text": "Be brief."}]
+    tools: list[ToolParam] = [{"name": "read", "input_schema": {"type": "object"}}]
+    of_chat: list[ChatCompletionToolParam] = [{"type": "function", "function": {"name": "read"}}]
+    async with open_store("memory://") as store:
+        conversation = await Timeline.open(store, "cards")
+        await conversation.append(UserPrompt(text="Build a flashcard app."))
+        request = (await conversation.render(system=system, tools=tools)).to_anthropic()
+        assert ([part["text"] for part in request["system"]], [tool["name"] for tool in request["tools"]]) == (
+            ["Be brief."],
+            ["read"],
+        )
+        assert (await conversation.render(tools=of_chat)).to_openai_chat()["tools"] == of_chat
+
+
+def test_a_call_takes_arguments_that_a_variable_holds() -> None:
+    """A dict of texts is one of JSON values, whatever the variance of `dict`."""
+    arguments = {"command": "ls"}
+    given: dict[str, object] = {"command": "ls", "timeout": 3}
+    assert ToolCall(call_id="1", name="bash", arguments=arguments).arguments == arguments
+    assert ToolCall(call_id="2", name="bash", arguments=given, meta=arguments).arguments == given
+
+
+async def test_every_public_name_has_a_type_of_its_own() -> None:
+    """The names are imported on first use; a checker knows each, and none beside them."""
+    compacted = await compact_messages([{"role": "user", "content": "Hello"}], policies.balanced())
+    assert assert_type(compacted, CompactedMessages).messages == [{"role": "user", "content": "Hello"}]
+    with pytest.raises(AttributeError):
+        timeline.Tmieline  # type: ignore[attr-defined] # noqa: B018
+    with pytest.raises(AttributeError):
+        timeline.store.SQLightStore  # type: ignore[attr-defined] # noqa: B018
+
+
+def test_calls_without_await_have_the_options_of_those_with_it() -> None:
+    """A twin refuses an option that its call has not, and returns what that one returns."""
+    with sync.open_store("memory://") as store:
+        conversation = sync.Timeline.open(store, "cards")
+        conversation.append(UserPrompt(text="Build a flashcard app."))
+        assert assert_type(conversation.render(system="Be brief."), RenderedContext).version == 2
+        with pytest.raises(TypeError):
+            conversation.step_hook("anthropic", sytem="Be brief.")  # type: ignore[call-arg]
+        with pytest.raises(TypeError):
+            sync.rehearse(store, clocks=None)  # type: ignore[call-arg]
