@@ -85,6 +85,22 @@ def text(argument: str, value: Any) -> None:
         raise InvalidArgument(argument, f"is a text, not {_named(value)}")
 
 
+def written(argument: str, value: Any) -> None:
+    """Check that a value is a text that UTF-8 can write: no stored text holds a lone surrogate.
+
+    Python makes one of each byte of a command line that is not in the encoding of the locale.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    text(argument, value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        cure = "on a command line, set LC_ALL to a locale of UTF-8"
+        raise InvalidArgument(argument, f"holds a lone surrogate, which UTF-8 cannot write; {cure}") from None
+
+
 def new_id(argument: str, value: Any) -> None:
     """Check that a value can be the id of a new conversation, as far as no store needs to be asked.
 

@@ -1581,8 +1581,8 @@ class Timeline(TimelineView):
         """
         from timeline.forgetting import redact  # noqa: PLC0415 - late, see above
 
-        checks.text("reason", reason)
-        checks.text("text", text)
+        checks.written("reason", reason)
+        checks.written("text", text)
         for place in [path] if isinstance(path, str) else path:
             checks.text("path", place)
         await self._conversation.catch_up()

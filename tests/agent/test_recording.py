@@ -440,6 +440,7 @@ async def test_messages_with_keys_are_appended_once() -> None:
         ([{"role": "user", "content": "x"}, {"content": "y"}], {}, r"messages\[1\]"),
         ([{"role": "user", "content": "x"}], {"keys": []}, "keys"),
         ([{"role": "user", "content": "x"}, {"role": "user", "content": "y"}], {"keys": ["m", "m"]}, "'m' names two"),
+        ([{"role": "user", "content": "x"}], {"keys": ["m\udcfc"]}, "surrogate"),
         ([{"role": "user", "content": "x"}], {"wire": "morse"}, "wire"),
     ],
 )

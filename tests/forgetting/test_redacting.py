@@ -15,7 +15,7 @@ from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, 
 from timeline.events import BlockRedacted, CompactionCompleted, ContextRendered
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import FrameworkEntry
-from timeline.forgetting import find_subject
+from timeline.forgetting import find_subject, redact
 from timeline.portable import export_log, import_copy
 from timeline.retention import scavenge
 
@@ -344,6 +344,18 @@ async def test_what_is_not_there_cannot_be_redacted(store: EventStore) -> None:
         await timeline.redact("ar:turn_9.user.prompt", WHY)
     with pytest.raises(InvalidArgument):
         await timeline.redact("@2", 7)  # type: ignore[arg-type] # what an application may do
+    assert (await store.info("cards")).version == 2
+
+
+@pytest.mark.parametrize("given", [{"reason": "M\udcfcsli"}, {"reason": WHY, "text": "M\udcfcsli"}])
+async def test_a_word_that_cannot_be_stored_redacts_nothing(store: EventStore, given: dict[str, str]) -> None:
+    """A byte of a command line that is not in the encoding of the locale is refused before anything is written."""
+    timeline = await Timeline.open(store, "cards")
+    await timeline.append(UserPrompt(text="Build a flashcard app."))
+    with pytest.raises(InvalidArgument, match="surrogate"):
+        await timeline.redact("@2", **given)
+    with pytest.raises(InvalidArgument, match="surrogate"):
+        await redact(store, "cards", "@2", **given, dry_run=True)
     assert (await store.info("cards")).version == 2
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
+import pytest
 
 from tests.forgetting.planted import PLAIN, plant
 from tests.store.postgres.test_long_transactions import held
 from timeline import Timeline, open_store
+from timeline.blocks import UserPrompt
+from timeline.errors import InvalidArgument
 from timeline.forgetting import find_subject
 from timeline.store.postgres import horizon
 from timeline.store.postgres.store import PostgresStore
@@ -92,6 +95,15 @@ async def test_a_place_in_one_conversation_is_found_without_the_list_and_the_fac
         monkeypatch.setattr(store, "facts", asking)
         assert [place.place for place in await found(store, "b")] == ["@1"]
     assert asked == [{"conversation": ["b"]}]
+
+
+async def test_a_text_that_no_store_can_hold_is_refused() -> None:
+    """A lone surrogate is stored as U+FFFD, so that "nowhere" would be wrong: who asks has another encoding."""
+    async with open_store("memory://") as store:
+        timeline = await Timeline.open(store, "cards")
+        await timeline.append(UserPrompt(text="M\udcfcsli"))
+        with pytest.raises(InvalidArgument, match="LC_ALL"):
+            await anext(find_subject(store, "M\udcfcsli"))
 
 
 async def test_what_a_fork_shares_is_found_once() -> None:

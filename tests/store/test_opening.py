@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -186,6 +187,16 @@ async def test_a_file_whose_name_looks_like_a_setting_is_opened_by_its_url(tmp_p
     async with open_store(f"sqlite:///{tmp_path}/password=1.db") as opened:
         await opened.append("a", events(1))
     assert (tmp_path / "password=1.db").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux alone")
+async def test_a_file_is_opened_whose_name_is_not_in_utf_8(tmp_path: Path) -> None:
+    """Nor need the locale know UTF-8: the file's name is bytes, which Python and SQLite read each in its way."""
+    named = tmp_path / os.fsdecode(b"m\xfcsli.db")
+    for _ in range(2):
+        async with open_store(named) as opened:
+            assert await opened.head() == 0
+    assert named.is_file()
 
 
 async def test_options_reach_the_store(tmp_path: Path) -> None:

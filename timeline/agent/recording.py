@@ -177,6 +177,8 @@ async def _stored_response(conversation: Conversation, called_id: UUID, blocks: 
 
 def _check_keys(keys: Sequence[str], messages: int) -> None:
     checks.texts("keys", keys)
+    for key in keys:
+        checks.written("keys", key)
     if len(keys) != messages:
         raise InvalidArgument("keys", f"there are {len(keys)} for {messages} messages")
     if len({*keys}) != len(keys):

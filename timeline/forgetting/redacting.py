@@ -120,10 +120,12 @@ async def redact(
 
     Raises:
         BlockNotFound: there is no such place.
-        InvalidArgument: a place holds no block, and no ``text`` says what is to go.
+        InvalidArgument: a place holds no block, and no ``text`` says what is to go; or a text cannot be stored.
         UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
         StoreError: the store refused; nothing was erased.
     """
+    checks.written("reason", reason)
+    checks.written("text", text)
     named = [places] if isinstance(places, str) else list(places)
     if dry_run:
         plan = await _planned(store, conversation, named, reason, text)
@@ -157,8 +159,8 @@ async def redact_several(
         InvalidArgument: see `redact`.
         StoreError: the store failed; what was redacted until then stays redacted.
     """
-    checks.text("reason", reason)
-    checks.text("text", text)
+    checks.written("reason", reason)
+    checks.written("text", text)
     written: list[_Written] = []
     texts: set[str] = set()
     for conversation, named in places.items():

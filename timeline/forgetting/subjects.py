@@ -71,7 +71,8 @@ async def find_subject(
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        InvalidArgument: the text is blank, or ``conversations`` is no list.
+        InvalidArgument: the text is blank or holds a lone surrogate, as none that is stored does; or ``conversations``
+            is no list.
         StoreError: the store cannot be read.
 
     Example:
@@ -87,6 +88,7 @@ async def find_subject(
         await timeline.redact(found.place, "a person's address", text="jane@example.org")
         ```
     """
+    checks.written("text", text)
     if not text.strip():
         raise InvalidArgument("text", "is what to look for, and not blank")
     if conversations is not None:
