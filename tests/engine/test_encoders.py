@@ -160,6 +160,17 @@ def test_a_copy_of_a_shared_message_is_plain(copied: Any) -> None:
     assert [type(twin), type(twin["content"]), type(twin["content"][0])] == [dict, list, dict]
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, _pickled])
+async def test_a_context_is_copied_and_goes_to_another_process(copied: Any) -> None:
+    """As a state of LangGraph's or an argument of a worker: the copy gives the same bodies."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(), answer())
+    context = await timeline.render()
+    body = context.to_anthropic()
+    twin = copied(context)
+    assert (twin.fingerprint, twin.to_anthropic(), twin.explain()) == (context.fingerprint, body, context.explain())
+
+
 @pytest.mark.parametrize("wire", CONTINUED)
 async def test_a_timeline_encodes_only_what_is_new_and_shares_the_rest(wire: str) -> None:
     """Two renders of one conversation hold the same objects for what was said long ago."""

@@ -34,6 +34,10 @@ class Encoders:
         self._writers: defaultdict[tuple[str, str], BodyWriter] = defaultdict(BodyWriter)
         self._writing = Lock()  # a request may be made on any thread
 
+    def __reduce__(self) -> tuple[type[Encoders], tuple[()]]:
+        """A copied context begins with new ones: they only save work, and their locks are of this process."""
+        return Encoders, ()
+
     def encode(self, wire: str, context: NeutralContext) -> dict[str, Any]:
         """Return the body of a context. What a caller changes in it reaches no later body.
 
