@@ -10,7 +10,6 @@ import re
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
-from urllib.parse import unquote
 
 from pydantic import (
     AfterValidator,
@@ -404,11 +403,6 @@ def quote_id(id_: str) -> str:
     if _RESERVED.search(id_) is None:
         return id_
     return _RESERVED.sub(lambda m: "".join(f"%{byte:02X}" for byte in m.group().encode()), id_)
-
-
-def unquote_id(part: str) -> str:
-    """Return the id that `quote_id` encoded."""
-    return unquote(part)
 
 
 def stem(block: Block, turn_id: str | None = None) -> str:

@@ -7,12 +7,10 @@ application's SQLModel classes may use the same names.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from sqlalchemy import Index, LargeBinary, Text, UniqueConstraint, text
-from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import registry
-from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlmodel import Field, SQLModel
 
 from .statements import FILES_WHERE, RARE_WHERE, SCAVENGED_WHERE
@@ -297,35 +295,3 @@ class MigrationRow(Stored, table=True):
 
     number: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     name: str = Field(sa_type=Text)
-
-
-TABLES: Final = (
-    ConversationRow,
-    EventRow,
-    SnapshotRow,
-    BaseRow,
-    WaypointRow,
-    SettingRow,
-    ValueRow,
-    CompactionRow,
-    DigestEntryRow,
-    SearchProgressRow,
-    FactTableRow,
-    FactProgressRow,
-    ErasedRow,
-    IdentityRow,
-    MigrationRow,
-)
-
-
-def ddl() -> list[str]:
-    """Write the statements that create all tables and indexes in SQLite."""
-    dialect = sqlite.dialect()
-    statements: list[str] = []
-    for table in Stored.metadata.sorted_tables:
-        statements.append(str(CreateTable(table).compile(dialect=dialect)))
-        statements.extend(
-            str(CreateIndex(index).compile(dialect=dialect))
-            for index in sorted(table.indexes, key=lambda i: str(i.name))
-        )
-    return statements

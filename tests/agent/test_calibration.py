@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.scenes import answer, log_of, opened, prompt, small_policy
-from timeline.agent.calibration import Calibration, calibrate
+from timeline.agent.calibration import Calibration, calibration_of
 from timeline.events.encoding import PAYLOADS
-from timeline.fold.reported import REPORTING, REWRITES
+from timeline.fold.reported import NO_REPORTS, REPORTING, REWRITES
 from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
@@ -29,7 +29,10 @@ async def test_a_timeline_returns_its_calibration_from_what_was_recorded() -> No
     found = await timeline.calibration()
     assert (found.ratio, found.counted, found.model, found.calls) == (1.2, 4_000, "m", 3)
     assert found.offset in range(699, 702)
-    assert calibrate(await log_of(store)) == found
+    reported = NO_REPORTS
+    for event in await log_of(store):
+        reported = reported.after(event.version, event.payload)
+    assert calibration_of(reported) == found
 
 
 async def test_a_margin_of_the_policy_is_no_part_of_the_ratio() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 import pytest
 
 from tests.scenes import answer, call, compact_fold, fold_of, grow, opened, paths, prompt, result, window_of, words
@@ -22,7 +24,6 @@ from timeline.blocks import (
     numbered,
     quote_id,
     stem,
-    unquote_id,
 )
 from timeline.errors import BlockNotFound, InvalidBlock, PathTaken
 from timeline.fold.turns import Turns
@@ -71,7 +72,7 @@ def test_each_type_has_its_form(block: Block, path: str) -> None:
 def test_what_separates_the_parts_of_a_path_is_percent_encoded_inside_ids(id_: str, quoted: str) -> None:
     """Dots, colons, per cent signs, tildes, white space and control characters are encoded, and come back."""
     assert quote_id(id_) == quoted
-    assert unquote_id(quoted) == id_
+    assert unquote(quoted) == id_
 
 
 def test_ids_are_encoded_inside_whole_paths() -> None:

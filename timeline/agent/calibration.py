@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from timeline.fold.reported import NO_REPORTS
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from timeline.events import Event
     from timeline.fold.reported import Reported
 
 
@@ -34,19 +29,6 @@ class Calibration:
     model: str = ""
     calls: int = 0
     offset: int = 0
-
-
-def calibrate(events: Iterable[Event]) -> Calibration:
-    """Compare the calls of the newest model.
-
-    Args:
-        events: events of one conversation, by version; those of the types `timeline.fold.reported.REPORTING` are
-            enough.
-    """
-    reported = NO_REPORTS
-    for event in events:
-        reported = reported.after(event.version, event.payload)
-    return calibration_of(reported)
 
 
 def calibration_of(reported: Reported) -> Calibration:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, ToolResult
+from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall
 from timeline.events import DISOWNED, Covers
 from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
@@ -363,10 +363,6 @@ class Window:
         if newest is not None and newest.answers is None and (newest.response or newest.block.author == "assistant"):
             return True
         return any(call.response == self.response for call in self.unanswered())
-
-    def late_results(self) -> tuple[Item, ...]:
-        """Return the results that answer no live call: orphans, late ones, results of covered calls."""
-        return tuple(i for i in self.items if isinstance(i.block, ToolResult) and i.answers is None)
 
 
 def _parted(first: int, last: int, apart: Collection[int]) -> tuple[tuple[int, int], ...]:
