@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
 
@@ -180,7 +180,9 @@ ENGLISH: Final = (
 
 @pytest.mark.shows("001-71")
 @pytest.mark.parametrize("vocabulary", ["o200k_base", "cl100k_base"])
-async def test_english_is_estimated_within_a_quarter_of_what_a_tokenizer_counts(vocabulary: str) -> None:
+async def test_english_is_estimated_within_a_quarter_of_what_a_tokenizer_counts(
+    vocabulary: Literal["o200k_base", "cl100k_base"],
+) -> None:
     """Above it here; the exact counter is a setting of the same policy."""
     for text in ENGLISH:
         estimated, exact = [

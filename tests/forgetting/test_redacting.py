@@ -348,7 +348,7 @@ async def test_what_is_not_there_cannot_be_redacted(store: EventStore) -> None:
 
 
 @pytest.mark.parametrize("given", [{"reason": "M\udcfcsli"}, {"reason": WHY, "text": "M\udcfcsli"}])
-async def test_a_word_that_cannot_be_stored_redacts_nothing(store: EventStore, given: dict[str, str]) -> None:
+async def test_a_word_that_cannot_be_stored_redacts_nothing(store: EventStore, given: dict[str, Any]) -> None:
     """A byte of a command line that is not in the encoding of the locale is refused before anything is written."""
     timeline = await Timeline.open(store, "cards")
     await timeline.append(UserPrompt(text="Build a flashcard app."))

@@ -117,10 +117,10 @@ def test_originals_are_cut_to_the_tokens_that_were_shown() -> None:
 
 def test_our_presets_ask_for_originals_and_published_designs_do_not() -> None:
     """The field at its default is no part of a policy's text, so that hashes in logs stay."""
-    for build in (policies.gentle, policies.balanced, policies.economical):
-        assert '"source":"original"' in build().canonical()
-    for build in (policies.cut_point, policies.keep_last, policies.prune_then_summarize):
-        assert "source" not in build().canonical()
+    for ours in (policies.gentle(), policies.balanced(), policies.economical()):
+        assert '"source":"original"' in ours.canonical()
+    for published in (policies.cut_point(), policies.keep_last(), policies.prune_then_summarize()):
+        assert "source" not in published.canonical()
     assert small_policy().hash() == policies.cut_point(counter="chars4").hash()
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, assert_type
 import pytest
 
 import timeline
-from timeline import CompactedMessages, RenderedContext, Timeline, compact_messages, open_store, policies, sync
+from timeline import CompactedMessages, Policy, RenderedContext, Timeline, compact_messages, open_store, policies, sync
 from timeline.blocks import ToolCall, UserPrompt
+from timeline.errors import InvalidPolicy
+from timeline.policy.fields import PolicyFields
 
 if TYPE_CHECKING:
     from anthropic.types import TextBlockParam, ToolParam
@@ -47,6 +49,14 @@ async def test_every_public_name_has_a_type_of_its_own() -> None:
         timeline.Tmieline  # type: ignore[attr-defined] # noqa: B018
     with pytest.raises(AttributeError):
         timeline.store.SQLightStore  # type: ignore[attr-defined] # noqa: B018
+
+
+def test_a_preset_takes_the_fields_of_a_policy_and_no_other() -> None:
+    """A checker and an editor know them; a part is given by single fields, too."""
+    assert PolicyFields.__annotations__.keys() == Policy.model_fields.keys()
+    assert policies.balanced(max_tokens=50_000, hiding={"grace": 5}).max_tokens == 50_000
+    with pytest.raises(InvalidPolicy):
+        policies.balanced(max_tokns=50_000)  # type: ignore[call-arg]
 
 
 def test_calls_without_await_have_the_options_of_those_with_it() -> None:

@@ -69,7 +69,7 @@ def keywords_of(build: Callable[..., Policy]) -> frozenset[str]:
 def make(
     build: Callable[..., Policy],
     fields: dict[str, Any],
-    changes: dict[str, Any],
+    changes: Mapping[str, Any],
     model: Model,
     takes: tuple[str, ...] = LIMITED,
 ) -> Policy:

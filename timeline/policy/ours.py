@@ -9,14 +9,15 @@ searched with the lab on one half of the recordings, and hold on the other (docs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from timeline.policy.making import COUNTED, make, preset
 from timeline.policy.model import CachePointRule, Hiding, OverFallingShare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from timeline.policy.fields import PolicyFields
     from timeline.policy.making import Model
     from timeline.policy.model import Policy
 
@@ -31,7 +32,7 @@ _RECORD: Final = 600
 
 
 @preset(release=1)
-def none(*, model: Model = None, **changes: Any) -> Policy:
+def none(*, model: Model = None, **changes: Unpack[PolicyFields]) -> Policy:
     """Never compact; a context above the limit is a `ContextOverflow`.
 
     Args:
@@ -45,7 +46,7 @@ def none(*, model: Model = None, **changes: Any) -> Policy:
 
 
 @preset(release=1)
-def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Any) -> Policy:
+def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Unpack[PolicyFields]) -> Policy:
     """Keep most in view: content stays for 16 rounds and files for 30, compacting keeps 0.3.
 
     Args:
@@ -64,7 +65,7 @@ def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Any) -> 
 
 
 @preset(release=1)
-def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -> Policy:
+def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Unpack[PolicyFields]) -> Policy:
     """Hide before compacting, in one batch, and compact when the cache is cold: the prefix is rewritten then anyway.
 
     Args:
@@ -91,7 +92,7 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -
 
 
 @preset(release=1)
-def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any) -> Policy:
+def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Unpack[PolicyFields]) -> Policy:
     """Pay least: like `balanced` but keep less: compacting keeps 0.1, files stay for 4 rounds, the rest for 2.
 
     Args:
@@ -110,7 +111,7 @@ def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any)
 
 
 def _folding(
-    build: Callable[..., Policy], keep_recent: float, fields: dict[str, Any], changes: dict[str, Any], model: Model
+    build: Callable[..., Policy], keep_recent: float, fields: dict[str, Any], changes: Mapping[str, Any], model: Model
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}
     written = {"invented": "repair", "source": "original", "asked": "in_cache", "names": "listed"}

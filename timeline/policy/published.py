@@ -7,7 +7,7 @@ it takes from a model. A field that is given overrides the model's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.policy.making import COUNTED, RESERVED, make, preset
@@ -15,6 +15,7 @@ from timeline.policy.model import Hiding, Overdrawn, OverShare, OverThreshold, O
 from timeline.policy.steps import MemoryDigest, StageData, StripChitchat, SummaryForm
 
 if TYPE_CHECKING:
+    from timeline.policy.fields import PolicyFields
     from timeline.policy.making import Model
     from timeline.policy.model import Policy
     from timeline.policy.steps import OnSplit
@@ -28,7 +29,7 @@ def cut_point(
     keep_recent_tokens: int | None = None,
     halvings: int = 4,
     on_split: OnSplit = "split",
-    **changes: Any,
+    **changes: Unpack[PolicyFields],
 ) -> Policy:
     """Hide old content once the cache is cold; above 0.9 of the limit compact into a summary block.
 
@@ -59,7 +60,12 @@ def cut_point(
 
 @preset(release=1)
 def priority_chain(
-    *, model: Model = None, recent_stages: int = 3, oldest_messages: int = 20, keep_last: int = 50, **changes: Any
+    *,
+    model: Model = None,
+    recent_stages: int = 3,
+    oldest_messages: int = 20,
+    keep_last: int = 50,
+    **changes: Unpack[PolicyFields],
 ) -> Policy:
     """Above 0.85 of the limit strip chitchat, collapse old stages, summarise, collapse recent stages, drop.
 
@@ -109,7 +115,7 @@ def priority_chain(
 
 
 @preset(release=1)
-def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Policy:
+def keep_last(*, model: Model = None, messages: int = 10, **changes: Unpack[PolicyFields]) -> Policy:
     """From 93,600 tokens of 128,000 on summarise all but the newest ten messages, in fixed sections.
 
     The keep-last design (001). Without a system prompt the first message stays in its place. Its reserves for the
@@ -145,7 +151,9 @@ def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Pol
 
 
 @preset(release=1)
-def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = False, **changes: Any) -> Policy:
+def keep_ratio(
+    *, model: Model = None, share: float = 0.4, long_context: bool = False, **changes: Unpack[PolicyFields]
+) -> Policy:
     """Above a utilization of 0.8 summarise all but the newest 40 % of the messages; else truncate.
 
     The keep-ratio design (003).
@@ -182,7 +190,12 @@ def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = 
 
 @preset(release=1)
 def prune_then_summarize(
-    *, model: Model = None, protect: int = 40_000, minimum: int = 20_000, keep_turns: int = 2, **changes: Any
+    *,
+    model: Model = None,
+    protect: int = 40_000,
+    minimum: int = 20_000,
+    keep_turns: int = 2,
+    **changes: Unpack[PolicyFields],
 ) -> Policy:
     """When no tokens are free, clear old tool outputs, then summarise all but two turns.
 
