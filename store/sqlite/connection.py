@@ -35,7 +35,7 @@ class Connection(sqlite3.Connection):
         with _OPENING:  # A fork waits here: it must know every open connection.
             super().__init__(*args, **kwargs)
             know_packed(self)
-            self.text_factory = bytes  # the name of a file need not be in UTF-8, nor the locale know that
+            self.text_factory: Any = bytes  # the name of a file need not be in UTF-8, nor the locale know that
             ((_, _, path),) = self.execute("PRAGMA database_list")
             self.text_factory = str
             self.node = found_node(os.fsdecode(path))
