@@ -20,8 +20,6 @@ from timeline.store.testing import block_event
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    import pytest
-
     from tests.postgres_server import Server
     from timeline.forgetting import FoundPlace
     from timeline.ports import EventStore
