@@ -16,7 +16,7 @@ from timeline.blocks import (
     numbered,
     stem,
 )
-from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
+from timeline.events import NOBODY, CompactionCompleted, WrittenBy
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.record import RECORD_HEADING, one_line, settled, shown_record, unsaid, with_asked
 from timeline.facts.requests import users_words
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from timeline.events import CompactReason, SummaryParts
+    from timeline.events import CompactReason, Covers, SummaryParts
     from timeline.facts.model import Fact
     from timeline.fold.window import Window
     from timeline.planning.plans import Plan
@@ -79,7 +79,8 @@ def compaction_event(
         now: time of the block.
         number: of the compaction; the next number unless given.
     """
-    if plan.covers is None:
+    covers = plan.covers
+    if covers is None:
         raise ValueError("the plan covers nothing")
     none_due = written_by.summarizer == NOBODY
     if none_due and summary_due(plan.covered):
@@ -87,11 +88,11 @@ def compaction_event(
     number = number or window.rounds + 1
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
-    record = with_asked(record, _half_shown(window, plan, now))
-    words = _kept_words(window, plan)
+    record = with_asked(record, _half_shown(window, covers, now))
+    words = _kept_words(window, plan, covers)
     kept = one_line(words.values())
     summary_text = one_line((kept, parts.history, parts.turn_prefix))
-    record_now = settled(record, _since(window, plan, now))
+    record_now = settled(record, _since(window, covers, now))
     shown = _shown(window, plan, record_now, path, counter, summary_text, lists=_lists(policy)) if form.record else ""
     text = _compose(parts, shown, form)
     tokens = sum(counter.count(summary_text) for summary_text in (form.question, text, form.answer) if summary_text)
@@ -100,7 +101,7 @@ def compaction_event(
         block=block,
         tokens=tokens,
         counter=counter.name,
-        covers=plan.covers,
+        covers=covers,
         carried=plan.carried,
         parts=parts,
         split_turn_id=plan.split_turn_id,
@@ -109,7 +110,7 @@ def compaction_event(
         keep_recent_tokens=plan.keep_recent_tokens,
         target_missed=plan.target_missed,
         before_tokens=plan.account.messages,
-        after_tokens=_left(window, plan, block, tokens, policy),
+        after_tokens=_left(window, plan, covers, _placed(window, covers, block, tokens), policy),
         least_progress=plan.least_progress,
         written_by=written_by,
         none_due=none_due,
@@ -139,18 +140,21 @@ def _stages_meta(earlier: Sequence[CompactionCompleted], plan: Plan) -> dict[str
     return {COLLAPSED_KEY: [*every]} if every else {}
 
 
-def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:
+def _placed(window: Window, covers: Covers, summary: RangeSummary, tokens: int) -> Item:
+    """Return the item that a summary will be: in the place of what it covers."""
+    return Item(window.version + 1, covers.ranges[0][0], summary, tokens)
+
+
+def _left(window: Window, plan: Plan, covers: Covers, summary: Item, policy: Policy) -> int:
     """Return the messages' tokens after a compaction, as the account of the plan's window will then count them."""
-    covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
-    place = covers.ranges[0][0] if covers.ranges else window.version
+    carried = set(plan.carried)
     replacements = {replacement.version: replacement for replacement in plan.previews}
     left = [
         i._replace(carried=i.carried or i.version in carried, replacement=replacements.get(i.version, i.replacement))
         for i in window.items
         if i.version <= plan.version and (i.version in carried or i.version not in covers)  # later ones are not saved
     ]
-    left.append(Item(window.version + 1, place, summary, tokens))
-    return sum(costs(sorted(left, key=lambda item: item.order), policy))
+    return sum(costs(sorted([*left, summary], key=lambda item: item.order), policy))
 
 
 def formed(form: SummaryForm, number: int) -> SummaryForm:
@@ -234,9 +238,9 @@ def _compose(parts: SummaryParts, shown: str, form: SummaryForm) -> str:
     return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
 
 
-def _kept_words(window: Window, plan: Plan) -> dict[int, str]:
+def _kept_words(window: Window, plan: Plan, covers: Covers) -> dict[int, str]:
     """Return what users say that the model is still shown whole once a plan is carried out, by version."""
-    covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
+    carried = set(plan.carried)
     previewed = {replacement.version for replacement in plan.previews}
     return {
         item.version: words
@@ -248,9 +252,8 @@ def _kept_words(window: Window, plan: Plan) -> dict[int, str]:
     }
 
 
-def _half_shown(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:
+def _half_shown(window: Window, covers: Covers, now: datetime) -> Iterator[Fact]:
     """Yield what users ask for behind a plan's range, of which the model is shown the beginning alone."""
-    covers = plan.covers or Covers(ranges=())
     for item in window.items:
         if item.state == "hidden" and item.version not in covers and users_words(item.block):
             yield from facts_named(item.block, item.version, item.block.at or now)
@@ -276,13 +279,12 @@ def _lists(policy: Policy) -> bool:
     return any(isinstance(step, Summarize) and step.names == "listed" for step in policy.steps)
 
 
-def _since(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:
+def _since(window: Window, covers: Covers, now: datetime) -> Iterator[Fact]:
     """Yield the facts of the results that stay in view behind a plan's range."""
     calls = {item.version: item.block for item in window.items if isinstance(item.block, ToolCall)}
     for item in window.items:
         call, result = calls.get(item.answers or 0), item.block
-        covered = plan.covers is not None and item.version in plan.covers
-        if call is not None and isinstance(result, ToolResult) and not covered:
+        if call is not None and isinstance(result, ToolResult) and item.version not in covers:
             yield from facts_of_result(call, item.answers or 0, result, item.version, result.at or now)
 
 
