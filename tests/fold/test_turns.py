@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes import AT, answer, call, fold_of, prompt, result, window_of
+from tests.scenes import AT, answer, apply, call, fold_of, grow, prompt, result, window_of
 from timeline import Timeline, open_store
 from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, ToolCall, TurnHeader
 from timeline.errors import InvalidBlock
+from timeline.events import ABANDONED, REJECTED, BlocksHidden, BlocksRevealed, Replacement
 from timeline.fold import turns
 from timeline.fold.snapshot import restore, take_snapshot
 from timeline.fold.turns import Turns
@@ -195,6 +196,51 @@ def test_a_copy_goes_its_own_way() -> None:
     twin.advance(prompt(turn_id="turn_2"), "turn_2", 10)
     assert fold.turns.dump() == before
     assert twin.dump() != before
+
+
+def _omit(fold: Fold, reason: str, *versions: int) -> None:
+    """Omit the blocks of these versions."""
+    gone = tuple(Replacement(version=version) for version in versions)
+    apply(fold, fold.version + 1, BlocksHidden(mode="omit", reason=reason, blocks=gone))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "left", "then", "turn_id", "answers"),
+    [
+        ([prompt(), answer(), prompt(), answer(), prompt()], (5, 6), answer(), "turn_2", None),
+        ([prompt(), answer(), TurnHeader()], (3,), prompt(), "turn_2", None),
+        ([prompt(), answer(), prompt()], (2, 3, 4), prompt(), "turn_3", None),
+        ([prompt(), call("a"), prompt(), answer()], (4, 5), result("a"), "turn_1", 3),
+        ([prompt(), call("a", response_id="r"), answer(response_id="s"), prompt()], (5,), result("a"), "turn_1", None),
+    ],
+    ids=["turn-of-the-newest", "header-without-prompt", "nothing-is-shown", "open-call", "call-of-an-earlier-response"],
+)
+def test_after_a_branch_is_left_the_next_block_goes_on_from_what_is_shown(
+    blocks: list[Block], left: tuple[int, ...], then: Block, turn_id: str, answers: int | None
+) -> None:
+    """It belongs to the turn of the newest block that is shown, and answers a call of the newest response there."""
+    fold = fold_of(*blocks)
+    _omit(fold, ABANDONED, *left)
+    grow(fold, then)
+    assert (fold.window.items[-1].block.turn_id, fold.window.items[-1].answers) == (turn_id, answers)
+
+
+def test_a_block_that_a_person_omits_or_reveals_moves_no_turn() -> None:
+    """Only a framework that leaves a branch goes back."""
+    fold = fold_of(prompt(), answer(), prompt())
+    _omit(fold, "manual", 3, 4)
+    apply(fold, fold.version + 1, BlocksRevealed(versions=(3,)))
+    grow(fold, answer())
+    assert fold.window.items[-1].block.turn_id == "turn_2"
+
+
+@pytest.mark.parametrize(("reason", "answers"), [("manual", 3), (REJECTED, None)])
+def test_a_result_answers_an_omitted_call_unless_the_call_never_happened(reason: str, answers: int | None) -> None:
+    """What a person takes out of view was called; what a framework rejected was not."""
+    fold = fold_of(prompt(), call("a"))
+    _omit(fold, reason, 3)
+    grow(fold, result("a"))
+    assert fold.window.items[-1].answers == answers
 
 
 @pytest.fixture
