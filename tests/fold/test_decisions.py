@@ -67,6 +67,14 @@ def test_a_usage_says_how_long_the_provider_keeps_its_cache() -> None:
         assert fold.window.touch == Touch(AT, ttl, called=True)
 
 
+def test_a_call_that_names_no_model_leaves_the_one_that_is_known() -> None:
+    """A window is asked which model was called last."""
+    fold = fold_of(*turn())
+    for named, known in (("", ""), ("m", "m"), ("", "m"), ("n", "n")):
+        take(fold, ModelCalled(model=named))
+        assert fold.window.model == known
+
+
 def test_a_failed_call_is_no_use_of_the_cache() -> None:
     """Not even the first one."""
     fold = fold_of(*turn())

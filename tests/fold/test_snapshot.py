@@ -12,7 +12,7 @@ from timeline.errors import InvalidArgument, StoreCorrupt
 from timeline.events import BlocksHidden, BlocksPinned, ModelCalled, Replacement, event_id
 from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.fold import Fold
-from timeline.fold.snapshot import restore, take_snapshot
+from timeline.fold.snapshot import is_far, restore, take_snapshot
 from timeline.ports import Snapshot
 from timeline.store.memory import MemoryStore
 
@@ -126,6 +126,24 @@ async def test_a_snapshot_keeps_the_number_of_the_newest_model_call() -> None:
     with pytest.raises(InvalidArgument, match="does not count the model calls"):
         restore("c", old, stored.events)
     assert restore("c", old, stored.events, calls=3).window.calls == 3
+
+
+@pytest.mark.parametrize(
+    ("version", "since", "blocks", "far"),
+    [
+        (999, 0, 1, False),
+        (1_000, 0, 1, True),
+        (2_999, 2_000, 500, False),
+        (3_000, 2_000, 500, True),
+        (3_000, 2_000, 501, False),
+        (3_002, 2_000, 501, True),
+    ],
+)
+def test_snapshots_are_a_thousand_events_apart_and_twice_the_blocks_of_a_larger_window(
+    version: int, since: int, blocks: int, *, far: bool
+) -> None:
+    """What is written of a window stays a small share of the log."""
+    assert is_far(version, since, blocks) is far
 
 
 def test_without_a_snapshot_the_fold_begins_empty() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.scenes import COUNTER, answer, apply, call, compact_fold, fold_of, grow, prompt, result, window_of
 from timeline import policies
-from timeline.blocks import Attachment, Reasoning, SystemMessage, TurnHeader
+from timeline.blocks import CONTINUES_KEY, Attachment, Reasoning, SystemMessage, TurnHeader
 from timeline.events import BlocksHidden, Replacement
 from timeline.fold.groups import atomic_groups
 from timeline.planning.account import FixedPart
@@ -72,6 +72,27 @@ def test_two_prompts_are_two_messages() -> None:
     """Also without an answer in between, and in one turn."""
     window = window_of(prompt(turn_id="t"), prompt(turn_id="t"), SystemMessage(text="hurry"))
     assert [part.role for part in messages(window.items)] == ["user", "user", "system"]
+
+
+@pytest.mark.parametrize(
+    ("omitted", "roles"),
+    [
+        ((), ["user", "assistant", "user"]),
+        ((4,), ["user", "assistant", "user"]),
+        ((2, 3, 4), ["user"]),
+        ((3, 4), ["user"]),
+    ],
+)
+def test_a_further_part_of_a_message_begins_one_where_no_part_before_it_is_sent(
+    omitted: tuple[int, ...], roles: list[str]
+) -> None:
+    """It joins what the user said before it in its turn, and never an answer."""
+    further = prompt(turn_id="t", meta={CONTINUES_KEY: True})
+    fold = fold_of(prompt(turn_id="t"), answer(), prompt(turn_id="t"), further)
+    if omitted:
+        blocks = tuple(Replacement(version=version) for version in omitted)
+        apply(fold, fold.version + 1, BlocksHidden(mode="omit", reason="manual", blocks=blocks))
+    assert [part.role for part in messages(fold.window.items)] == roles
 
 
 def test_what_is_omitted_is_no_message() -> None:

@@ -211,6 +211,8 @@ def test_a_patch_names_its_files() -> None:
     assert hidden(call("a", "apply_patch", arguments=two)) == "a.py, b.py: 1234 tokens, read @152"
     told = hidden(call("a", "apply_patch", arguments=patch.format("/srv/app/src/a.py", "/srv/app/src/more/b.py")))
     assert told == "/srv/app/src/{a.py,more/b.py}: 1234 tokens, read @152"
+    told = hidden(call("a", "apply_patch", arguments=patch.format("src/ab.py", "src/b.py")))
+    assert told == "src/{ab.py,b.py}: 1234 tokens, read @152"
 
 
 def test_of_many_files_the_first_is_named_and_the_others_are_counted() -> None:

@@ -59,6 +59,10 @@ def talk(*prompts: str, said: str = "Done.") -> list[Block]:
         ("", True),
         ("2", False),
         ("option 2", False),
+        ("the second", False),
+        ("one", False),
+        ("Satu.", False),
+        ("nice one", True),  # it is a number only where it says nothing else
         ("not yet", False),
         ("no thanks", False),
         ("stop it", False),

@@ -343,6 +343,10 @@ def test_covered_turns_add_up_over_compactions() -> None:
     event = completed(fold.window, planned(fold.window, POLICY))
     assert event.block.meta["covered_turn_ids"] == ["turn_1", "turn_2", "turn_3"]
     assert event.round == 2
+    apply(fold, fold.version + 1, event)
+    grow(fold, *turn(2_500), *turn(200, asked=100))
+    event = completed(fold.window, planned(fold.window, POLICY))
+    assert event.block.meta["covered_turn_ids"] == ["turn_1", "turn_2", "turn_3", "turn_4", "turn_5"]
 
 
 def test_covered_blocks_and_their_tokens_add_up_over_compactions() -> None:
