@@ -54,16 +54,16 @@ def test_a_context_that_goes_on_from_the_last_one_is_checked_by_what_is_new() ->
     paths.update(paths_of(fold))
     found = pairing.problems(fold.window, shown(fold, "tc:turn_1.d.call"), continues=True)
     assert list(found) == ["tc:turn_1.d.result is shown without its call"]
+    assert list(pairing.problems(fold.window, shown(fold), continues=True)) == []
     found = pairing.problems(fold.window, shown(fold, "tc:turn_1.a.result"), continues=False)
     assert list(found) == ["tc:turn_1.a.call is shown without its result"]
 
 
 def test_a_result_whose_call_is_covered_is_shown_apart_and_no_problem() -> None:
     """It goes out as user text with its path."""
-    fold = fold_of(prompt(), call("a"))
+    fold = fold_of(prompt(), *exchange("a"))
     paths = paths_of(fold)
     compact_fold(fold, 3)
-    grow(fold, result("a"))
     neutral = shown(fold)
     assert neutral.entries[-1].loose
-    assert list(Pairing(paths | paths_of(fold)).problems(fold.window, neutral, continues=False)) == []
+    assert list(Pairing(paths).problems(fold.window, neutral, continues=False)) == []

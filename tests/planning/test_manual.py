@@ -22,7 +22,7 @@ from tests.scenes import (
 )
 from timeline.blocks import Attachment, Note, Reasoning, StageDigest, TurnHeader
 from timeline.errors import BlockProtected, InvalidBlock
-from timeline.events import BlockRedacted, BlocksHidden, Replacement
+from timeline.events import ABANDONED, REJECTED, BlockRedacted, BlocksHidden, Replacement
 from timeline.planning.manual import HideMode, group_of, hide, pin, reveal, unpin
 
 if TYPE_CHECKING:
@@ -151,6 +151,22 @@ def test_reveal_shows_a_hidden_block_again() -> None:
     assert states(fold) == ["visible"] * 7
     hide_at(fold, 5, mode="omit")
     assert reveal(fold.window, item_at(fold, 8)).versions == (3, 4, 5, 6, 7, 8)
+
+
+def test_reveal_takes_back_what_was_disowned_for_the_same_reason_with_nothing_appended_in_between() -> None:
+    """A session is popped item by item; what was rejected meanwhile, and what was popped later, is another decision."""
+    fold = fold_of(prompt(), answer(), answer(response_id="m2"), answer(response_id="m3"))
+    for version, reason in ((5, ABANDONED), (4, REJECTED), (3, ABANDONED)):
+        gone = (Replacement(version=version),)
+        apply(fold, fold.version + 1, BlocksHidden(mode="omit", reason=reason, blocks=gone))
+    grow(fold, answer(response_id="m4"))
+    apply(
+        fold,
+        fold.version + 1,
+        BlocksHidden(mode="omit", reason=ABANDONED, blocks=(Replacement(version=fold.version),)),
+    )
+    assert reveal(fold.window, item_at(fold, 5)).versions == (3, 5)
+    assert reveal(fold.window, item_at(fold, 4)).versions == (4,)
 
 
 @pytest.mark.parametrize(("version", "state"), [(2, "visible"), (3, "carried"), (4, "redacted")])

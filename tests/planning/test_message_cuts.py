@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from timeline.policy.steps import MessageCut
 
 POLICY: Final = policies.keep_last(min_progress=0, min_progress_tokens=1)
+SYSTEM: Final = FixedPart(system=10)
 
 
 def step(number: int, text: str = "") -> list[Block]:
@@ -201,6 +202,22 @@ def test_an_earlier_summary_is_integrated_and_superseded() -> None:
     assert decision.covers is not None
     assert decision.covers.ranges[0][0] == 2
     assert not any(item.is_summary for item in decision.covered)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "split"),
+    [
+        ([prompt(300), *step(1), *step(2), *step(3)], "turn_1"),
+        ([prompt(300), answer(300), prompt(300), *step(1), *step(2)], "turn_2"),
+        ([prompt(300), answer(300), answer(300), prompt(), answer(), prompt(), answer()], None),
+    ],
+    ids=["only-turn", "turn-behind-another", "between-turns"],
+)
+def test_the_turn_that_a_cut_divides_is_named(blocks: list[Block], split: str | None) -> None:
+    """No part of the summary is for it alone: one request is about the whole range."""
+    decision = PlannedSteps().plan(Summarize(cut=KeepLast(messages=4)), window_of(*blocks), SYSTEM, POLICY, COUNTER)
+    assert isinstance(decision, Plan), decision
+    assert (decision.split_turn_id, decision.prefix_turn_id) == (split, None)
 
 
 # Keep ratio (seed 003)

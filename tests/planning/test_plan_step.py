@@ -32,6 +32,7 @@ from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import Plan
 
 if TYPE_CHECKING:
+    from timeline.blocks import Block
     from timeline.fold.window import Window
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=300)
@@ -379,6 +380,16 @@ def test_a_prefix_that_is_integrated_again_keeps_its_room() -> None:
     grow(fold, *exchange("d", 700), *exchange("e", 300))
     caps = planned(fold.window, small_policy(keep_recent_tokens=300, turn_prefix_tokens=2_000)).caps
     assert caps.turn_prefix == 300 + (2 + 700 + 2 + 700) // 2
+
+
+@pytest.mark.parametrize(("then", "cap"), [([], 200), ([prompt(40)], 200 + 100 + (2 + 300) // 2)])
+def test_the_cap_of_a_history_counts_the_old_texts_that_it_integrates(then: list[Block], cap: int) -> None:
+    """The old prefix is part of it once another turn is split; of the turn that is split again it stays the prefix."""
+    fold = fold_of(*turn(300), prompt(50), *exchange("a", 500), *exchange("b", 300))
+    parts = SummaryParts(history=words(200), turn_prefix=words(100))
+    compact_fold(fold, 6, split_turn_id="turn_2", tokens=350, parts=parts)
+    grow(fold, *then, *exchange("d", 900), *exchange("e", 300))
+    assert planned(fold.window, small_policy(keep_recent_tokens=300)).caps.history == cap
 
 
 def test_a_history_that_is_kept_verbatim_is_charged_with_what_it_is() -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import ToolResult
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -49,12 +47,7 @@ class Pairing:
             if item.answers is None:
                 continue
             path, call = item.block.path, self._calls.get(item.answers)
-            if (
-                isinstance(item.block, ToolResult)
-                and path in shown
-                and self._paths.get(item.answers) not in shown
-                and not shown[path].loose
-            ):
+            if path in shown and self._paths.get(item.answers) not in shown and not shown[path].loose:
                 yield f"{path} is shown without its call"
             if call is not None and call.block.path in shown and path not in shown:
                 yield f"{call.block.path} is shown without its result"
