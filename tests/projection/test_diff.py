@@ -91,6 +91,18 @@ def cause(found: ContextDiff) -> Cause:
     return found.prefixes[0].cause
 
 
+@pytest.mark.parametrize("wire", [wire for wire in SENT if wire != "anthropic"])
+def test_other_arguments_of_a_call_are_a_difference_where_they_stand_beside_the_content(wire: str) -> None:
+    """Chat Completions and Responses send a call as fields of its message."""
+    one, other = (
+        fold_of(prompt(5), call("a", arguments={"path": path}), result("a", 5), answer(5)) for path in ("x.py", "y.py")
+    )
+    prefix = diff(seen(one), seen(other), wires=[wire]).prefixes[1]
+    assert prefix.first_difference is not None
+    assert "x.py" in prefix.first_difference.before
+    assert "y.py" in prefix.first_difference.after
+
+
 def test_a_context_and_itself_differ_in_nothing() -> None:
     """No row, whole prefixes, no first difference."""
     context = seen(conversation())

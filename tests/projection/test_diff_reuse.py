@@ -90,6 +90,15 @@ def test_appended_blocks_are_all_that_is_processed() -> None:
     assert reuse(before, seen(fold)) == Reuse(cached=10_400, processed=60)
 
 
+def test_of_several_points_in_the_cache_the_last_one_is_read() -> None:
+    """Each turn of the request before ended at a point of its own."""
+    fold = fold_of(*turn(300, asked=100), *turn(200, asked=50), *turn(30, asked=20))
+    before = seen(fold)
+    grow(fold, *turn(50, asked=10))
+    assert len(before.cache_points) > 1
+    assert reuse(before, seen(fold)) == Reuse(cached=10_700, processed=60)
+
+
 def test_a_request_that_is_repeated_is_read_whole() -> None:
     """The tail is a cache point, too."""
     fold = fold_of(*turn(300, asked=100))
