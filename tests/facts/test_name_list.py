@@ -137,17 +137,21 @@ async def test_what_is_redacted_is_in_no_list() -> None:
     assert "src/app/store.py" in (await timeline.read(path)).text
 
 
-async def test_what_was_hidden_by_hand_is_in_no_list() -> None:
+async def test_what_was_hidden_by_hand_is_in_no_list_unless_it_is_shown_again() -> None:
     """Maybe a model must not see it."""
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())
     await timeline.append(prompt(), call("c0"), ToolResult(call_id="c0", name="run", text="by/hand/one.py"))
     await timeline.append(call("c1"), ToolResult(call_id="c1", name="run", text="in/sight/two.py"))
-    await timeline.hide("tc:turn_1.c0.result", now=AT)
+    await timeline.append(call("c2"), ToolResult(call_id="c2", name="run", text="shown/again/three.py"))
+    for call_id in ("c0", "c2"):
+        await timeline.hide(f"tc:turn_1.{call_id}.result", now=AT)
+    await timeline.reveal("tc:turn_1.c2.result", now=AT)
     for _ in range(4):
         await timeline.append(prompt(), AssistantCompletion(text=NOISE))
     await timeline.compact(now=AT)
     text = (await timeline.read(f"{summary_of(timeline)}.paths")).text
     assert "in/sight/two.py" in text
+    assert "shown/again/three.py" in text
     assert "by/hand/one.py" not in text
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.projection.test_context import every_form
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn, words
+from timeline import policies
 from timeline.blocks import Note, Reasoning, TurnHeader
 from timeline.events import BlocksHidden, BlocksRevealed, Replacement, event_id
 from timeline.policy.model import CachePointRule
@@ -81,6 +82,17 @@ async def test_what_a_compaction_carries_says_why() -> None:
         "tc:turn_1.wait.call": "group",
     }
     assert {block.facts["summary"] for block in carried.values()} == {"su:turn_1.conv.range.summary"}
+
+
+async def test_the_first_message_that_is_kept_for_want_of_a_system_prompt_says_so() -> None:
+    """It is in front of the summary that stands for what came behind it."""
+    policy = policies.keep_last(messages=2, counter="chars4")
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await timeline.append(*turn(500), *turn(500), *turn())
+    await timeline.compact()
+    first = (await told(timeline))["ar:turn_1.user.prompt"]
+    assert (first.state, first.rule) == ("carried", "first")
+    assert first.reason.startswith("the first message, kept in place of a system prompt; inside versions ")
 
 
 async def test_a_previewed_block_names_the_decision_that_replaced_it() -> None:

@@ -117,6 +117,35 @@ def test_a_call_that_waits_for_an_approval_is_pending() -> None:
     assert decode([tool("input-streaming")]) == []
 
 
+@pytest.mark.parametrize(
+    ("details", "read"),
+    [
+        (
+            [
+                {"type": "text", "text": "hm", "signature": "S"},
+                {"type": "redacted", "data": "R"},
+                {"type": "text", "text": "so"},
+            ],
+            [
+                ("hm", {"type": "thinking", "thinking": "hm", "signature": "S"}),
+                ("", {"type": "redacted_thinking", "data": "R"}),
+                ("so", None),
+            ],
+        ),
+        ([], [("hm so", None)]),
+    ],
+    ids=["pieces", "no-pieces"],
+)
+def test_a_thought_of_version_4_keeps_the_signature_of_each_of_its_pieces(
+    details: list[dict[str, Any]], read: list[tuple[str, Any]]
+) -> None:
+    """The model demands them back; the text beside them says the same once more."""
+    part = {"type": "reasoning", "reasoning": "hm so", "details": details}
+    *thoughts, said = decode([{"id": "m", "role": "assistant", "parts": [part, {"type": "text", "text": "Done."}]}])
+    assert [(type(block), block.text, block.data) for block in thoughts] == [(Reasoning, *piece) for piece in read]
+    assert said.text == "Done."
+
+
 def test_every_part_of_a_foreign_message_is_read() -> None:
     """Reasoning, files, sources, data and tools without a type of their own."""
     parts: list[dict[str, Any]] = [
