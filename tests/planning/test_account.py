@@ -9,7 +9,17 @@ import pytest
 from tests.scenes import apply, call, compact_fold, fold_of, prompt, result, small_policy, turn, window_of
 from timeline.blocks import Attachment, Note, Reasoning, TurnHeader
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.account import Account, FixedPart, account_of, keep_recent, least_progress, preview_cap, scaled
+from timeline.fold.reported import NO_REPORTS
+from timeline.planning.account import (
+    Account,
+    FixedPart,
+    account_of,
+    certain_total,
+    keep_recent,
+    least_progress,
+    preview_cap,
+    scaled,
+)
 from timeline.policy.steps import CutPoint
 
 
@@ -88,6 +98,20 @@ def test_calibrated_counts_have_no_margin_on_top() -> None:
     policy = small_policy(counts="calibrated", margin=0.66)
     assert (scaled(1_000, policy), policy.first_ratio) == (1_000, 1.66)
     assert small_policy(margin=0.6).first_ratio is None
+
+
+@pytest.mark.parametrize(
+    ("margin", "calls", "total"),
+    [(0.25, 0, 50 + 88), (0.25, 1, 160), (0.0, 0, 160), (-0.2, 0, 160)],
+    ids=["guess", "reported", "no-guess", "less-than-counted"],
+)
+def test_a_refusal_goes_by_the_counters_own_tokens_where_a_guess_is_above_them(
+    margin: float, calls: int, total: int
+) -> None:
+    """The reserve is no guess. Of 110 tokens that a guess made a quarter more, the counter counted 88."""
+    account = Account(limit=1_000, trigger=900, target=700, fixed=FixedPart(system=10, reserved=50), messages=100)
+    policy = small_policy(counts="calibrated", margin=margin)
+    assert certain_total(account, policy, NO_REPORTS._replace(calls=calls)) == total
 
 
 @pytest.mark.shows("004-109", "R-004-4")

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from timeline import policies
 from timeline.errors import InvalidPolicy
-from timeline.frozen import sha256_hex
+from timeline.frozen import Frozen, sha256_hex
 from timeline.planning.account import FixedPart, limits_of_policy
-from timeline.policy.model import CachePointRule, Hiding, Policy
+from timeline.policy.model import CachePointRule, Hiding, OverThreshold, Policy
 from timeline.policy.presets import PRESETS
-from timeline.policy.steps import CutPoint, Summarize
+from timeline.policy.steps import ClearToolOutputs, CutPoint, KeepLast, KeepTurns, Oldest, Summarize
 
 
 @pytest.mark.shows("002-30", "002-31", "R-002-7")
@@ -104,6 +104,36 @@ def test_a_wrong_field_is_named(text: str, field: str) -> None:
         Policy.parse(text)
     assert caught.value.field == field
     assert field in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "least_or_most", "beyond"),
+    [
+        (Policy, "max_tokens", 1_000, 999),
+        (Policy, "min_progress", 0, 1),
+        (Policy, "min_progress_tokens", 0, -1),
+        (Policy, "carried_share", 1, 0),
+        (Policy, "attempts", 10, 11),
+        (Policy, "preview_tokens", 50, 49),
+        (Policy, "system_parts", 1, 0),
+        (OverThreshold, "safety_buffer", 0, -1),
+        (Hiding, "replacement_tokens", 20, 19),
+        (CutPoint, "keep_recent_tokens", 1, 0),
+        (CutPoint, "halvings", 0, -1),
+        (CutPoint, "halvings", 10, 11),
+        (KeepLast, "messages", 1, 0),
+        (KeepTurns, "turns", 1, 0),
+        (Oldest, "messages", 1, 0),
+        (ClearToolOutputs, "protect", 0, -1),
+    ],
+)
+def test_a_figure_is_taken_at_its_bound_and_refused_beyond_it(
+    part: type[Frozen], field: str, least_or_most: int, beyond: int
+) -> None:
+    """A policy that a log recorded at a bound has to be read for good."""
+    assert getattr(part.model_validate({field: least_or_most}), field) == least_or_most
+    with pytest.raises(ValidationError):
+        part.model_validate({field: beyond})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null"])
