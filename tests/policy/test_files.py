@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from timeline import policies
 from timeline.errors import InvalidPolicy, TimelineError
-from timeline.policy.compare import compare_policies, flat
+from timeline.policy.compare import compare_policies, flat, shown
 from timeline.policy.files import parse_policy
 from timeline.policy.model import Hiding, Never, OverShare, OverThreshold, Policy
 from timeline.policy.presets import PRESETS
@@ -47,6 +47,25 @@ def test_a_written_policy_reads_back_as_the_same(preset: str, changes: dict[str,
     """Whatever preset and whatever is changed in it, texts with any characters included."""
     policy = policies.by_name(preset, **changes)
     assert parse_policy(policy.to_toml()) == policy
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (1_234_567, "1,234,567"),
+        (True, "true"),
+        (0.25, "0.25"),
+        ("a word", "a word"),
+        ("", '""'),
+        (" a", '" a"'),
+        ("a\nb", '"a\\nb"'),
+        (["a", 1], '["a",1]'),
+    ],
+)
+def test_a_value_is_shown_on_one_line_and_plain_where_nothing_is_lost(value: Any, text: str) -> None:
+    """Figures have commas; a text that would vanish or break the line is in quotes."""
+    assert shown(value) == text
 
 
 @given(preset=st.sampled_from(sorted(PRESETS)), other=st.sampled_from(sorted(PRESETS)))

@@ -128,6 +128,17 @@ def test_the_beta_flag_opens_the_long_window() -> None:
     assert policies.keep_ratio(long_context=True, model="gpt-4o").max_tokens == 128_000
 
 
+@pytest.mark.parametrize(
+    ("model", "ratio"),
+    [("claude-opus-5", 2.0), ("claude-sonnet-4-5", 1.66), ("anthropic/claude-9", 1.66), ("gpt-4o", None)],
+)
+def test_a_model_without_a_ratio_of_its_own_has_that_of_its_providers_other_models(
+    model: str, ratio: float | None
+) -> None:
+    """The models of a family share a tokenizer; where counts are exact there is none."""
+    assert limits_of(model).ratio == ratio
+
+
 @pytest.mark.shows("004-109", "R-004-4")
 @pytest.mark.parametrize(
     ("model", "counter", "margin"),

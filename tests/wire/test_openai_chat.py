@@ -145,6 +145,7 @@ def test_every_role_and_part_of_a_foreign_conversation_is_read() -> None:
                 {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "2"}]},
                 {"role": "critic", "content": "hmm"},
                 "no message",
+                {"role": "system", "content": [{"type": "text", "text": ""}]},
             ]
         }
     )

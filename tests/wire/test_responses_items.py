@@ -302,6 +302,14 @@ async def test_half_an_item_is_not_sent() -> None:
     assert [(item["id"], item["status"]) for item in told] == [("mcp_1", "incomplete")]
 
 
+def test_the_answer_to_a_request_for_an_approval_is_the_result_of_its_tool() -> None:
+    """The item names the request alone."""
+    [asked, answered] = decode([ASKED, APPROVED])
+    assert isinstance(asked, ToolCall)
+    assert isinstance(answered, ToolResult)
+    assert (answered.call_id, answered.name) == (asked.call_id, "ask")
+
+
 def test_half_a_request_for_an_approval_is_no_request() -> None:
     """Nobody can approve what is not known."""
     reader = StreamReader()
