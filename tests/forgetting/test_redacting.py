@@ -305,6 +305,8 @@ async def test_facts_that_outlived_a_scavenge_are_found_and_go(store: EventStore
     assert (await scavenge(store)).events
     places = [found async for found in find_subject(store, PLAIN)]
     assert "fact" in {found.kind for found in places}
+    await Timeline.open(store, "other")
+    assert [found async for found in find_subject(store, PLAIN, ["other"])] == []
     await timeline.redact([found.place for found in places], WHY, text=PLAIN)
     assert [found async for found in find_subject(store, PLAIN)] == []
     assert left_in(await everything_of(store)) == 0

@@ -126,3 +126,11 @@ async def test_a_conversation_that_is_erased_meanwhile_is_left_out_and_its_fork_
         assert (await anext(looking)).kind == "conversation"
         await store.erase("cards", forks="copy")
         assert [place.conversation async for place in looking] == ["branch", "branch"]
+
+
+async def test_a_place_says_whether_it_has_the_text_as_it_was_asked_for_and_how_often() -> None:
+    """It is not exact where only the folded texts are the same; both ways of writing it count."""
+    async with open_store("memory://") as store:
+        await store.append("a", [block_event(path, text) for path, text in (("p", "Jane met JANE."), ("q", "JANE"))])
+        listed = [(place.place, place.exact, place.times) async for place in find_subject(store, "Jane")]
+        assert listed == [("@1", True, 2), ("@2", False, 1)]
