@@ -183,13 +183,24 @@ async def test_what_a_fork_appended_itself_concerns_nobody_else(store: EventStor
     timeline = await Timeline.open(store, "cards")
     await timeline.append(UserPrompt(text="Build a flashcard app."))
     fork = await timeline.fork(conversation="fork")
-    [kept] = await timeline.append(UserPrompt(text="What the parent says stays as it is."))
+    kept = await timeline.append(*(UserPrompt(text=f"What the parent says, {n}, stays as it is.") for n in range(4)))
     await fork.append(UserPrompt(text="First of the fork, which stays as well."))
     [gone] = await fork.append(UserPrompt(text=f"The fork says {PLAIN}."))
     report = await fork.redact(gone.path, WHY)
     assert report.conversations == ("fork",)
-    assert (await timeline.read(kept.path)).text == kept.text
+    assert [(await timeline.read(block.path)).text for block in kept] == [block.text for block in kept]
     assert (await fork.read(gone.path)).text == "[redacted]"
+
+
+async def test_a_fork_that_begins_right_behind_the_block_loses_what_it_made_of_it_too(store: EventStore) -> None:
+    """The block is the last version that both share."""
+    timeline = await Timeline.open(store, "cards")
+    [block] = await timeline.append(UserPrompt(text=f"The password is {PLAIN}."))
+    fork = await timeline.fork(at=timeline.version, conversation="fork")
+    await fork.append(UserPrompt(text="Go on."))
+    await fork.hide(block.path, text=f"the password {PLAIN}")
+    await timeline.redact(block.path, WHY)
+    assert left_in(await everything_of(store)) == 0
 
 
 async def test_a_fork_of_before_has_it_redacted_as_well(store: EventStore) -> None:
