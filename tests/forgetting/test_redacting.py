@@ -192,6 +192,17 @@ async def test_what_a_fork_appended_itself_concerns_nobody_else(store: EventStor
     assert (await fork.read(gone.path)).text == "[redacted]"
 
 
+async def test_what_stands_for_a_hidden_result_goes_with_its_call(store: EventStore) -> None:
+    """It names what the call asked for in words of its own: of two files in one folder, the folder once."""
+    timeline = await Timeline.open(store, "cards")
+    call = ToolCall(call_id="1", name="read_files", arguments={"paths": ["/srv/cards/a.txt", "/srv/cards/b.txt"]})
+    await timeline.append(UserPrompt(text="Read."), call, ToolResult(call_id="1", text="ok " * 200))
+    await timeline.hide("tc:turn_1.1.result")
+    assert b"/srv/cards/{a.txt,b.txt}" in await everything_of(store)
+    await timeline.redact("tc:turn_1.1.call", WHY)
+    assert b"/srv/cards/" not in await everything_of(store)
+
+
 async def test_a_fork_that_begins_right_behind_the_block_loses_what_it_made_of_it_too(store: EventStore) -> None:
     """The block is the last version that both share."""
     timeline = await Timeline.open(store, "cards")
