@@ -192,6 +192,26 @@ async def test_what_a_fork_appended_itself_concerns_nobody_else(store: EventStor
     assert (await fork.read(gone.path)).text == "[redacted]"
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [(PLAIN, '"You are kind. The key is [redacted]."'), ("", '"[redacted]"')],
+    ids=["words", "no-words"],
+)
+async def test_of_a_stored_text_the_words_go_and_without_words_all_of_it(
+    store: EventStore, text: str, left: str
+) -> None:
+    """A system prompt is stored once, and its place is its hash."""
+    timeline = await Timeline.open(store, "cards")
+    await timeline.append(UserPrompt(text="Go."))
+    await timeline.render(system=f"You are kind. The key is {PLAIN}.")
+    [found] = [place async for place in find_subject(store, PLAIN)]
+    await timeline.redact(found.place, WHY, text=text)
+    [rendered] = [event.payload async for event in store.read("cards", types=["context.rendered"])]
+    assert isinstance(rendered, ContextRendered)
+    assert rendered.system is not None
+    assert list((await store.values([rendered.system])).values()) == [left]
+
+
 async def test_what_stands_for_a_hidden_result_goes_with_its_call(store: EventStore) -> None:
     """It names what the call asked for in words of its own: of two files in one folder, the folder once."""
     timeline = await Timeline.open(store, "cards")
