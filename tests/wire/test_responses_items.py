@@ -109,9 +109,9 @@ GO = [{"role": "user", "content": "go"}]
 OWN = [[SEARCHED], [FILES], [CODE], [DRAWN], [LISTED], [CALLED], [COMPACTED], [SEARCHED_TOOLS, TOOLS], [SHELL, RAN]]
 
 
-async def recorded(*replies: list[Item]) -> Timeline:
+async def recorded(*replies: list[Item], store: MemoryStore | None = None) -> Timeline:
     """Return a conversation with a prompt and responses."""
-    timeline = await Timeline.open(MemoryStore(), "c")
+    timeline = await Timeline.open(store or MemoryStore(), "c")
     await timeline.append(UserPrompt(text="go"))
     for number, output in enumerate(replies):
         reply = {"object": "response", "id": f"resp_{number}", "model": MODEL, "status": "completed"}
@@ -256,6 +256,23 @@ async def test_an_approved_call_never_looks_as_if_it_had_not_run(hidden: int) ->
     ran = any(item.get("approval_request_id") == "mcpr_1" for item in told if item["type"] == "mcp_call")
     assert ran == waits
     assert "[gone]" in str(told) or hidden == 2
+
+
+@pytest.mark.parametrize("erased", [2, 3, 4])
+async def test_an_approved_call_whose_content_is_redacted_has_still_run(erased: int) -> None:
+    """The server would run it again; whichever of the three is redacted, also behind a restart."""
+    store = MemoryStore()
+    timeline = await recorded([ASKED], store=store)
+    await timeline.append_messages([APPROVED])
+    reply = {"object": "response", "id": "resp_9", "model": MODEL}
+    call = {**CALLED, "arguments": '{"q": "secret"}', "output": "secret", "approval_request_id": "mcpr_1"}
+    await timeline.record({**reply, "output": [call, SAID]})
+    await timeline.redact(timeline.window.items[erased - 1].block.path, "personal")
+    told = await sent(await Timeline.open(store, "c"))
+    waits = any(item["type"] == "mcp_approval_response" for item in told)
+    ran = [item for item in told if item.get("approval_request_id") == "mcpr_1" and item["type"] == "mcp_call"]
+    assert bool(ran) == waits
+    assert (erased == 4) == ("secret" not in str(told))
 
 
 async def test_the_names_of_found_tools_are_what_the_client_found() -> None:

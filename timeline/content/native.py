@@ -138,10 +138,20 @@ def hidden_data(block: Block, data: JsonValue) -> JsonValue:
     """
     if isinstance(block, AssistantCompletion):
         return {PHASE: data[PHASE]} if isinstance(data, dict) and PHASE in data else None
-    form = data if isinstance(data, dict) else {}
-    if block.type == NATIVE and form.get(_APPROVED_BY):  # without this call, what was approved may run again
-        return {key: form[key] for key in _OF_APPROVED if key in form}
-    return data if isinstance(block, ToolCall) and form.get("type") == FUNCTION_CALL else None
+    if data is not None and (approved := approved_call(block)) is not None:
+        return approved
+    is_function = isinstance(data, dict) and data.get("type") == FUNCTION_CALL
+    return data if isinstance(block, ToolCall) and is_function else None
+
+
+def approved_call(block: Block) -> JsonValue:
+    """Return which call a block is that was approved, without its content; None of any other block.
+
+    A hidden call goes back with that, and a redacted one keeps it: without the call its approval would look as if
+    nothing had run yet, and the server might run it again.
+    """
+    data = block.data if block.type == NATIVE and isinstance(block.data, dict) else {}
+    return {key: data[key] for key in _OF_APPROVED if key in data} if data.get(_APPROVED_BY) else None
 
 
 def sent_data_before_6(block: Block) -> JsonValue:

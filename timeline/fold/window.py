@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall
+from timeline.content.native import approved_call
 from timeline.events import DISOWNED, Covers
 from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
@@ -155,8 +156,8 @@ class Item(NamedTuple):
 
 
 def tombstone(block: Block, reason: str = "") -> Block:
-    """Return a block with its content erased. It keeps its address, type, author and time."""
-    erased: dict[str, Any] = {"text": TOMBSTONE, "data": None, "meta": {"redacted": reason}}
+    """Return a block with its content erased. It keeps its address, type, author and time, and what it answers."""
+    erased: dict[str, Any] = {"text": TOMBSTONE, "data": approved_call(block), "meta": {"redacted": reason}}
     for kept in (IN_TAIL, FRAMEWORK_ID):
         if kept in block.meta:
             erased["meta"][kept] = block.meta[kept]
