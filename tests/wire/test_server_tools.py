@@ -38,6 +38,15 @@ def sent(*entries: Entry) -> list[list[str]]:
 CALLED, FOUND = part(SERVER_CALL), part(SERVER_RESULT)
 
 
+def test_a_text_in_the_tail_waits_until_a_turn_that_paused_has_gone_on() -> None:
+    """Behind the call it would end the turn: the server would never run the tool, and the model call it again."""
+    tail = (prompt("remember", type="ephemeral", path=""),)
+    paused = NeutralContext(entries=(prompt("go"), CALLED), ephemeral=tail)
+    assert encoder("anthropic")(paused)["messages"][-1]["content"] == [SERVER_CALL]
+    gone_on = NeutralContext(entries=(prompt("go"), CALLED, FOUND), ephemeral=tail)
+    assert encoder("anthropic")(gone_on)["messages"][-1]["content"] == [{"type": "text", "text": "remember"}]
+
+
 def test_a_call_and_what_it_found_go_back_as_they_came() -> None:
     """In the order of the response."""
     entries = (prompt("go"), CALLED, FOUND, answer("So.", response_id="r"), prompt("and?"))
@@ -101,9 +110,13 @@ def test_a_result_whose_call_a_summary_covers_is_a_line_with_its_path() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Entry]:
-    """Draw prompts and responses with calls of the server and of the client, whose results come, or never, or late."""
+    """Draw prompts and responses with calls of the server and of the client, whose results come, or never, or late.
+
+    Some calls of the client are a program's, which runs on over several responses, or does not.
+    """
     entries: list[Entry] = []
     waiting: list[str] = []
+    programs: list[str] = []
     for number in range(draw(st.integers(1, 8))):
         if draw(st.integers(0, 3)) == 0:
             entries.append(prompt(f"prompt {number}"))
@@ -117,7 +130,13 @@ def histories(draw: st.DrawFn) -> list[Entry]:
         hidden: dict[str, Any] = {"data": None, "text": "[hidden]"}
         entries += [part(each, **shared).model_copy(update={} if draw(st.integers(0, 9)) else hidden) for each in data]
         if draw(st.booleans()):
-            entries += [call(f"c{number}", **shared), *([] if draw(st.integers(0, 3)) else [prompt("steer")])]
+            programs += called
+            of_program: dict[str, Any] = {"type": "code_execution_20260120", "tool_id": (programs or ["s0"])[-1]}
+            form: Any = {"type": "tool_use", "caller": of_program, "container": "k"} if draw(st.booleans()) else None
+            entries += [
+                call(f"c{number}", **shared, data=form),
+                *([] if draw(st.integers(0, 3)) else [prompt("steer")]),
+            ]
             entries.append(result(f"c{number}"))
     return entries
 

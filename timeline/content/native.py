@@ -43,7 +43,13 @@ FUNCTION_CALL: Final = "function_call"
 NAMESPACE: Final = "namespace"
 """The key in such a form for the namespace that has the function: the API refuses the call without it."""
 CALLER: Final = "caller"
-"""The key in a form for the program of OpenAI's server that made the call: its result goes to the program."""
+"""The key in a form for the program of the provider's server that made the call: its result goes to the program."""
+TOOL_USE: Final = "tool_use"
+"""The type of an Anthropic part that calls a tool; the form of a call that a program made, or of a toolset's."""
+CONTAINER: Final = "container"
+"""The key in such a form for the id of the container in which the program waits."""
+TOOLSET: Final = "toolset_name"
+"""The key in such a form for the family of tools that has the tool."""
 APPROVAL: Final = "mcp_approval_request"
 """The type of an OpenAI item that asks whether a tool of an MCP server may run: the form of a call that waits."""
 SHELL_OUTPUT: Final = "shell_call_output"
@@ -128,7 +134,7 @@ def sent_data(block: Block) -> JsonValue:
 
 
 def hidden_data(block: Block, data: JsonValue) -> JsonValue:
-    """Return what is sent of a hidden block's data: the phase of an answer, the namespace of a function.
+    """Return what is sent of a hidden block's data: the phase of an answer, the namespace or the program of a call.
 
     Neither is content, and the replacement is taken for something else without it. Nor is that a call was approved.
 
@@ -140,8 +146,8 @@ def hidden_data(block: Block, data: JsonValue) -> JsonValue:
         return {PHASE: data[PHASE]} if isinstance(data, dict) and PHASE in data else None
     if data is not None and (approved := approved_call(block)) is not None:
         return approved
-    is_function = isinstance(data, dict) and data.get("type") == FUNCTION_CALL
-    return data if isinstance(block, ToolCall) and is_function else None
+    is_name = isinstance(data, dict) and data.get("type") in {FUNCTION_CALL, TOOL_USE}
+    return data if isinstance(block, ToolCall) and is_name else None
 
 
 def approved_call(block: Block) -> JsonValue:
@@ -194,6 +200,8 @@ def _is_form(data: Mapping[str, Any]) -> bool:
     kind = str(data.get("type"))
     if kind == FUNCTION_CALL:
         return isinstance(data.get(NAMESPACE), str) or isinstance(data.get(CALLER), dict)
+    if kind == TOOL_USE:
+        return isinstance(data.get(CALLER), dict) or isinstance(data.get(TOOLSET), str)
     return kind in CLIENT_CALLS or kind == APPROVAL
 
 

@@ -17,8 +17,9 @@ from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said
 from timeline.wire.markers import marked, marked_fixed_part, takes_marker
 from timeline.wire.media import anthropic_media, attachment_block, shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.programs import container_of, end_of, form_of, of_form, program_of, running
 from timeline.wire.providers import ANTHROPIC
-from timeline.wire.server_tools import entries_of_server, id_of, is_result, part_of, sent_ids, waiting_calls
+from timeline.wire.server_tools import entries_of_server, id_of, is_call, is_result, part_of, sent_ids, waiting_calls
 from timeline.wire.writing import PlacedWriter
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
     from timeline.wire.server_tools import Waiting
 
-ENCODER: Final = 3
+ENCODER: Final = 4
 GIVEN: Final = frozenset({"system", "tools", "messages"})
 NO_OUTPUT: Final = "[no output]"
 """Text of a failed call without output: the API refuses an error without content."""
@@ -47,7 +48,11 @@ nothing."""
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:
-    """Return the body of a request: ``system`` and ``tools`` only where given, cache markers at the cache points."""
+    """Return the body of a request: ``system`` and ``tools`` only where given, cache markers at the cache points.
+
+    While the server is to go on with a turn, the body has no tail, since a text would end the turn; where a program
+    waits, it has the ``container``.
+    """
     return _body(context, _Writer(context.model), gather(context.entries))
 
 
@@ -58,10 +63,13 @@ def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Res
     for position in chosen.positions:
         writer.replace(position, {**writer.part(position), "cache_control": dict(chosen.marker)})
     system, tools = marked_fixed_part(context, chosen.fixed)
-    for item in gather(context.ephemeral, first_number=len(context.entries)):
-        writer.add(item)
+    programs = writer.programs()
+    if not programs and not writer.waiting():
+        for item in gather(context.ephemeral, first_number=len(context.entries)):
+            writer.add(item)
     writer.end()
-    body = {"system": system, "tools": tools, "messages": writer.messages}
+    container = container_of(context.entries, programs) if programs else ""
+    body = {"system": system, "tools": tools, "messages": writer.messages, "container": container}
     return {key: value for key, value in body.items() if key == "messages" or (value and not _is_blank(value))}
 
 
@@ -121,7 +129,10 @@ class _Writer(PlacedWriter):
         while written and written[-1][0]["type"] in ANTHROPIC.signed_reasoning:
             written.pop()  # a message may not end in reasoning
         if written:
-            self._give_up({id_of(part) for part, _ in written if is_result(part)})
+            self._give_up(
+                answered={id_of(part) for part, _ in written if is_result(part)},
+                going_on={program_of(part) for part, _ in written},
+            )
         self.answered_at = self.parts
         for part, number in written:
             self._write("assistant", part, number)
@@ -135,15 +146,18 @@ class _Writer(PlacedWriter):
 
     def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
         own = entries_of_server(response.parts)
-        sent = sent_ids(own, {id_of(call.part) for call in self._waiting()}) if own else set()
+        programs = {*self.programs()}
+        sent = sent_ids(own, programs | {id_of(call.part) for call in self.waiting()}) if own else set()
         for spoken in response.parts:
             if isinstance(spoken, Call):
                 number, entry = spoken.placed
                 if entry.text.strip():
                     yield number, _text_part(entry.text)
-                yield number, self._use(entry)
+                yield number, self._use(entry, programs)
             else:
                 for part in self._assistant_parts(spoken.entry, sent):
+                    programs |= {id_of(part)} if is_call(part) else set()
+                    programs -= {id_of(part)} if is_result(part) else set()
                     yield spoken.number, part
 
     def _assistant_parts(self, entry: Entry, sent: set[str]) -> list[Part]:
@@ -157,12 +171,13 @@ class _Writer(PlacedWriter):
             return [{**_text_part(entry.text), **(_cited(entry) if sent else {})}]
         return [*map(_text_part, unseen_lines(entry))]
 
-    def _use(self, entry: Entry) -> Part:
+    def _use(self, entry: Entry, programs: Collection[str]) -> Part:
         return {
             "type": "tool_use",
             "id": self.ids.give(str(entry.call_id)),
             "name": fit(entry.name or "unknown", ANTHROPIC.name_pattern, ANTHROPIC.name_length),
             "input": as_object(entry.arguments),
+            **of_form(entry, programs),
         }
 
     def _write(self, role: str, part: Part, number: int | None) -> None:
@@ -172,21 +187,35 @@ class _Writer(PlacedWriter):
             self._give_up()
         self._put(role, part, number, joined=True)
 
-    def _waiting(self) -> list[Waiting]:
+    def programs(self) -> list[str]:
+        """Return the ids of the programs that go on with the results of their calls."""
+        return running(self.messages)
+
+    def waiting(self) -> list[Waiting]:
+        """Return the calls that the server is still to run."""
         since = self._find(self.answered_at) if self.answered_at < self.parts else (0, 0)
         return waiting_calls(self.messages, since)
 
-    def _give_up(self, answered: Collection[str] | None = None) -> None:
+    def _give_up(self, answered: Collection[str] | None = None, going_on: Collection[str] = ()) -> None:
         """Write words in place of the calls that the server was still to run, since it will not any more.
+
+        A program whose calls are answered is further back, and ends with a result instead.
 
         Args:
             answered: ids of those that the next response has the results of; None where the user goes on.
+            going_on: ids of the programs that the next response has further calls of.
         """
-        for message, place, part in self._waiting():
+        programs = self.programs()
+        for message, place, part in self.waiting():
+            if id_of(part) in programs:
+                continue
             if answered is None:
                 self.change(message, place, _text_part(INTERRUPTED))
             elif id_of(part) not in answered:
                 self.change(message, place, _text_part(f"[not shown here: {part['type']}, {part['name']}]"))
+        for program in programs:
+            if program not in {*(answered or ()), *going_on}:
+                self._put("assistant", end_of(program), None, joined=True)
 
 
 STEPWISE: Final = Stepwise(_Writer, _body)
@@ -328,13 +357,14 @@ def joined_text(content: Any) -> str:
     return "\n".join(text for p in parts_of(content) if p.get("type") == "text" and (text := text_of(p)))
 
 
-def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
+def assistant_block(part: Part, response_id: str, call_id: str, container: str = "") -> Block | None:
     """Decode one content part of a response.
 
     Args:
         part: the part.
         response_id: the response that it belongs to.
         call_id: the id for a call without one.
+        container: id of the container that the response reported.
     """
     match part.get("type"):
         case "text":
@@ -353,6 +383,7 @@ def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
                 call_id=text_of(part, "id") or call_id,
                 name=text_of(part, "name") or "unknown",
                 arguments=from_object(part.get("input", {})),
+                data=form_of(part, container),
                 response_id=response_id,
             )
         case _:

@@ -54,7 +54,8 @@ def follow_up(context: NeutralContext, request: CallRequest, question: str, most
         most_tokens: cap of the answer; thoughts that the request allows come on top.
     """
     entry = Entry(path="", type="ephemeral", role="user", text=question)
-    asked = context.model_copy(update={"ephemeral": (*context.ephemeral, entry)})
+    # Behind the log's entries, since a wire may leave the tail out where the server is to go on with a turn.
+    asked = context.model_copy(update={"entries": (*context.entries, *context.ephemeral, entry), "ephemeral": ()})
     parameters = dict(request.parameters)
     parameters |= _asking(parameters, request.wire, most_tokens)
     if isinstance(inner := parameters.get(EXTRA_BODY), dict):

@@ -212,13 +212,18 @@ def _body(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[st
     if wire == "gemini":
         return gemini_body(parameters, encoded)
     own = {key: value for key, value in parameters.items() if key != EXTRA_BODY}
-    return {"model": model, **own, **encoded, **parameters.get(EXTRA_BODY, {})}
+    return {"model": model, **own, **_unless_own(own, encoded), **parameters.get(EXTRA_BODY, {})}
 
 
 def _arguments(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
     if wire == "gemini":
         return gemini_arguments(model, parameters, encoded)
-    return {"model": model, **parameters, **encoded}
+    return {"model": model, **parameters, **_unless_own(parameters, encoded)}
+
+
+def _unless_own(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
+    """Return what a context gives to a body, save for what the caller gives: a container, say, with skills to load."""
+    return {key: value for key, value in encoded.items() if key not in parameters}
 
 
 def _differ(wire: str, parameters: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from timeline.errors import UnknownResponse
 from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire import anthropic, openai_chat
-from timeline.wire.foreign import plain
+from timeline.wire.foreign import plain, text_of
 from timeline.wire.gemini import camel, model_blocks
 from timeline.wire.gemini import parts_of as gemini_parts_of
 from timeline.wire.ollama import as_completion, is_ollama
@@ -121,7 +121,9 @@ def _read(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, 
     """Return blocks, usage and finish reason, by the shape."""
     if reply.get("type") == "message" and isinstance(reply.get("content"), list) and "model" in reply:
         parts = anthropic.parts_of(reply["content"])
-        read = (anthropic.assistant_block(p, response_id, f"{response_id}_{n}") for n, p in enumerate(parts))
+        held = reply.get("container")
+        container = text_of(held, "id") if isinstance(held, dict) else ""
+        read = (anthropic.assistant_block(p, response_id, f"{response_id}_{n}", container) for n, p in enumerate(parts))
         return [b for b in read if b is not None], anthropic_usage(reply.get("usage")), reply.get("stop_reason")
     if isinstance(choices := reply.get("choices"), list) and reply.get("object") != "chat.completion.chunk":
         choice = choices[0] if choices and isinstance(choices[0], dict) else {}
