@@ -15,6 +15,8 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.providers.script import Asked, Step
     from timeline.blocks import Block
 
@@ -31,10 +33,14 @@ def called(number: int) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{number}", "name": "ls", "input": {}, "caller": CALLER}
 
 
-ROUNDS = [[{"type": "text", "text": "I count."}, PROGRAM, called(1)], [called(2), called(3)], [RESULT, SAID]]
+ROUNDS: list[list[Any]] = [
+    [{"type": "text", "text": "I count."}, PROGRAM, called(1)],
+    [called(2), called(3)],
+    [RESULT, SAID],
+]
 
 
-def reply(number: int, content: list[Any] | None = None) -> dict[str, Any]:
+def reply(number: int, content: Sequence[Any] | None = None) -> dict[str, Any]:
     """Return a response."""
     return {
         "id": f"msg_{number}",
@@ -69,7 +75,7 @@ def answering(asked: Asked) -> Step:
     return Raw(json.dumps(reply(asked.number)).encode())
 
 
-async def recorded(*rounds: list[Any]) -> Timeline:
+async def recorded(*rounds: Sequence[Any]) -> Timeline:
     """Return a conversation with a prompt and responses, whose calls are answered."""
     timeline = await Timeline.open(MemoryStore(), "c")
     await timeline.append(UserPrompt(text="go"))
@@ -78,7 +84,7 @@ async def recorded(*rounds: list[Any]) -> Timeline:
     return timeline
 
 
-async def answered(timeline: Timeline, blocks: list[Block]) -> None:
+async def answered(timeline: Timeline, blocks: Sequence[Block]) -> None:
     """Append a result of each call."""
     await timeline.append(*[ToolResult(call_id=b.call_id, text="1") for b in blocks if isinstance(b, ToolCall)])
 

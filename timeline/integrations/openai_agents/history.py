@@ -9,7 +9,7 @@ from timeline.blocks import Reasoning
 from timeline.events import DISOWNED, BlockRedacted, BlocksHidden, BlocksRevealed, appended_block
 from timeline.fold.window import tombstone
 from timeline.frozen import canonical_json, sha256_hex
-from timeline.integrations.openai_agents.items import KEY, answers, call_of, items_of
+from timeline.integrations.openai_agents.items import KEY, items_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,25 +82,6 @@ async def stored_items(
         if len(items) >= newest or start == after:
             return items[max(0, len(items) - newest) :]
         span *= 4
-
-
-def window(items: Sequence[Stored], limit: int) -> list[Stored]:
-    """Return at most ``limit`` of the newest items, such that a model can be sent them.
-
-    No output comes without its call, and none of what a thought led to without the thought: a shorter window begins
-    behind them.
-    """
-    start = max(0, len(items) - limit)
-    while 0 < start < len(items) and items[start - 1].item.get("type") == "reasoning":
-        start += 1
-    called: set[str] = set()
-    kept = []
-    for stored in items[start:]:
-        if (call_id := call_of(stored.item)) is not None:
-            called.add(call_id)
-        if (answered := answers(stored.item)) is None or answered in called:
-            kept.append(stored)
-    return kept
 
 
 def key_of(blocks: Sequence[Block]) -> str:

@@ -138,7 +138,8 @@ def with_retry(settings: ModelSettings | None, shrink: Shrink) -> ModelSettings:
     """Return settings under which a call that is refused for its size is made once more, with a smaller context.
 
     All other retries are those of the settings and of the agent, as many as they allow. A run that allows none
-    (``max_retries=0``) has none, not those of the provider's client either: so it wants it.
+    (``max_retries=0``) has none, not those of the provider's client either: so it wants it. Of an agent that allows
+    none the client's remain: the SDK merges the run's settings over the agent's before it says which agent is called.
 
     Args:
         settings: those of a run, if it has any.

@@ -34,7 +34,7 @@ from timeline.integrations.openai_agents.going_back import (
     leave_all,
     went_on_elsewhere,
 )
-from timeline.integrations.openai_agents.history import key_of, stored_items, window
+from timeline.integrations.openai_agents.history import key_of, stored_items
 from timeline.integrations.openai_agents.items import (
     read_items,
     read_output,
@@ -141,8 +141,8 @@ class TimelineSession:
     ) -> list[TResponseInputItem]:
         """Return the items of the session, oldest first, each as it was added.
 
-        With a limit the newest ones, but none that a model could not be sent without an older one: no output without
-        its call, nothing that a thought led to without the thought. So there may be fewer.
+        With a limit exactly the newest ones, as the SDK's own sessions give them: it compares them with what it added,
+        and a run leaves out by itself what lacks its other half.
 
         Without a limit the whole log is read: covered items are asked for as well, so that neither the window nor an
         index can answer. A run is given those that its contexts may show, from the newest compaction on: the filter
@@ -505,10 +505,7 @@ class TimelineSession:
         """Return the items that a run begins with; they are known when they come back in its list."""
         if limit is None:
             return await stored_items(self._store, self.timeline.id, after=after)
-        if limit <= 0:
-            return []
-        # One more shows whether the window begins behind a thought.
-        return window(await stored_items(self._store, self.timeline.id, newest=limit + 1), limit)
+        return await stored_items(self._store, self.timeline.id, newest=limit) if limit > 0 else []
 
     async def _unknown(self, items: Sequence[Any], keys: Sequence[str]) -> list[int]:
         """Return the numbers of the items that the log does not have.
