@@ -9,12 +9,17 @@ from openai.types.responses.response_input_param import ResponseInputParam
 from pydantic import TypeAdapter
 
 from tests.providers import openai_responses
+from tests.wire.entries import call as called
+from tests.wire.entries import prompt as said_by_user
+from tests.wire.entries import result as answered_by
 from tests.wire.entries import validated
 from timeline import Timeline
 from timeline.blocks import CustomBlock, ToolCall, ToolResult, UserPrompt
 from timeline.content.media_tokens import IMAGE_TOKENS, with_media
+from timeline.engine.encoders import Encoders
 from timeline.store.memory import MemoryStore
-from timeline.wire.openai_responses import decode
+from timeline.wire.neutral import Entry, NeutralContext
+from timeline.wire.openai_responses import decode, encode
 from timeline.wire.streams import StreamReader
 
 ITEMS: TypeAdapter[Any] = TypeAdapter(ResponseInputParam)
@@ -214,6 +219,29 @@ async def test_a_call_of_a_program_that_is_hidden_is_the_models_own() -> None:
     timeline = await recorded([PROGRAM, OF_PROGRAM])
     await timeline.hide(timeline.window.items[1].block.path, text="[gone]")
     assert not any("caller" in item for item in await sent(timeline))
+
+
+@pytest.mark.parametrize("prompt", [False, True])
+def test_a_request_that_goes_on_knows_the_programs_before_it(monkeypatch: pytest.MonkeyPatch, *, prompt: bool) -> None:
+    """Up to the user's newest message, also where an older item is another one."""
+    monkeypatch.setattr("timeline.engine.encoders._OPEN_ITEMS", 1)
+    monkeypatch.setattr("timeline.engine.encoders._MARKED_ITEMS", 2)
+    form = {"type": "function_call", "caller": {"type": "program", "caller_id": "p1"}}
+    program = Entry(path="p", type="assistant.native", role="assistant", data=dict(PROGRAM), response_id="r0")
+    entries = [said_by_user("go"), program]
+    for number in range(6):
+        entries += [called(f"c{number}", data=form, response_id=f"r{number + 1}"), answered_by(f"c{number}")]
+    entries[8:8] = [said_by_user("and?")] if prompt else []
+    encoders = Encoders()
+    for end in [*range(2, len(entries) + 1), 5, len(entries)]:
+        context = NeutralContext(model=MODEL, entries=tuple(entries[:end]))
+        body = encoders.encode("openai_responses", context)
+        assert body == encode(context)
+    changed = [*entries[:6], entries[6].model_copy(update={"arguments": {"other": 1}}), *entries[7:]]
+    context = NeutralContext(model=MODEL, entries=tuple(changed))
+    body = encoders.encode("openai_responses", context)
+    assert body == encode(context)
+    assert ("caller" in body["input"][-2]) != prompt
 
 
 async def test_an_answer_goes_back_with_its_request() -> None:

@@ -8,7 +8,7 @@ automatic, so nothing is marked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.content.native import (
@@ -42,7 +42,7 @@ from timeline.wire.responses_calls import (
     output_item,
     result_block,
 )
-from timeline.wire.responses_items import is_of_server, items_of_server, with_caller, with_reference
+from timeline.wire.responses_items import References, is_of_server, items_of_server, with_caller, with_reference
 from timeline.wire.writing import Writer
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from timeline.wire.groups import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
-    from timeline.wire.responses_items import Before
+    from timeline.wire.writing import Mark
 
 ENCODER: Final = 6
 _THOUGHT: Final = "assistant.reasoning"
@@ -106,7 +106,7 @@ def items(
         if own is None:
             writer.add(item)
         else:
-            writer.messages += own
+            writer.put(own)
     writer.add_tail(context)
     return writer.messages
 
@@ -116,9 +116,33 @@ class _Writer(Writer):
 
     Args:
         model: the model that the request is for.
+
+    Attributes:
+        references: the written items that the next ones may name.
     """
 
     call_ids = (OPENAI_RESPONSES.id_pattern, OPENAI_RESPONSES.id_length)
+
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+        self.references = References()
+
+    def branch(self) -> Self:
+        """Return a writer that goes on from here, and leaves this one as it is."""
+        twin = super().branch()
+        twin.references = self.references.branch()
+        return twin
+
+    def cut(self, mark: Mark) -> Self:
+        """Return a writer that wrote what this one had at a mark, and leave this one as it is."""
+        twin = super().cut(mark)
+        twin.references = References(twin.messages)
+        return twin
+
+    def put(self, items: list[Part]) -> None:
+        """Write items as they are."""
+        self.messages += items
+        self.references.take(items)
 
     def add_tail(self, context: NeutralContext) -> None:
         """Write a context's ephemeral tail."""
@@ -132,12 +156,12 @@ class _Writer(Writer):
         elif parts := _user_parts(item.entry):
             if item.entry.continues and self.messages and self.messages[-1].get("role") == "user":
                 parts = [*self.messages.pop()["content"], *parts]
-            self.messages.append({"type": "message", "role": "user", "content": parts})
+            self.put([{"type": "message", "role": "user", "content": parts}])
 
     def open_if_empty(self) -> None:
         """Write the opening line where nothing was written yet: a request begins with the user's message."""
         if not self.messages:
-            self.messages.append({"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]})
+            self.put([{"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]}])
 
     def _add_response(self, response: Response) -> None:
         written: list[Part] = []
@@ -145,9 +169,9 @@ class _Writer(Writer):
         own = self._own_items(response)
         for part in response.parts:
             if not isinstance(part, Call):
-                written += self._said(part, own, (self.messages, written))
+                written += self._said(part, own, written)
                 continue
-            call = self._call(part, (self.messages, written), in_form=own is not None)
+            call = self._call(part, written, in_form=own is not None)
             written += [*_said_text(part.placed.entry.text), call]
             answers.append(_answer(call, part.result.entry if part.result else None))
         # The API refuses reasoning without the item that it led to, which may be one that is not sent.
@@ -155,7 +179,7 @@ class _Writer(Writer):
         written = [item for n, item in enumerate(written) if not thought[n] or thought[n + 1 : n + 2] == [False]]
         if written:
             self.open_if_empty()
-            self.messages += [*written, *answers]
+            self.put([*written, *answers])
 
     def _own_items(self, response: Response) -> dict[int, Part] | None:
         """Return the items of a response that its server made, by the number of their entry.
@@ -171,12 +195,12 @@ class _Writer(Writer):
             return None
         return items_of_server(response.parts)
 
-    def _said(self, part: Placed, own: dict[int, Part] | None, before: Before) -> list[Part]:
+    def _said(self, part: Placed, own: dict[int, Part] | None, written: list[Part]) -> list[Part]:
         entry = part.entry
         if entry.type == _THOUGHT:
             return [entry.data] if isinstance(entry.data, dict) and self._takes(entry) else []
         item = own.get(part.number) if own else None
-        if item is not None and (sent := with_reference(item, before)) is not None:
+        if item is not None and (sent := with_reference(item, self.references, written)) is not None:
             return [sent, *_said_text("" if sent.get("output") == entry.text else entry.text)]
         return _said_text(entry.text or "\n".join(unseen_lines(entry)), self._phase(entry))
 
@@ -195,12 +219,12 @@ class _Writer(Writer):
         phase = text_of(entry.data, PHASE) if isinstance(entry.data, dict) else ""
         return {PHASE: phase} if phase in _PHASES and not OPENAI_RESPONSES.takes_unsigned(self._model) else {}
 
-    def _call(self, call: Call, before: Before, *, in_form: bool) -> Part:
+    def _call(self, call: Call, written: list[Part], *, in_form: bool) -> Part:
         """Return the item of a call.
 
         Args:
             call: the call.
-            before: the items in front of it, in lists.
+            written: the items of its response in front of it.
             in_form: whether one with an id may go back in its own form.
         """
         entry = call.placed.entry
@@ -210,7 +234,7 @@ class _Writer(Writer):
         own = call_item(entry, call_id, call.result.entry if call.result else None)
         if own is None or OPENAI_RESPONSES.takes_unsigned(self._model) or ("id" in own and not in_form):
             own = {**_function_call(entry, call_id), **self._of_function(entry)}
-        return with_caller(own, before)
+        return with_caller(own, self.references, written)
 
     def _of_function(self, entry: Entry) -> Part:
         """Return the namespace of a function, without which OpenAI refuses each later request, and its caller."""

@@ -6,8 +6,7 @@ its output alone, save for a program, which waits for the results of the calls t
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.content.native import APPROVAL, CALLER, NATIVE, OPENAI_ITEMS
 from timeline.wire.foreign import text_of
@@ -15,14 +14,12 @@ from timeline.wire.groups import Call
 from timeline.wire.read_only import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from timeline.wire.groups import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry
 
-Before: TypeAlias = "Sequence[list[Part]]"
-"""Items in front of another one, in lists, so that none is copied."""
 _PROGRAM: Final = "program"
 """The type of an item that is code of the model's which the server runs, and which calls tools."""
 _OF_PROGRAM: Final = "program_output"
@@ -30,6 +27,44 @@ _MCP_CALL: Final = "mcp_call"
 """The type of an item that is a call of an MCP server's tool, with what it gave."""
 _APPROVED_BY: Final = "approval_request_id"
 """The key of such a call for the request by which it was approved."""
+_REFERRED_TO: Final = {_PROGRAM: "call_id", APPROVAL: "id"}
+"""Items that later ones name, each with the key of the id by which they do."""
+
+
+class References:
+    """The items since the user's newest message that later ones may name, by type and id.
+
+    They are kept: to look for one among all items would cost a request of a long loop the square of its length.
+    """
+
+    def __init__(self, items: Iterable[Part] = (), earlier: Collection[tuple[str, str]] = ()) -> None:
+        self._own: set[tuple[str, str]] = set()
+        self._earlier = earlier
+        self.take(items)
+
+    def take(self, items: Iterable[Part]) -> None:
+        """Note items that are written, in order."""
+        for item in items:
+            kind = text_of(item, "type")
+            if item.get("role") == "user":
+                self._own, self._earlier = set(), ()
+            elif kind in _REFERRED_TO:
+                self._own.add((kind, item[_REFERRED_TO[kind]]))
+
+    def branch(self) -> References:
+        """Return references that go on from here, and leave these as they are; of a branch there is no other."""
+        return References(earlier=self._own)
+
+    def has(self, kind: str, id_: str, written: Sequence[Part]) -> bool:
+        """Return whether an item may be named.
+
+        Args:
+            kind: its type.
+            id_: its id.
+            written: the items of the same response in front of the one that names it.
+        """
+        known = (kind, id_) in self._own or (kind, id_) in self._earlier
+        return known or any(text_of(i, "type") == kind and i[_REFERRED_TO[kind]] == id_ for i in written)
 
 
 class _Fields(NamedTuple):
@@ -99,44 +134,36 @@ def items_of_server(parts: Iterable[Placed | Call]) -> dict[int, Part]:
     return sent
 
 
-def with_reference(item: Part, before: Before) -> Part | None:
+def with_reference(item: Part, references: References, written: Sequence[Part]) -> Part | None:
     """Return an item of the server's as it is sent behind others; None where it needs one that is not among them.
 
     A call of an MCP server's tool names the request that approved it, where that is sent as well.
 
     Args:
         item: the item.
-        before: the items in front of it, in lists.
+        references: what the items in front of its response are.
+        written: the items of its response in front of it.
     """
     if item["type"] == _OF_PROGRAM:
-        return item if _is_written(before, _PROGRAM, "call_id", item["call_id"]) else None
+        return item if references.has(_PROGRAM, item["call_id"], written) else None
     request = text_of(item, _APPROVED_BY)
-    if request and not _is_written(before, APPROVAL, "id", request):
+    if request and not references.has(APPROVAL, request, written):
         return {key: value for key, value in item.items() if key != _APPROVED_BY}
     return item
 
 
-def with_caller(call: Part, before: Before) -> Part:
+def with_caller(call: Part, references: References, written: Sequence[Part]) -> Part:
     """Return a call of the client's tool; it names the program that made it, where that is sent as well.
 
     Args:
         call: the item of the call.
-        before: the items in front of it, in lists.
+        references: see `with_reference`.
+        written: see `with_reference`.
     """
     caller = call.get(CALLER)
-    if caller is None or _is_written(before, _PROGRAM, "call_id", text_of(caller, "caller_id")):
+    if caller is None or references.has(_PROGRAM, text_of(caller, "caller_id"), written):
         return call
     return {key: value for key, value in call.items() if key != CALLER}
-
-
-def _is_written(before: Before, kind: str, key: str, value: str) -> bool:
-    """Return whether an item is among the last ones, up to the user's newest message."""
-    for item in chain.from_iterable(map(reversed, reversed(before))):
-        if item.get("type") == kind and item.get(key) == value:
-            return True
-        if item.get("role") == "user":
-            return False
-    return False
 
 
 def _request_item(entry: Entry) -> Part | None:
