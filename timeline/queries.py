@@ -69,7 +69,7 @@ class Found:
         at: time of that event, in UTC.
         snippet: one line of its text, the hits between ``«`` and ``»``.
         rank: its bm25 score: the larger, the better the match.
-        position: see ``version``.
+        position: see ``version``; 0 of a store that was written for a release whose hits had none.
         reverted_by: of a summary the version of the event that undid its compaction; None while that is in force.
     """
 
@@ -80,7 +80,7 @@ class Found:
     at: datetime
     snippet: str
     rank: float
-    position: int
+    position: int = 0
     reverted_by: int | None = None
 
 

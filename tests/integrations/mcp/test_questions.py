@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp import Client
 
 from tests.integrations.mcp.recorded import LONG, ask, asking, record, said, text_of
 from tests.scenes import AT, after, small_policy
@@ -12,12 +13,14 @@ from timeline import Timeline, open_store
 from timeline.blocks import UserPrompt, instant_text
 from timeline.events import BlockRedacted, event_id
 from timeline.frozen import compact_json
+from timeline.integrations.mcp.server import build_server
+from timeline.queries import Found
+from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
-
-    from mcp import Client
 
 COUNTER = get_counter("o200k_base")
 
@@ -167,6 +170,25 @@ async def test_pages_of_a_search_repeat_no_hit_where_better_ones_are_written_bet
         await (await Timeline.open(store, "work")).append(*(UserPrompt(text="pytest pytest") for _ in range(3)))
         told = await ask(client, "search", text="pytest", limit=6, cursor=first["next_cursor"])
     assert [row["path"] for row in (*first["found"], *told["found"])] == once
+
+
+class EarlierStore(MemoryStore):
+    """A store as an earlier release documented one: its hits have no position."""
+
+    async def search(self, *args: Any, **filters: Any) -> AsyncIterator[Found]:
+        """Find blocks."""
+        async for hit in super().search(*args, **filters):
+            yield Found(hit.conversation, hit.version, hit.path, hit.type, hit.at, hit.snippet, hit.rank)
+
+
+async def test_pages_of_a_search_are_whole_where_the_hits_of_a_store_have_no_position() -> None:
+    """The contract of stores asked for none before."""
+    store = EarlierStore()
+    timeline = await Timeline.open(store, "work")
+    await timeline.append(*(UserPrompt(text=f"pytest {number}") for number in range(7)))
+    async with Client(build_server(store)) as client:
+        told = await pages(client, "search", "found", text="pytest", limit=3)
+    assert sorted(row["address"] for page in told for row in page) == [f"work@{n}" for n in range(2, 9)]
 
 
 async def test_a_search_goes_on_behind_no_hit_that_is_erased(db: Path) -> None:

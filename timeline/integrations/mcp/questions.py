@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from heapq import nlargest, nsmallest
@@ -140,12 +141,20 @@ class Questions:
         found, places = self._store.search(**given, types=asked.types or None), list[int]()
 
         async def rows() -> AsyncIterator[FoundRow]:
-            async for hit in _behind_hit((hit async for hit in found if hit.position <= newest), last):
+            placed = (await self._placed(hit) async for hit in found)
+            async for hit in _behind_hit((hit async for hit in placed if 0 < hit.position <= newest), last):
                 places.append(hit.position)
                 yield _found_row(hit)
 
         taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
         return SearchAnswer(found=tuple(taken), next_cursor=f"{newest}.{places[len(taken) - 1]}" if more else None)
+
+    async def _placed(self, hit: Found) -> Found:
+        """Return a hit with its position, which a store of an earlier contract leaves out; 0 where it is gone."""
+        if hit.position:
+            return hit
+        events = await self._store.read_versions(hit.conversation, [hit.version])
+        return replace(hit, position=sum(event.position for event in events))
 
     async def digests(self, asked: DigestsArguments) -> DigestsAnswer:
         """Find compactions by what they covered, the oldest first.
