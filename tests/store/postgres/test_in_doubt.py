@@ -44,6 +44,24 @@ async def set_and_tell(connection: Any, name: str, value: str) -> None:
             await asyncio.sleep(0.01)
 
 
+async def until_commits_wait(server: Server, connection: Any) -> None:
+    """Wait until the commits of all sessions wait for a standby.
+
+    A session that shows the new setting is too early: it is the checkpointer that tells the others, in its own time.
+    """
+    async with asyncio.timeout(30), administrator(server) as probe:
+        process = probe.get_server_pid()
+        while True:
+            commit = asyncio.create_task(probe.execute("SELECT pg_logical_emit_message(true, 'probe', '')"))
+            while not (waits := await connection.fetchval(_WAITING) == process) and not commit.done():  # noqa: ASYNC110 - the server knows
+                await asyncio.sleep(0.01)
+            if waits:
+                await connection.execute("SELECT pg_cancel_backend($1)", process)
+            await commit
+            if waits:
+                return
+
+
 async def waiting_for_a_standby(connection: Any, besides: int = 0) -> int:
     """Wait until a commit waits for a standby; return the number of its process."""
     async with asyncio.timeout(30):
@@ -62,6 +80,7 @@ async def broken_off(
     """
     async with administrator(server) as connection:
         await set_and_tell(connection, "synchronous_standby_names", "nobody")
+        await until_commits_wait(server, connection)
         append = asyncio.create_task(store.append("a", events(1)))
         process = await waiting_for_a_standby(connection)
         for name, value in again.items():
