@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from timeline.errors import ConversationNotFound, StoreBusy, StoreError, StoreLocked, StoreUnavailable, TimelineError
+from timeline.errors import (
+    ConversationNotFound,
+    StoreBusy,
+    StoreError,
+    StoreLocked,
+    StoreMoved,
+    StoreUnavailable,
+    TimelineError,
+)
 from timeline.inspector.problems import problem_of
 
 
@@ -11,6 +19,7 @@ from timeline.inspector.problems import problem_of
     [
         (StoreUnavailable("the server cannot be reached"), 503),
         (StoreBusy("too much waits"), 503),
+        (StoreMoved("the file was replaced"), 503),
         (StoreLocked("another process writes"), 423),
         (ConversationNotFound("cards"), 404),
         (StoreError("the database refused"), 409),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -20,7 +21,8 @@ from timeline.portable.recordings import import_recording
 from timeline.store.addresses import check_address
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from timeline.ports import EventStore
 
@@ -50,7 +52,7 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
     from timeline.inspector.asked import DECISIONS  # noqa: PLC0415 - with it
 
     place = serving.Place(**options._asdict())
-    async with _opened(named, db, decisions=decisions) as (store, shown):
+    async with _opened(named, db, decisions=decisions) as (store, shown, again):
         page = f"#/c/{quote(shown, safe='')}" if shown else ""
 
         def started(address: str, once: str) -> None:
@@ -60,7 +62,7 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
                 webbrowser.open(once + page)
 
         try:
-            await serving.serve(store, place, started, allow=DECISIONS if decisions else ())
+            await serving.serve(store, place, started, allow=DECISIONS if decisions else (), again=again)
         except InvalidArgument as unsafe:
             raise UsageProblem(f"{unsafe.problem}.") from unsafe
         except OSError as error:
@@ -70,20 +72,26 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
 
 
 @asynccontextmanager
-async def _opened(named: str | None, db: str, *, decisions: bool) -> AsyncIterator[tuple[EventStore, str]]:
-    """Open what is to be looked at: a recording in memory, or the database; with the conversation to begin with."""
+async def _opened(
+    named: str | None, db: str, *, decisions: bool
+) -> AsyncIterator[tuple[EventStore, str, Callable[[], AbstractAsyncContextManager[EventStore]] | None]]:
+    """Open what is to be looked at: a recording in memory, or the database; with the conversation to begin with.
+
+    What opens it once more comes with a file, which may be moved or replaced while it is looked at.
+    """
     if named is not None and is_database(Path(named)):
         db, named = named, None
     if named is not None and (file := Path(named)).exists():
         async with open_store("memory://") as store:
-            yield store, await _imported(store, file)
+            yield store, await _imported(store, file), None
         return
     if named is not None and _is_missing(db):
         raise UsageProblem(f"{named}: there is no such file, and no database {db} with a conversation of that id.")
-    async with (changing if decisions else reading)(db) as store:
+    again = partial(changing if decisions else reading, db)
+    async with again() as store:
         if named is not None:
             await store.info(named)
-        yield store, named or ""
+        yield store, named or "", None if "://" in db else again
 
 
 def _is_missing(db: str) -> bool:

@@ -23,6 +23,7 @@ from timeline.errors import (
     StoreBusy,
     StoreError,
     StoreLocked,
+    StoreMoved,
     StoreUnavailable,
     TimelineError,
     VersionConflict,
@@ -37,7 +38,7 @@ _STATUSES: Final[tuple[tuple[tuple[type[TimelineError], ...], int], ...]] = (
     ((ConversationNotFound, BlockNotFound, CallNotFound, ContextNotFound, HistoryUnavailable), 404),
     ((CallUnavailable, ContextUnavailable), 409),
     ((StoreLocked,), 423),
-    ((StoreUnavailable, StoreBusy), 503),
+    ((StoreUnavailable, StoreBusy, StoreMoved), 503),
     ((VersionConflict, AppendUncertain, StoreError, CompactionError, BudgetError, BlockProtected), 409),
     ((TimelineError,), 400),
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import socket
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from timeline.errors import InvalidArgument, needs
 from timeline.inspector.app import inspector
 from timeline.inspector.doors import TokenDoor
+from timeline.inspector.reopened import Reopened
 from timeline.integrations.loopback import is_loopback, loopback_hosts
 
 with needs("inspector"):
@@ -18,6 +20,7 @@ with needs("inspector"):
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+    from contextlib import AbstractAsyncContextManager
 
     from timeline.inspector.asked import Decision
     from timeline.ports import EventStore
@@ -69,7 +72,12 @@ class Place:
 
 
 async def serve(
-    store: EventStore, place: Place, on_start: Callable[[str, str], None], *, allow: Collection[Decision] = ()
+    store: EventStore,
+    place: Place,
+    on_start: Callable[[str, str], None],
+    *,
+    allow: Collection[Decision] = (),
+    again: Callable[[], AbstractAsyncContextManager[EventStore]] | None = None,
 ) -> None:
     """Serve the inspector of a store until the process is stopped.
 
@@ -78,17 +86,20 @@ async def serve(
         place: where, and for whom.
         allow: decisions that may be taken; the store is then one that can be written to.
         on_start: called once requests are answered, with the address for people, and one that lets in a single browser.
+        again: opens the store anew, where its file may be moved or replaced meanwhile.
 
     Raises:
         InvalidArgument: the place is not safe, or its certificate cannot be used.
         OSError: the address is in use, or not allowed.
     """
     place.check()
-    with _listening(place) as listening:
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(_listening(place))
         port = listening.getsockname()[1]
         door = TokenDoor(port, place.token, secure=place.secure)
         hosts = loopback_hosts(port) if is_loopback(place.host) and not place.behind_proxy else ()
-        app = inspector(store, auth=door, allow=allow, hosts=hosts)
+        app_of = partial(inspector, auth=door, allow=allow, hosts=hosts)
+        app = app_of(store) if again is None else await stack.enter_async_context(Reopened(store, again, app_of))
         scheme = "https" if place.certificate else "http"
         name = f"[{place.host}]" if ":" in place.host else place.host
         base = f"{scheme}://{name}:{port}/"
