@@ -13,7 +13,7 @@ from tests.scenes import AT, answer, exchange, opened, payloads_of, prompt, smal
 from timeline import policies
 from timeline.errors import BudgetError, ContextRefused
 from timeline.store.memory import MemoryStore
-from timeline.wire.refusals import ContextLimit, context_limit
+from timeline.wire.refusals import ContextLimit, cause_of, context_limit
 
 if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
@@ -30,7 +30,7 @@ def of_anthropic(message: str, status: int = 400, type_: str = "invalid_request_
     return client._make_status_error_from_response(response)
 
 
-def of_openai(message: str, status: int = 400, code: str | None = None) -> openai.APIStatusError:
+def of_openai(message: str, status: int = 400, code: str | int | None = None) -> openai.APIStatusError:
     """Return the SDK's error for an answer of OpenAI's."""
     body = {"error": {"type": "invalid_request_error", "message": message, "param": "messages", "code": code}}
     response = httpx2.Response(status, request=REQUEST, json=body)
@@ -128,6 +128,11 @@ def test_a_context_limit_error_is_recognised_with_its_figures(error: Exception, 
         ),
         ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.", (4_081, 5_000)),
         ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", (129_024,)),
+        ("Prompt exceeds max length", ()),
+        ("Total tokens of image and text exceed max message tokens.", ()),
+        ("Prompt tokens too long", ()),
+        ("number of input tokens (83121) have exceeded max_prompt_tokens (65536) limit.", (65_536, 83_121)),
+        ("invalid params, context window exceeds limit (2013)", ()),
         ("Input Tokens Exceeded: Number of input tokens exceeds maximum length.", ()),
         ("Too many input tokens. Max input tokens: 8192, request input token count: 11530", (8_192, 11_530)),
         (
@@ -152,6 +157,28 @@ def test_the_wording_of_each_provider_and_server_is_known(message: str, limit: t
     found = context_limit(of_openai(message))
     assert found is not None
     assert (found.limit, found.input, found.output) == (*limit, *(None, None, 0)[len(limit) :])
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("1261", "Prompt 超长"),
+        ("tokens_too_long", "请求内容超过大模型内部限制"),
+        (336103, "请求内容超过大模型内部限制"),
+        (10907, "token数量超过上限"),
+    ],
+)
+def test_a_refusal_in_another_language_is_recognised_by_its_code(code: str | int, message: str) -> None:
+    """The provider's documentation names it, with messages that differ by host."""
+    assert context_limit(of_openai(message, code=code)) == ContextLimit()
+
+
+@pytest.mark.parametrize(
+    "code", ["1301", "DataInspectionFailed", "data_inspection_failed", "InputTextSensitiveContentDetected"]
+)
+def test_content_that_a_provider_refuses_is_recognised_by_its_code(code: str) -> None:
+    """Whatever the message beside it says."""
+    assert cause_of(of_openai("系统检测到输入或生成内容可能包含不安全或敏感内容", code=code)) == "refused"
 
 
 def test_an_error_that_a_framework_raised_from_it_is_recognised() -> None:

@@ -1,7 +1,7 @@
 """Recognise the errors of providers, a refused context above all, without importing an SDK.
 
-An error is recognised by its status, its code, the names of its types and its message; the providers' messages are
-data here.
+An error is recognised by its status, its code, the names of its types and its message; the providers' codes and
+messages are data here. Providers that answer in the language of the account have codes of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ SHARE: Final = 0.7
 
 _STATUSES: Final = frozenset({None, 400, 413, 422, 500})
 """Error codes of a context that is too long; a limit of requests or tokens a minute (429) is another error."""
-_CODES: Final = frozenset({"context_length_exceeded", "context_window_exceeded", "request_too_large"})
+_CODES: Final = frozenset(
+    {
+        *("context_length_exceeded", "context_window_exceeded", "request_too_large"),
+        "1261",  # Zhipu, whose messages are Chinese or English by the host
+        *("tokens_too_long", "336103"),  # Qianfan, its second interface and its first
+        "10907",  # Spark, whose messages are Chinese
+    }
+)
 _TYPE_NAMES: Final = re.compile(r"Context(Window|Length|Limit)Exceeded|RequestTooLarge|ContentTooLarge")
 _MESSAGES: Final = (
     r"prompt is too long"  # Anthropic
@@ -39,6 +46,10 @@ _MESSAGES: Final = (
     r"|context length of only \d|greater than the context length"  # LM Studio
     r"|prompt too long; exceeded (max )?context"  # Ollama
     r"|range of input length should be"  # DashScope
+    r"|prompt exceeds max length"  # Zhipu
+    r"|exceed max message tokens"  # Volcengine
+    r"|prompt tokens too long"  # Qianfan
+    r"|exceeded max_prompt_tokens"  # SiliconFlow
     r"|`inputs` (tokens \+ `max_new_tokens` must be <=|must have less than)"  # Text Generation Inference
     r"|tokens in the prompt cannot exceed"  # Cohere
     r"|input tokens exceeds maximum length|too many input tokens"  # Bedrock
@@ -57,6 +68,7 @@ _LIMITS: Final = (
     rf"(?:the limit of|model token limit:|limit is|must be <=|less than|cannot exceed) {_NUMBER}",
     rf"max input tokens: {_NUMBER}",
     rf"length should be \[\d+, {_NUMBER}\]",
+    rf"max_prompt_tokens \({_NUMBER}",
     rf"(?:context|maximum)(?:(?! by )[^.\d]){{0,40}}?{_NUMBER} tokens",
 )
 _INPUTS: Final = (
@@ -66,7 +78,7 @@ _INPUTS: Final = (
     rf"context limit: {_NUMBER} \+",
     rf"token count(?::| is| of)? \(?{_NUMBER}",
     rf"(?:request contains|request has|prompt contains) {_NUMBER} ",
-    rf"(?:input|request|prompt) \((?:length )?{_NUMBER}",
+    rf"(?:input|request|prompt|input tokens) \((?:length )?{_NUMBER}",
     rf"(?:given:|received|current length is|keep the first|\(requested:) {_NUMBER}",
     rf"you requested (?:about )?{_NUMBER} tokens",
 )
@@ -143,6 +155,19 @@ _BY_STATUS: Final[dict[int, Cause]] = {
     504: "timeout",
     529: "overloaded",  # Anthropic
 }
+_BY_CODE: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
+    (
+        re.compile(
+            r"data_?inspection_?failed"  # DashScope
+            r"|.*(sensitivecontentdetected|riskdetection)(\..*)?"  # Volcengine
+            r"|1301"  # Zhipu
+            r"|content_filter|content_policy_violation",  # OpenAI, Moonshot
+            re.IGNORECASE,
+        ),
+        "refused",
+    ),
+)
+"""Codes of errors whose status does not identify them; the messages beside some of them are Chinese."""
 _BY_WORDS: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
     (re.compile(r"content[ _](filter|policy|management)|safety (filter|system)", re.IGNORECASE), "refused"),
     (
@@ -171,8 +196,10 @@ def cause_of(error: BaseException) -> Cause:
         status = _status(one)
         if status in _BY_STATUS:
             return _BY_STATUS[status]
-        searched = f"{_error_codes(one)} {one}"
-        found = next((cause for words, cause in _BY_WORDS if words.search(searched)), None)
+        codes = _error_codes(one)
+        found = next((cause for words, cause in _BY_CODE if any(map(words.fullmatch, codes))), None)
+        searched = f"{codes} {one}"
+        found = found or next((cause for words, cause in _BY_WORDS if words.search(searched)), None)
         if found is None and status is not None:
             return "server" if status >= 500 else "error"
         names = " ".join(kind.__name__ for kind in type(one).__mro__)
@@ -207,7 +234,7 @@ def _error_codes(error: BaseException) -> list[str]:
     body: Any = getattr(error, "body", None)
     inner = body.get("error") if isinstance(body, dict) else None
     values = (getattr(error, "code", None), *(inner.get(key) for key in ("code", "type") if isinstance(inner, dict)))
-    return [code for code in values if isinstance(code, str)]
+    return [str(code) for code in values if isinstance(code, str | int)]
 
 
 def _first(patterns: tuple[str, ...], text: str) -> int | None:
