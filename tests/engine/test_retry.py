@@ -173,6 +173,12 @@ def test_a_refusal_in_another_language_is_recognised_by_its_code(code: str | int
     assert context_limit(of_openai(message, code=code)) == ContextLimit()
 
 
+def test_a_code_that_is_a_number_is_no_status() -> None:
+    """An error that comes within a stream has no status."""
+    error = openai.APIError("token数量超过上限", REQUEST, body={"code": 10907, "message": "token数量超过上限"})
+    assert context_limit(error) == ContextLimit()
+
+
 @pytest.mark.parametrize(
     "code", ["1301", "DataInspectionFailed", "data_inspection_failed", "InputTextSensitiveContentDetected"]
 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SHARE: Final = 0.7
 """A refused context is compacted to this share of the provider's limit (design: Agent loops)."""
 
+_OF_HTTP: Final = range(100, 600)
 _STATUSES: Final = frozenset({None, 400, 413, 422, 500})
 """Error codes of a context that is too long; a limit of requests or tokens a minute (429) is another error."""
 _CODES: Final = frozenset(
@@ -210,9 +211,9 @@ def cause_of(error: BaseException) -> Cause:
 
 
 def _status(error: BaseException) -> int | None:
-    """Return the HTTP status: from ``status_code``, or, if it is a number, from ``code``, as Google's SDK has it."""
+    """Return the HTTP status: from ``status_code``, or, if it is one, from ``code``, as Google's SDK has it."""
     values = (getattr(error, name, None) for name in ("status_code", "code"))
-    return next((status for status in values if isinstance(status, int)), None)
+    return next((status for status in values if isinstance(status, int) and status in _OF_HTTP), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
