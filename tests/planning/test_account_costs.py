@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
-from tests.scenes import apply, call, compact_fold, exchange, fold_of, grow, prompt, result, small_policy, turn
-from timeline.events import BlocksHidden, Replacement
+from typing import Any
+
+import pytest
+
+from tests.scenes import (
+    AT,
+    Scribe,
+    apply,
+    call,
+    compact_fold,
+    exchange,
+    fold_of,
+    grow,
+    opened,
+    prompt,
+    result,
+    small_policy,
+    turn,
+)
+from tests.wire.entries import GOOGLE_FILE, GOOGLE_FOUND, SERVER_RESULT
+from timeline.blocks import CustomBlock
+from timeline.content.media_tokens import with_media
+from timeline.events import BlockAppended, BlocksHidden, Replacement, event_id
+from timeline.log.protocol import Draft
 from timeline.planning.account import (
     INTERRUPTED_TOKENS,
     LOOSE_TOKENS,
@@ -14,6 +36,7 @@ from timeline.planning.account import (
     costs,
     costs_of,
 )
+from timeline.store.memory import MemoryStore
 
 POLICY = small_policy()
 
@@ -29,6 +52,35 @@ def test_a_call_goes_with_its_omitted_result() -> None:
     fold = fold_of(prompt(5), *exchange("a"))
     apply(fold, 5, BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=4),)))
     assert costs(fold.window.items, POLICY) == [5, 0, 0]
+
+
+@pytest.mark.parametrize("data", [GOOGLE_FILE, GOOGLE_FOUND, SERVER_RESULT])
+def test_a_part_of_a_server_that_an_earlier_release_counted_as_nothing_costs_what_it_is_sent_with(data: Any) -> None:
+    """It was in no request then, and the log keeps the count of its append."""
+    block = CustomBlock(type="assistant.part", author="assistant", data=data)
+    fold = fold_of(prompt(5))
+    [addressed] = fold.address([(block, AT)])
+    apply(fold, 2, BlockAppended(block=addressed, tokens=0, counter="chars4"))
+    items = fold.window.items
+    assert costs(items, POLICY) == [5, with_media(block, 0)]
+    apply(fold, 3, BlocksHidden(mode="replace", reason="manual", blocks=(Replacement(version=2, text="x", tokens=1),)))
+    assert costs(fold.window.items, POLICY) == [5, 1]
+
+
+async def test_a_log_of_an_earlier_release_keeps_to_the_limit_with_the_pictures_that_its_model_drew() -> None:
+    """Each of them is sent now, and none was counted."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=small_policy(max_tokens=20_000, keep_recent_tokens=100), summarizer=Scribe())
+    await timeline.append(*turn(100))
+    drawn = CustomBlock(type="assistant.part", author="assistant", data=GOOGLE_FILE)
+    for _ in range(20):
+        await timeline.extend([Draft(event_id(AT), None, drawn, tokens=0)])
+        await timeline.append(*turn(100))
+    context = await timeline.render(now=AT)
+    assert [taken.kind for taken in context.decisions] == ["compacted"]
+    sent = sum(with_media(drawn, 0) for block in context.blocks if block.type == "assistant.part")
+    assert sent <= context.account.messages <= context.account.limit
+    assert (await timeline.verify()).ok
 
 
 def test_an_answer_that_is_taken_in_later_takes_the_stand_in_back() -> None:

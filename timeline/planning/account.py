@@ -10,7 +10,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import ToolCall, ToolResult
-from timeline.content.media_tokens import media_within
+from timeline.content.media_tokens import media_within, with_media
+from timeline.content.native import server_part
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, around, message_role
@@ -67,6 +68,8 @@ def own_tokens(item: Item, policy: Policy) -> int:
     account is drawn up far more often than a text is counted.
     """
     whole = item.replacement is None and not item.omitted
+    if not item.tokens and whole and server_part(item.block) is not None:
+        return with_media(item.block, 0)  # an earlier release sent no such part, and counted nothing
     if policy.results_counted_as == "text" or not whole:
         return item.shown_tokens
     block = item.block
@@ -129,7 +132,7 @@ class Costs:
             kind = block.type
             if kind == _CALL:
                 self._calls[item.version] = (position, item)
-            if plain and kind != _CALL and (kind != _RESULT or item.answers is not None):
+            if plain and item.tokens and kind != _CALL and (kind != _RESULT or item.answers is not None):
                 cost = item.shown_tokens  # what `_own` gives for it, in a tenth of the time
             else:
                 cost = self._own(item)
