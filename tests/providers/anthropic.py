@@ -173,11 +173,11 @@ def _said(body: dict[str, Any]) -> Said:
 
 
 def _content(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     if answer.thought:
-        told.append({"type": "thinking", "thinking": answer.thought, "signature": signature(answer.thought)})
+        parts.append({"type": "thinking", "thinking": answer.thought, "signature": signature(answer.thought)})
     if answer.text:
-        told.append({"type": "text", "text": answer.text, "citations": None})
+        parts.append({"type": "text", "text": answer.text, "citations": None})
     ids = call_ids(asked, answer.calls, "toolu")
     calls = [
         {
@@ -188,7 +188,7 @@ def _content(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
         }
         for id_, call in zip(ids, answer.calls, strict=True)
     ]
-    return told + calls
+    return parts + calls
 
 
 def _usage(answer: Answer, asked: Asked) -> dict[str, Any]:

@@ -129,8 +129,8 @@ async def sent(timeline: Timeline, model: str = MODEL) -> list[Item]:
     body = (await timeline.render()).to_openai_responses(model=model)
     validated(ITEMS, body["input"])
     openai_responses.WIRE.check({"model": model, **body})
-    told: list[Item] = body["input"][1:]
-    return told
+    items: list[Item] = body["input"][1:]
+    return items
 
 
 def spoken(item: Item) -> Item:
@@ -142,8 +142,8 @@ def spoken(item: Item) -> Item:
 async def test_what_the_server_made_goes_back_as_it_came(own: list[Item]) -> None:
     """Behind the thought that led to it: without a stored response the model knows nothing else of it."""
     timeline = await recorded([THOUGHT, *own, SAID])
-    told = await sent(timeline)
-    assert [{key: value for key, value in item.items() if value is not None} for item in told] == [
+    items = await sent(timeline)
+    assert [{key: value for key, value in item.items() if value is not None} for item in items] == [
         THOUGHT,
         *own,
         spoken(SAID),
@@ -165,23 +165,23 @@ async def test_an_item_that_an_older_log_holds_as_a_part_is_known(own: list[Item
     """It stays as it was recorded, and is in no request."""
     timeline = await recorded()
     await timeline.append(*[CustomBlock(type="assistant.part", author="assistant", data=item) for item in own])
-    before, told = len(timeline.window.items), await sent(timeline)
+    before, items = len(timeline.window.items), await sent(timeline)
     await timeline.step_hook("openai_responses").prepare_step(messages=[*GO, *own])
-    assert (len(timeline.window.items), told) == (before, [])
+    assert (len(timeline.window.items), items) == (before, [])
 
 
 @pytest.mark.parametrize("own", [[SEARCHED], [FILES], [CALLED]], ids=lambda own: str(own[0]["type"]))
 async def test_an_item_whose_thought_is_left_out_is_left_out(own: list[Item]) -> None:
     """OpenAI refuses it: "was provided without its required 'reasoning' item"."""
     stored = {key: value for key, value in THOUGHT.items() if key != "encrypted_content"}
-    told = await sent(await recorded([stored, *own, SAID]))
-    assert {item["type"] for item in told} == {"message"}
+    items = await sent(await recorded([stored, *own, SAID]))
+    assert {item["type"] for item in items} == {"message"}
 
 
 async def test_another_makers_model_gets_the_words_about_what_was_found() -> None:
     """It cannot read the item."""
-    told = await sent(await recorded([SEARCHED, CALLED, SAID]), "qwen3-coder")
-    assert [item["content"] for item in told] == [
+    items = await sent(await recorded([SEARCHED, CALLED, SAID]), "qwen3-coder")
+    assert [item["content"] for item in items] == [
         "[not shown here: mcp_call, text/plain, bl:turn_1.assistant.native.2]",
         "So.",
     ]
@@ -192,9 +192,9 @@ async def test_an_output_goes_back_with_its_call_alone(hidden: int) -> None:
     """And a call with its output; the hidden one is its replacement."""
     timeline = await recorded([SHELL, RAN, SAID])
     await timeline.hide(timeline.window.items[hidden - 1].block.path, text="[gone]")
-    told = await sent(timeline)
-    assert {item["type"] for item in told} == {"message"}
-    assert told[0]["content"] == "[gone]" or hidden == 3
+    items = await sent(timeline)
+    assert {item["type"] for item in items} == {"message"}
+    assert items[0]["content"] == "[gone]" or hidden == 3
 
 
 async def test_a_picture_that_was_drawn_counts_as_a_picture() -> None:
@@ -279,11 +279,11 @@ async def test_an_approved_call_never_looks_as_if_it_had_not_run(hidden: int) ->
     reply = {"object": "response", "id": "resp_9", "model": MODEL}
     await timeline.record({**reply, "output": [{**CALLED, "approval_request_id": "mcpr_1"}, SAID]})
     await timeline.hide(timeline.window.items[hidden - 1].block.path, text="[gone]")
-    told = await sent(timeline)
-    waits = any(item["type"] == "mcp_approval_response" for item in told)
-    ran = any(item.get("approval_request_id") == "mcpr_1" for item in told if item["type"] == "mcp_call")
+    items = await sent(timeline)
+    waits = any(item["type"] == "mcp_approval_response" for item in items)
+    ran = any(item.get("approval_request_id") == "mcpr_1" for item in items if item["type"] == "mcp_call")
     assert ran == waits
-    assert "[gone]" in str(told) or hidden == 2
+    assert "[gone]" in str(items) or hidden == 2
 
 
 @pytest.mark.parametrize("erased", [2, 3, 4])
@@ -296,11 +296,11 @@ async def test_an_approved_call_whose_content_is_redacted_has_still_run(erased: 
     call = {**CALLED, "arguments": '{"q": "secret"}', "output": "secret", "approval_request_id": "mcpr_1"}
     await timeline.record({**reply, "output": [call, SAID]})
     await timeline.redact(timeline.window.items[erased - 1].block.path, "personal")
-    told = await sent(await Timeline.open(store, "c"))
-    waits = any(item["type"] == "mcp_approval_response" for item in told)
-    ran = [item for item in told if item.get("approval_request_id") == "mcpr_1" and item["type"] == "mcp_call"]
+    items = await sent(await Timeline.open(store, "c"))
+    waits = any(item["type"] == "mcp_approval_response" for item in items)
+    ran = [item for item in items if item.get("approval_request_id") == "mcpr_1" and item["type"] == "mcp_call"]
     assert bool(ran) == waits
-    assert (erased == 4) == ("secret" not in str(told))
+    assert (erased == 4) == ("secret" not in str(items))
 
 
 async def test_the_names_of_found_tools_are_what_the_client_found() -> None:
@@ -343,8 +343,8 @@ async def test_half_an_item_is_not_sent() -> None:
     await timeline.append_messages([APPROVED])
     reply = {"object": "response", "id": "resp_9", "model": MODEL}
     await timeline.record({**reply, "output": [{**begun, "approval_request_id": "mcpr_1"}, {**begun, "id": "mcp_2"}]})
-    told = [item for item in await sent(timeline) if item["type"] == "mcp_call"]
-    assert [(item["id"], item["status"]) for item in told] == [("mcp_1", "incomplete")]
+    items = [item for item in await sent(timeline) if item["type"] == "mcp_call"]
+    assert [(item["id"], item["status"]) for item in items] == [("mcp_1", "incomplete")]
 
 
 def test_the_answer_to_a_request_for_an_approval_is_the_result_of_its_tool() -> None:

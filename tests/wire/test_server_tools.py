@@ -50,8 +50,8 @@ def test_a_text_in_the_tail_waits_until_a_turn_that_paused_has_gone_on() -> None
 def test_a_call_and_what_it_found_go_back_as_they_came() -> None:
     """In the order of the response."""
     entries = (prompt("go"), CALLED, FOUND, answer("So.", response_id="r"), prompt("and?"))
-    said = encoder("anthropic")(NeutralContext(entries=entries))["messages"][1]["content"]
-    assert said[:2] == [SERVER_CALL, SERVER_RESULT]
+    parts = encoder("anthropic")(NeutralContext(entries=entries))["messages"][1]["content"]
+    assert parts[:2] == [SERVER_CALL, SERVER_RESULT]
     assert sent(*entries[1:]) == [["server_tool_use", "web_search_tool_result", "text"], ["text"]]
 
 
@@ -90,8 +90,8 @@ def test_a_call_whose_result_in_the_next_response_is_hidden_is_not_sent(behind: 
     """Nor one that the next response says nothing of: the API refuses each request with it from then on."""
     hidden = FOUND.model_copy(update={"response_id": "s", "data": None, "text": "[hidden]"})
     for later in ([hidden], []):
-        told = sent(CALLED, *behind, *later, answer("So.", response_id="s"), prompt("and?"))
-        assert "server_tool_use" not in told[0]
+        kinds = sent(CALLED, *behind, *later, answer("So.", response_id="s"), prompt("and?"))
+        assert "server_tool_use" not in kinds[0]
 
 
 @pytest.mark.parametrize("hidden", [0, 1])
@@ -190,8 +190,8 @@ CITED: dict[str, Any] = {
 async def test_what_a_text_cites_of_a_search_goes_back_with_the_search(hidden: bool) -> None:  # noqa: FBT001
     """Anthropic asks for it; a document is cited by its place in another request, so that stays in the log."""
     of_document = {"type": "char_location", "cited_text": "a", "document_index": 0}
-    said = {"type": "text", "text": "So.", "citations": [CITED, of_document]}
-    content = [SERVER_CALL, SERVER_RESULT, said]
+    answered = {"type": "text", "text": "So.", "citations": [CITED, of_document]}
+    content = [SERVER_CALL, SERVER_RESULT, answered]
     timeline = await Timeline.open(MemoryStore(), "c")
     await timeline.append(UserPrompt(text="go"))
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-5", "stop_reason": "end_turn"}

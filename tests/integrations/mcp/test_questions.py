@@ -38,10 +38,10 @@ async def pages(client: Client, tool: str, key: str, **arguments: Any) -> list[l
     got: list[list[dict[str, Any]]] = []
     cursor = None
     while not got or cursor is not None:
-        told = await ask(client, tool, **arguments, **({} if cursor is None else {"cursor": cursor}))
-        assert COUNTER.count(compact_json(told)) <= 4_000
-        got.append(told[key])
-        cursor = told["next_cursor"]
+        answer = await ask(client, tool, **arguments, **({} if cursor is None else {"cursor": cursor}))
+        assert COUNTER.count(compact_json(answer)) <= 4_000
+        got.append(answer[key])
+        cursor = answer["next_cursor"]
     return got
 
 
@@ -51,9 +51,9 @@ async def test_conversations_come_with_the_last_active_first(db: Path) -> None:
         for number in range(7):
             await Timeline.open(store, f"c{number}", policy=small_policy(), now=after(1_000 + number), title="A talk")
     async with asking(db) as client:
-        told = await pages(client, "conversations", "conversations", limit=3)
-        assert [len(page) for page in told] == [3, 3, 2]
-        assert [row["id"] for page in told for row in page] == [*(f"c{n}" for n in reversed(range(7))), "work"]
+        listed = await pages(client, "conversations", "conversations", limit=3)
+        assert [len(page) for page in listed] == [3, 3, 2]
+        assert [row["id"] for page in listed for row in page] == [*(f"c{n}" for n in reversed(range(7))), "work"]
         some = (await ask(client, "conversations", containing="LOGIN"))["conversations"]
         assert [row["id"] for row in some] == ["work"]
 
@@ -69,9 +69,9 @@ async def test_pages_of_conversations_miss_none_that_is_active_again_between_the
             await (await Timeline.open(store, id_, now=after(2_000 + late))).append(UserPrompt(text="And again"))
         rest, cursor = list[str](), first["next_cursor"]
         while cursor is not None:
-            told = await ask(client, "conversations", limit=2, cursor=cursor)
-            rest += [row["id"] for row in told["conversations"]]
-            cursor = told["next_cursor"]
+            answer = await ask(client, "conversations", limit=2, cursor=cursor)
+            rest += [row["id"] for row in answer["conversations"]]
+            cursor = answer["next_cursor"]
     assert rest == ["c2", "c0", "work", "c1", "c4", "new"]
 
 
@@ -119,8 +119,8 @@ async def test_a_digest_that_would_fill_the_window_is_shortened(tmp_path: Path) 
     async with open_store(db) as store:
         await (await Timeline.open(store, "work", policy=small_policy(max_tokens=1_500))).compact()
     async with asking(db, max_tokens=1_000) as client:
-        told = await ask(client, "digests")
-        assert COUNTER.count(compact_json(told)) <= 1_000
+        answer = await ask(client, "digests")
+        assert COUNTER.count(compact_json(answer)) <= 1_000
         assert await pages(client, "digests", "digests")
 
 
@@ -132,8 +132,8 @@ async def test_pages_of_digests_miss_nothing_where_a_compaction_is_undone_betwee
         first = await ask(client, "digests", limit=ids.count("work"))
         assert {row["conversation"] for row in first["digests"]} == {"work"}
         await (await Timeline.open(store, "work")).undo_compaction()
-        told = await ask(client, "digests", limit=100, cursor=first["next_cursor"])
-    assert [row["conversation"] for row in told["digests"]] == ["later"] * ids.count("later")
+        answer = await ask(client, "digests", limit=100, cursor=first["next_cursor"])
+    assert [row["conversation"] for row in answer["digests"]] == ["later"] * ids.count("later")
 
 
 async def test_pages_of_facts_miss_nothing_where_a_compaction_covers_some_between_them(db: Path) -> None:
@@ -144,10 +144,10 @@ async def test_pages_of_facts_miss_nothing_where_a_compaction_covers_some_betwee
         first = await ask(client, "facts", limit=2, **asked)
         await timeline.compact()
         live = [row for page in await pages(client, "facts", "facts", **asked) for row in page]
-        told = await ask(client, "facts", limit=100, cursor=first["next_cursor"], **asked)
+        answer = await ask(client, "facts", limit=100, cursor=first["next_cursor"], **asked)
     given = [row["address"] for row in first["facts"]]
     assert live
-    assert told["facts"] == [row for row in live if row["address"] not in given]
+    assert answer["facts"] == [row for row in live if row["address"] not in given]
 
 
 async def test_pages_of_a_search_hold_every_hit_once(db: Path) -> None:
@@ -156,10 +156,10 @@ async def test_pages_of_a_search_hold_every_hit_once(db: Path) -> None:
         once = [
             row["path"] for page in await pages(client, "search", "found", text="pytest", limit=100) for row in page
         ]
-        told = await pages(client, "search", "found", text="pytest", limit=5)
-        assert [row["path"] for page in told for row in page] == once
+        listed = await pages(client, "search", "found", text="pytest", limit=5)
+        assert [row["path"] for page in listed for row in page] == once
         assert len({*once}) == len(once)
-        assert len(told) == -(-len(once) // 5)
+        assert len(listed) == -(-len(once) // 5)
 
 
 async def test_pages_of_a_search_repeat_no_hit_where_better_ones_are_written_between_them(db: Path) -> None:
@@ -168,8 +168,8 @@ async def test_pages_of_a_search_repeat_no_hit_where_better_ones_are_written_bet
         once = [row["path"] for row in (await ask(client, "search", text="pytest", limit=10))["found"]]
         first = await ask(client, "search", text="pytest", limit=4)
         await (await Timeline.open(store, "work")).append(*(UserPrompt(text="pytest pytest") for _ in range(3)))
-        told = await ask(client, "search", text="pytest", limit=6, cursor=first["next_cursor"])
-    assert [row["path"] for row in (*first["found"], *told["found"])] == once
+        answer = await ask(client, "search", text="pytest", limit=6, cursor=first["next_cursor"])
+    assert [row["path"] for row in (*first["found"], *answer["found"])] == once
 
 
 class EarlierStore(MemoryStore):
@@ -187,8 +187,8 @@ async def test_pages_of_a_search_are_whole_where_the_hits_of_a_store_have_no_pos
     timeline = await Timeline.open(store, "work")
     await timeline.append(*(UserPrompt(text=f"pytest {number}") for number in range(7)))
     async with Client(build_server(store)) as client:
-        told = await pages(client, "search", "found", text="pytest", limit=3)
-    assert sorted(row["address"] for page in told for row in page) == [f"work@{n}" for n in range(2, 9)]
+        listed = await pages(client, "search", "found", text="pytest", limit=3)
+    assert sorted(row["address"] for page in listed for row in page) == [f"work@{n}" for n in range(2, 9)]
 
 
 async def test_a_search_goes_on_behind_no_hit_that_is_erased(db: Path) -> None:
@@ -196,8 +196,8 @@ async def test_a_search_goes_on_behind_no_hit_that_is_erased(db: Path) -> None:
     async with open_store(db) as store, asking(db) as client:
         first = await ask(client, "search", text="pytest", limit=4)
         await (await Timeline.open(store, "work")).redact(first["found"][-1]["path"], reason="It has a key")
-        told = await client.call_tool("search", {"text": "pytest", "cursor": first["next_cursor"]})
-    assert "the block that it names is not found any more; ask again without one" in said(told)
+        answer = await client.call_tool("search", {"text": "pytest", "cursor": first["next_cursor"]})
+    assert "the block that it names is not found any more; ask again without one" in said(answer)
 
 
 async def test_a_summary_that_was_undone_is_found_with_a_word_about_it(db: Path) -> None:
@@ -227,14 +227,14 @@ async def test_long_content_is_read_piece_by_piece(db: Path) -> None:
     got, offset = "", 0
     async with asking(db) as client:
         while True:
-            told = await ask(client, "read", conversation="work", path=block.path, offset=offset)
-            assert COUNTER.count(compact_json(told)) <= 4_400  # the JSON writes a line's end as two characters
-            got += "\n".join(told["content"].split("\n")[1:]).rpartition("\n[characters ")[0]
-            if told["next_offset"] is None:
+            answer = await ask(client, "read", conversation="work", path=block.path, offset=offset)
+            assert COUNTER.count(compact_json(answer)) <= 4_400  # the JSON writes a line's end as two characters
+            got += "\n".join(answer["content"].split("\n")[1:]).rpartition("\n[characters ")[0]
+            if answer["next_offset"] is None:
                 break
-            offset = told["next_offset"]
+            offset = answer["next_offset"]
     assert got == LONG
-    assert told["characters"] == len(LONG)
+    assert answer["characters"] == len(LONG)
 
 
 async def test_what_cannot_be_read_is_answered_in_plain_words(db: Path) -> None:
@@ -278,9 +278,9 @@ async def test_what_a_list_prints_is_read_by_its_address_alone(db: Path) -> None
 async def test_facts_come_page_by_page_and_each_meets_every_condition(db: Path) -> None:
     """The failed runs of one test, and no other failure nor another run; each is read at its address."""
     async with asking(db) as client:
-        told = await pages(client, "facts", "facts", kinds=["command"], failed=True, limit=7)
-        assert [len(page) for page in told] == [7, 7, 7, 3]
-        rows = [row for page in told for row in page]
+        listed = await pages(client, "facts", "facts", kinds=["command"], failed=True, limit=7)
+        assert [len(page) for page in listed] == [7, 7, 7, 3]
+        rows = [row for page in listed for row in page]
         assert [row["subject"] for row in rows] == [f"pytest tests/test_{number}.py" for number in range(24)]
         (one,) = (await ask(client, "facts", kinds=["command"], subject="test_9", failed=True))["facts"]
         assert (one["tool"], one["failed"], one["covered"]) == ("bash", True, True)
@@ -295,10 +295,10 @@ async def test_the_record_of_a_conversation_sums_it_up_in_pieces(db: Path) -> No
         lines: list[str] = []
         offset: int | None = 0
         while offset is not None:
-            told = await ask(client, "record", conversation="work", offset=offset)
-            assert COUNTER.count(compact_json(told)) <= 1_000
-            lines += told["lines"]
-            offset = told["next_offset"]
+            answer = await ask(client, "record", conversation="work", offset=offset)
+            assert COUNTER.count(compact_json(answer)) <= 1_000
+            lines += answer["lines"]
+            offset = answer["next_offset"]
     assert lines[0] == "Failed, and not done since (24):"
     assert [line for line in lines if line.startswith("Files written")] == ["Files written (24):"]
     assert len(lines) == len(set(lines)) >= 50

@@ -58,9 +58,9 @@ def call(call_id: str, arguments: str = '{"path": "src/a.py", "why": "because it
     }
 
 
-def output(call_id: str, told: Any = "x = 1\n" * 20) -> Any:
+def output(call_id: str, printed: Any = "x = 1\n" * 20) -> Any:
     """Return its output."""
-    return {"type": "function_call_output", "call_id": call_id, "output": told}
+    return {"type": "function_call_output", "call_id": call_id, "output": printed}
 
 
 ITEMS: list[Any] = [

@@ -103,8 +103,8 @@ async def test_an_append_is_acknowledged_only_when_the_standby_has_it(own_postgr
         assert await versions(store, "a") == [1, 2]
 
 
-@pytest.mark.parametrize(("awaited", "told"), [("nobody", "for 1 of"), ("ANY 2 (one, two)", "for 2 of")])
-async def test_doctor_names_the_standby_that_appends_wait_for(own_postgres: Server, awaited: str, told: str) -> None:
+@pytest.mark.parametrize(("awaited", "words"), [("nobody", "for 1 of"), ("ANY 2 (one, two)", "for 2 of")])
+async def test_doctor_names_the_standby_that_appends_wait_for(own_postgres: Server, awaited: str, words: str) -> None:
     """Nothing else on the server says why no append comes back; where nothing is awaited, nothing is said."""
     async with open_store(own_postgres.url()) as store, administrator(own_postgres) as connection:
         assert isinstance(store, PostgresStore)
@@ -113,7 +113,7 @@ async def test_doctor_names_the_standby_that_appends_wait_for(own_postgres: Serv
         found = {finding.code: finding for finding in (await examine(store.database)).findings}
         await set_and_tell(connection, "synchronous_standby_names", "")
     assert found["standby"].level == "warning"
-    assert told in found["standby"].text
+    assert words in found["standby"].text
     assert awaited in found["standby"].text
 
 
