@@ -14,8 +14,8 @@ from timeline.blocks import AssistantCompletion, RangeSummary, Reasoning, ToolCa
 from timeline.content.native import compared_arguments, compared_data
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire.chat_thoughts import said_alike
-from timeline.wire.openai_responses import once_a_part
 from timeline.wire.responses import calls_cut_off
+from timeline.wire.responses_decoding import once_a_part
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence

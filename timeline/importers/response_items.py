@@ -17,9 +17,9 @@ from timeline.importers.builder import Origin, client_message
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.media import attachment_block
 from timeline.wire.openai_chat import parts_of
-from timeline.wire.openai_responses import item_blocks
 from timeline.wire.responses_approvals import ANSWER, answer_block
 from timeline.wire.responses_calls import call_block, is_of_client, result_block
+from timeline.wire.responses_decoding import item_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

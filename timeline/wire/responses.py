@@ -21,7 +21,7 @@ from timeline.wire.foreign import plain, text_of
 from timeline.wire.gemini import camel, model_blocks
 from timeline.wire.gemini import parts_of as gemini_parts_of
 from timeline.wire.ollama import as_completion, is_ollama
-from timeline.wire.openai_responses import item_blocks
+from timeline.wire.responses_decoding import item_blocks
 from timeline.wire.usage import anthropic_usage, gemini_usage, openai_usage, responses_usage
 
 if TYPE_CHECKING:

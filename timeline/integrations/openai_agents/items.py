@@ -17,8 +17,8 @@ from timeline.frozen import compact_json
 from timeline.integrations.framework_requests import tools_for
 from timeline.wire.foreign import plain
 from timeline.wire.media import responses_media
-from timeline.wire.openai_responses import MessageDecoder
 from timeline.wire.providers import OPENAI_RESPONSES
+from timeline.wire.responses_decoding import MessageDecoder
 from timeline.wire.usage import responses_usage
 
 with needs("openai-agents"):
