@@ -1,13 +1,18 @@
-"""``python -m tests.independent RECORDING…``: the lab's costs beside those of the calculation, as a table."""
+"""``python -m tests.independent RECORDING…``: the lab's costs beside those of the calculation, as a table.
+
+``--cache`` asks both what the provider would charge if it kept prompts in another way than it was recorded to. Under
+``none`` only the rows without a policy compare: there the lab hides at once what is old, the calculation in pauses.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from tests.independent.agreement import LIMITS, Tried, agreements, together
+from timeline.usage import CacheKind
 
 KEPT: Final = (None, 0.2, 0.1, 0.4)
 """Shares of the room that cut points keep, the preset's first; None is no policy."""
@@ -17,7 +22,9 @@ def main() -> None:
     """Print how the two agree."""
     parser = argparse.ArgumentParser(prog="python -m tests.independent", description=__doc__)
     parser.add_argument("recordings", nargs="+", type=Path, help="sessions of Claude Code")
-    found = agreements(parser.parse_args().recordings, [Tried(limit, keep) for keep in KEPT for limit in LIMITS])
+    parser.add_argument("--cache", choices=get_args(CacheKind), help="how prompts are kept; as recorded unless given")
+    options = parser.parse_args()
+    found = agreements(options.recordings, [Tried(limit, keep, options.cache) for keep in KEPT for limit in LIMITS])
     rows = [
         (
             one.tried.name,
