@@ -1,8 +1,9 @@
-"""The tables of the docs that sum a search up. Every figure is of the half that no search looked at."""
+"""The tables of the docs that sum a measurement up. Every figure is of the half that no search looked at."""
 
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.frontier.answers import BAR
@@ -30,12 +31,23 @@ def write_pages(found: dict[str, Any]) -> None:
 
 
 def with_tables(page: Path, found: dict[str, Any]) -> str:
-    """Return a page's text with the tables that a search gives."""
+    """Return a page's text with the tables of a measurement, and its day."""
     text = page.read_text(encoding="utf-8")
-    for name, rows in PAGES[page].items():
-        table = "".join(f"| {' | '.join(row)} |\n" for row in rows(found))
-        text = re.sub(TABLE.format(name=name), table.replace("\\", r"\\"), text, flags=re.DOTALL)
+    made = {name: "".join(f"| {' | '.join(row)} |\n" for row in rows(found)) for name, rows in PAGES[page].items()}
+    for name, lines in {"measured": measured(found), **made}.items():
+        text = re.sub(TABLE.format(name=name), lines.replace("\\", r"\\"), text, flags=re.DOTALL)
     return text
+
+
+def measured(found: dict[str, Any]) -> str:
+    """Return when the tables were measured, and on how many recordings."""
+    day = date.fromisoformat(found["measured"])
+    counts = found["recordings"][UNSEEN]
+    by_lifetime = ", ".join(f"{lifetime}: {count}" for lifetime, count in counts.items())
+    return (
+        f"Measured on {day.day} {day:%B %Y}, all at once and with the code of that day, "
+        f"on {sum(counts.values())} recordings ({by_lifetime}).\n"
+    )
 
 
 def _costs(found: dict[str, Any]) -> Iterator[Sequence[str]]:
@@ -159,6 +171,17 @@ def _answered(found: dict[str, Any]) -> Iterator[Sequence[str]]:
             yield f"`{row['published']}`", f"{row['limit']:,}", setting, f"{row['ratio']:.2f}", kept, *alike
 
 
+def _caches(found: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield what policies cost and show under each kind of cache."""
+    kinds = [*dict.fromkeys(row["cache"] for row in found["caches"])]
+    yield ("policy", *(f"`{kind}`" for kind in kinds))
+    yield ["---"] * (1 + len(kinds))
+    for policy in dict.fromkeys(row["policy"] for row in found["caches"]):
+        rows = {row["cache"]: row for row in found["caches"] if row["policy"] == policy}
+        cells = (f"{_worst(rows[kind]['cost'])} · {rows[kind]['visible'] / 1_000:.0f}k" for kind in kinds)
+        yield (f"`{policy}`", *cells)
+
+
 def _lifetimes(found: dict[str, Any]) -> list[str]:
     return [*dict.fromkeys(row["lifetime"] for row in found["policies"] if row["lifetime"] != EVERY)]
 
@@ -180,7 +203,7 @@ def _worst(spread: Sequence[float]) -> str:
 
 
 PAGES: Final = {
-    LAB: {"costs": _costs, "answers": _answered},
+    LAB: {"caches": _caches, "costs": _costs, "answers": _answered},
     QUALITY: {
         "known": _known,
         "lifetimes": _by_lifetime,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.lab.results import DISTANCES, together
 from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from timeline.lab.cache_files import Kept
     from timeline.lab.work import Outcome, Work
@@ -117,6 +117,11 @@ class Replays:
             at_limit = self._sums.setdefault(work.policy.max_tokens, {})
             at_limit.setdefault(work.name, {})[work.file] = _sums(outcome)
 
+    @property
+    def limits(self) -> list[int]:
+        """The limits of the policies, in tokens, in the order in which they were planned."""
+        return [*self._sums]
+
     def lifetime(self, file: str) -> str:
         """Return how the provider kept what a recording sent: see `RunResult.lifetime`."""
         return self._lifetimes[file]
@@ -197,25 +202,27 @@ def _sums(outcome: Outcome) -> _Sums:
     )
 
 
+WITH_FACTS: Final = Options(facts=True)
+
+
 def replays(
     files: Sequence[str],
-    makers: Mapping[str, Callable[[int], Policy]],
-    limits: Sequence[int],
+    tried: Sequence[tuple[str, Policy]],
     *,
     kept: Kept,
+    options: Options = WITH_FACTS,
     jobs: int | None = None,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> Replays:
-    """Replay recordings under policies at limits, with the facts. Costs are shares of what the first policy costs.
+    """Replay recordings under policies. Costs are shares of what the first policy at the same limit costs.
 
     Args:
         files: recordings.
-        makers: of policies, by name.
-        limits: of the context, in tokens.
+        tried: policies by name, each at its limit.
         kept: outcomes of earlier runs, which are not carried out again.
+        options: of all replays; as recorded, with the facts, unless given.
         jobs: processes at a time; one a core unless given.
         on_done: called with the number of replays that are done.
     """
-    named = [(name, make(limit)) for limit in limits for name, make in makers.items()]
-    works = plan(files, named, Options(facts=True))
+    works = plan(files, tried, options)
     return Replays(works, run(works, jobs=jobs, kept=kept, on_done=on_done))

@@ -12,7 +12,7 @@ from timeline.policy.library import designs
 from timeline.policy.presets import PUBLISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from timeline.policy.model import Policy
     from timeline.usage import KeptLong
@@ -150,3 +150,23 @@ DESIGNS_AND_PEERS: Final = tuple(dict.fromkeys((*DESIGNS, *(name for name in des
 
 NAMED: Final = {name: named(name) for name in (FIRST, *OURS, *DESIGNS_AND_PEERS)}
 """What is looked at by its name, on both halves."""
+
+UNDER_CACHES: Final = {name: NAMED[name] for name in (FIRST, *OURS, "cline")}
+"""What is measured under each kind of cache."""
+CACHES_LIMIT: Final = 100_000
+"""Where that is, in tokens."""
+
+
+def at_limits(makers: Mapping[str, Callable[[int], Policy]], limits: Iterable[int]) -> list[tuple[str, Policy]]:
+    """Return every policy at every limit (in tokens), by its name."""
+    return [(name, make(limit)) for limit in limits for name, make in makers.items()]
+
+
+def of_answers(found: Mapping[int, Mapping[str, str]]) -> list[tuple[str, Policy]]:
+    """Return the settings that answer published defaults at the limit where they do; a preset is named anyway."""
+    return [
+        (name, SETTINGS[name](limit))
+        for limit, answers in found.items()
+        for name in dict.fromkeys(answers.values())
+        if name in SETTINGS
+    ]

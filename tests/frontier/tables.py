@@ -1,12 +1,13 @@
-"""The tables of docs/lab/frontier.json: what a search finds, as rows that name their half, lifetime and limit.
+"""The tables of docs/lab/frontier.json: what was measured, as rows that name their half, lifetime and limit.
 
-Tables in docs/lab.md and docs/quality.md are made from the half that no search looked at.
+Tables in docs/lab.md and docs/quality.md are made from the half that no search looked at. All rows are of one
+measurement, so that no two of them were made by different code.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from tests.frontier.answers import answer
 from tests.frontier.halves import by_lifetime, spread
@@ -14,10 +15,12 @@ from tests.frontier.settings import DESIGNS, FIRST, NAMED, SETTINGS
 from tests.project.sources import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import date
 
     from tests.frontier.halves import Halves, Spread
     from tests.frontier.points import Point, Replays
+    from timeline.usage import CacheKind
 
 Row: TypeAlias = dict[str, Any]
 
@@ -26,22 +29,39 @@ SEARCHED: Final = "searched"
 UNSEEN: Final = "unseen"
 
 
-def tables(split: Halves, searched: Replays, unseen: Replays, found: Mapping[int, Mapping[str, str]]) -> dict[str, Any]:
+class Replayed(NamedTuple):
+    """What the tables are made from.
+
+    Attributes:
+        unseen: replays of the half that no search looks at.
+        caches: replays of that half again, by how the provider is taken to keep prompts.
+        searched: replays of the other half; None where nothing was searched.
+    """
+
+    unseen: Replays
+    caches: Mapping[CacheKind, Replays]
+    searched: Replays | None = None
+
+
+def tables(split: Halves, replayed: Replayed, found: Mapping[int, Mapping[str, str]], day: date) -> dict[str, Any]:
     """Return every table by its name, with how many recordings and settings they are made from.
 
     Args:
         split: the recordings.
-        searched: replays of the half that was searched.
-        unseen: replays of the other one.
+        replayed: their replays.
         found: by limit, the setting that was chosen for each published default.
+        day: of the measurement.
     """
-    sides = {SEARCHED: (split.searched, searched), UNSEEN: (split.unseen, unseen)}
+    sides = {SEARCHED: (split.searched, replayed.searched), UNSEEN: (split.unseen, replayed.unseen)}
+    counts = {side: {kept: len(files) for kept, files in half.items()} for side, (half, _) in sides.items()}
     return {
-        "recordings": {side: {kept: len(files) for kept, files in half.items()} for side, (half, _) in sides.items()},
+        "measured": day.isoformat(),
+        "recordings": counts,
         "settings": len(SETTINGS),
         "policies": [
             {"half": side, "lifetime": kept, **row}
             for side, (half, replays) in sides.items()
+            if replays is not None
             for kept, files in by_lifetime(half)
             for limit in found
             for row in _policies(replays, limit, files)
@@ -50,56 +70,18 @@ def tables(split: Halves, searched: Replays, unseen: Replays, found: Mapping[int
             {"limit": limit, "lifetime": kept, **row}
             for limit, answers in found.items()
             for kept, files in by_lifetime(split.unseen)
-            for row in _answers(unseen, limit, answers, files)
+            for row in _answers(replayed.unseen, limit, answers, files)
         ],
+        "caches": [row for kind, replays in replayed.caches.items() for row in _under(kind, replays)],
     }
 
 
-def renewed(found: dict[str, Any], split: Halves, unseen: Replays, limits: Iterable[int]) -> dict[str, Any]:
-    """Return tables with the rows of some policies measured anew, where nobody looked; nothing is searched.
-
-    Rows of theirs from the half that was searched are left out: they no longer hold.
-
-    Args:
-        found: the tables.
-        split: the recordings.
-        unseen: replays of the half that nobody looked at, under those policies and the designs that were cheapest.
-        limits: of the context, in tokens.
-    """
-    new = {
-        (row["policy"], row["limit"], kept): {"half": UNSEEN, "lifetime": kept, **row}
-        for kept, files in by_lifetime(split.unseen)
-        for limit in limits
-        for row in _policies(unseen, limit, files)
-    }
-    changed = {(policy, limit) for policy, limit, _ in new}
-    rows = [
-        new.get((row["policy"], row["limit"], row["lifetime"]), row)
-        for row in found["policies"]
-        if row["half"] == UNSEEN or (row["policy"], row["limit"]) not in changed
-    ]
-    return {**found, "policies": rows}
-
-
-def answered_anew(
-    found: dict[str, Any], split: Halves, unseen: Replays, answers: Mapping[int, Mapping[str, str]]
-) -> dict[str, Any]:
-    """Return tables with other settings for some published defaults, measured where nobody looked.
-
-    Args:
-        found: the tables.
-        split: the recordings.
-        unseen: replays of the half that nobody looked at, under those settings and defaults.
-        answers: by limit, the setting for each published default; it was found on the half that may be searched.
-    """
-    new = {
-        (limit, kept, row["published"]): {"limit": limit, "lifetime": kept, **row}
-        for limit, by_default in answers.items()
-        for kept, files in by_lifetime(split.unseen)
-        for row in _answers(unseen, limit, by_default, files)
-    }
-    rows = [new.get((row["limit"], row["lifetime"], row["published"]), row) for row in found["answers"]]
-    return {**found, "answers": rows}
+def answers_in(found: Mapping[str, Any]) -> dict[int, dict[str, str]]:
+    """Return by limit the setting of each published default that tables name."""
+    answers: dict[int, dict[str, str]] = {}
+    for row in found["answers"]:
+        answers.setdefault(row["limit"], {})[row["published"]] = row["setting"]
+    return answers
 
 
 def as_json(found: dict[str, Any]) -> str:
@@ -171,3 +153,19 @@ def _answers(replays: Replays, limit: int, answers: Mapping[str, str], files: Se
         if found is not None:
             row = {**found._asdict(), "ratio": round(found.ratio, 3)}
             yield {name: value for name, value in row.items() if name != "surely"}
+
+
+def _under(kind: CacheKind, replays: Replays) -> Iterator[Row]:
+    """Return a row for each policy but the first: what it costs and shows where every prompt is kept like this."""
+    files = replays.files
+    for limit in replays.limits:
+        for name in replays.names(limit)[1:]:
+            point = replays.point(limit, name, files)
+            yield {
+                "cache": kind,
+                "limit": limit,
+                "policy": name,
+                "recordings": len(files),
+                "cost": _share(replays, limit, name, FIRST, files),
+                "visible": 100 * round(point.visible / 100),
+            }

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.frontier.halves import halves
 from tests.frontier.hand import LIMIT, figures, replays_of
-from tests.frontier.pages import PAGES, with_tables
-from tests.frontier.settings import NAMED
-from tests.frontier.tables import DATA, answered_anew, as_json, renewed, tables
+from tests.frontier.pages import PAGES, measured, with_tables
+from tests.frontier.settings import NAMED, of_answers
+from tests.frontier.tables import DATA, Replayed, answers_in, as_json, tables
+
+if TYPE_CHECKING:
+    from tests.frontier.points import Replays
+    from timeline.usage import CacheKind
 
 FILES: Final = [f"{name}-{kept}" for name in "abcd" for kept in ("1h", "5m")]
 SETTING: Final = "keep 0.1 4/8/4 cold 0.3"
@@ -20,7 +25,12 @@ def found() -> dict[str, Any]:
     """What a search of eight recordings finds: all that has a name costs 100, and one setting of ours 80."""
     replays = replays_of({name: figures(100) for name in NAMED} | {SETTING: figures(80)}, FILES)
     split = halves(FILES, replays.lifetime)
-    return tables(split, replays, replays, {LIMIT: {"pi": SETTING}})
+    unseen = [file for alike in split.unseen.values() for file in alike]
+    caches: dict[CacheKind, Replays] = {
+        "5m": replays_of({"none": figures(100), "balanced": figures(50)}, unseen),
+        "none": replays_of({"none": figures(100), "balanced": figures(40)}, unseen),
+    }
+    return tables(split, Replayed(replays, caches, replays), {LIMIT: {"pi": SETTING}}, date(2026, 1, 31))
 
 
 def test_each_policy_has_a_row_for_each_half_and_lifetime(found: dict[str, Any]) -> None:
@@ -38,26 +48,16 @@ def test_an_answer_is_of_the_unseen_half_alone(found: dict[str, Any]) -> None:
     ]
 
 
-def test_a_policy_that_changed_is_measured_anew_where_nobody_looked_alone(found: dict[str, Any]) -> None:
-    """Other rows stay; what the searched half gave before holds no more."""
-    replays = replays_of(
-        {name: figures(100) for name in ("none", "cut_point", "keep_last")} | {"pi": figures(50)}, FILES
-    )
-    again = renewed(found, halves(FILES, replays.lifetime), replays, [LIMIT])
-    rows = [(row["half"], row["lifetime"], row["cost"][0]) for row in again["policies"] if row["policy"] == "pi"]
-    assert rows == [("unseen", "all", 0.5), ("unseen", "1h", 0.5), ("unseen", "5m", 0.5)]
-    others = [[row for row in each["policies"] if row["policy"] == "cline"] for each in (found, again)]
-    assert others[0] == others[1]
-    assert again["answers"] == found["answers"]
+def test_the_answers_of_tables_are_measured_again_as_they_are(found: dict[str, Any]) -> None:
+    """By limit, the setting for each published default: none is chosen anew."""
+    assert answers_in(found) == {LIMIT: {"pi": SETTING}}
+    assert [name for name, _ in of_answers(answers_in(found))] == [SETTING]
 
 
-def test_another_setting_for_a_default_takes_the_place_of_the_one_before(found: dict[str, Any]) -> None:
-    """On all unseen recordings and by lifetime; all else stays."""
-    replays = replays_of({"none": figures(100), "pi": figures(100), "gentle": figures(70)}, FILES)
-    again = answered_anew(found, halves(FILES, replays.lifetime), replays, {LIMIT: {"pi": "gentle"}})
-    rows = [(row["lifetime"], row["published"], row["setting"], row["ratio"]) for row in again["answers"]]
-    assert rows == [("all", "pi", "gentle", 0.7), ("1h", "pi", "gentle", 0.7), ("5m", "pi", "gentle", 0.7)]
-    assert again["policies"] == found["policies"]
+def test_each_kind_of_cache_has_rows_of_its_own(found: dict[str, Any]) -> None:
+    """Of the unseen half alone, with what nine in ten draws do not exceed."""
+    rows = [(row["cache"], row["policy"], row["recordings"], row["cost"]) for row in found["caches"]]
+    assert rows == [("5m", "balanced", 4, [0.5, 0.5]), ("none", "balanced", 4, [0.4, 0.4])]
 
 
 def test_tables_read_back_from_their_json(found: dict[str, Any]) -> None:
@@ -83,3 +83,10 @@ def test_the_pages_sum_up_the_committed_data(page: Any) -> None:
     text = page.read_text(encoding="utf-8")
     assert all(f"<!-- {name} -->\n|" in text for name in PAGES[page])
     assert with_tables(page, json.loads(DATA.read_text(encoding="utf-8"))) == text
+
+
+def test_a_page_says_when_it_was_measured_and_on_how_many_recordings(found: dict[str, Any]) -> None:
+    """Those of the half that no search looked at."""
+    assert measured(found) == (
+        "Measured on 31 January 2026, all at once and with the code of that day, on 4 recordings (1h: 2, 5m: 2).\n"
+    )

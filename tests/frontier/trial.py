@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from tests.frontier.answers import answer
 from tests.frontier.halves import by_lifetime, spread
 from tests.frontier.points import replays
-from tests.frontier.settings import DESIGNS_AND_PEERS, FIRST, SETTINGS, named
+from tests.frontier.replayed import kept_of
+from tests.frontier.settings import DESIGNS_AND_PEERS, FIRST, SETTINGS, at_limits, named
 from tests.frontier.split import NotThere, read_split
-from timeline.lab.cache_files import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ def main() -> None:
     wanted = dict.fromkeys((FIRST, *([options.against] if options.against else []), *options.policies))
     makers = {name: SETTINGS.get(name) or named(name) for name in wanted}
     files = [file for alike in half.values() for file in alike]
-    found = replays(files, makers, options.limits, kept=Kept(options.kept), jobs=options.jobs)
+    found = replays(files, at_limits(makers, options.limits), kept=kept_of(options.kept), jobs=options.jobs)
     print(AGAINST if options.against else HEAD)
     for limit in options.limits:
         for kept, alike in by_lifetime(half):
