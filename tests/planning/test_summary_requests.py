@@ -49,6 +49,13 @@ def test_a_request_has_its_shape_language_round_and_original_task() -> None:
     assert (asked.instructions, asked.compaction_number) == ("be brief", 1)
 
 
+def test_a_request_names_no_prompt_behind_its_range() -> None:
+    """It stays in sight, and a summary that called it the newest one spoke of names that its range does not have."""
+    assert history(window_of(answer(1_200), answer(1_200), prompt(text="later"), answer(20))).task is None
+    asked = history(window_of(prompt(text="first"), answer(1_200), answer(1_200), prompt(text="later"), answer(20)))
+    assert asked.task == "first"
+
+
 # Failed responses (seed 004, gap 1)
 
 

@@ -268,8 +268,12 @@ def _round_of(text: str) -> int:
 
 
 def _task(window: Window, items: Sequence[Item]) -> str | None:
-    """Return the newest prompt among items, else the newest prompt that is live."""
-    for source in (items, window.items):
+    """Return the newest prompt among items, else the newest live one ahead of their end: it was asked for their work.
+
+    A prompt behind them stays in sight, and a summary that named it would speak of what it does not cover.
+    """
+    ahead = [item for item in window.items if items and item.version <= items[-1].version]
+    for source in (items, ahead):
         for item in reversed(source):
             if isinstance(item.block, UserPrompt) and not item.disowned:
                 return item.block.text
