@@ -63,7 +63,7 @@ class SummaryRequest:
         blocks: the blocks to summarise, in timeline order; never empty. Each is as the model saw it; or, where the
             policy asks for originals, as it was said, and cut where there is no room (`CUT_KEY`).
         previous: the earlier summary to integrate, whole and in its own shape; None if there is none.
-        task: the prompt of the split turn (``turn_prefix``), or the newest one covered, else the one ahead of the range.
+        task: the prompt of the split turn (``turn_prefix``), else the newest covered prompt, or one ahead of the range.
         max_tokens: hard cap of the answer: half of the new blocks' tokens, and those of the earlier summary, so that an
             answer within the cap never grows the context.
         counter: the policy's counter, to measure the answer with.
