@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME: Final = re.compile(
     r"(?<![\w/])(?:[A-Za-z][^\W_]*+_\w*+(?<=[A-Za-z0-9])|[a-z]+[A-Z][A-Za-z0-9]*|[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*)"
-    r"(?![\w/])"
+    r"(?![\w/\u2026]|\[\u2026)"  # behind a name that is cut there is an ellipsis
 )
 _READ: Final = 8_000
 """Characters of a text whose names are counted, so that a giant argument cannot slow a summary."""

@@ -54,6 +54,10 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _NAME: Final = re.compile(r"[\x21-\x7e]+")
 _LAST_WORD: Final = re.compile(r"\s\S*\Z")
 _FIRST_SPACE: Final = re.compile(r"\s")
+_LEFT_OUT: Final = re.compile(
+    rf"\n?\[{ELLIPSIS} (?:preview: [^\n\[\]]* {ELLIPSIS}|left out[^\n\[\]]*)\](?:\n?\S{{0,60}}(?=\s))?"
+)
+"""What stands for a part that a preview leaves out, and the end of a word behind it. None of it was said."""
 _WIDE: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 
 
@@ -95,7 +99,7 @@ def _known_sentences(text: str) -> tuple[str, ...]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    for line in _FENCE.sub("\n", clean(text)).splitlines():
+    for line in _FENCE.sub("\n", _LEFT_OUT.sub(f"{ELLIPSIS}\n", clean(text))).splitlines():
         if _HEADING.match(line):
             continue
         for part in _END.split(_LEAD.sub("", line.strip())):

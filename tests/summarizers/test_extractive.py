@@ -25,6 +25,7 @@ from timeline.blocks import (
 )
 from timeline.ports import HIDDEN_KEY, PromptName, SummaryKind, SummaryRequest
 from timeline.summarizers.extractive import ExtractiveSummarizer, extract
+from timeline.summarizers.text import sentences
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -386,3 +387,9 @@ def test_the_same_text_comes_from_every_process() -> None:
         for seed in ("0", "1", "2")
     }
     assert len(texts) == 1
+
+
+def test_what_stands_for_the_middle_of_a_preview_is_no_sentence() -> None:
+    """Its figure was never said, and the words beside it may be halves."""
+    preview = "We fix the claimA\n[… preview: the middle of 2579 tokens left out; all of it: @9 …]\ngent soon. Done."
+    assert sentences(preview) == ("We fix the claimA…", "soon.", "Done.")

@@ -47,3 +47,10 @@ def test_each_call_counts_a_name_once() -> None:
     names.take({"content": "make_it " * 500})
     names.take("Where is make_it?")
     assert names.times["make_it"] == 2
+
+
+def test_half_of_a_name_that_a_preview_cut_is_none() -> None:
+    """What is shown of a long argument may end inside a name."""
+    names = Names()
+    names.take({"content": "claimAgent(newOpen[… left out; all arguments: @4]"})
+    assert set(names.times) == {"claimAgent"}
