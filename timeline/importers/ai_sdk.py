@@ -9,13 +9,21 @@ to a later snapshot.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
-from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, parse_time
+from timeline.importers.builder import (
+    MILLISECONDS,
+    SECONDS,
+    UNKNOWN_TIME,
+    Origin,
+    RecordingBuilder,
+    parse_time,
+    time_of_stamp,
+)
 from timeline.importers.chat import form_of
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.recording import Recording, Report, short_title
@@ -129,10 +137,7 @@ def _time_of(message: dict[str, Any]) -> datetime | None:
     written = metadata.get("createdAt") if isinstance(metadata, dict) else None
     written = message.get("createdAt") if written is None else written
     if isinstance(written, int | float) and not isinstance(written, bool):
-        try:
-            return datetime.fromtimestamp(written / 1000 if written > _MOST_SECONDS else written, UTC)
-        except (OverflowError, OSError, ValueError):
-            return None
+        return time_of_stamp(written, per_second=MILLISECONDS if written > _MOST_SECONDS else SECONDS)
     return parse_time(written)
 
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The first time of a recording that has no times."""
+SECONDS: Final = 1
+MILLISECONDS: Final = 1_000
+"""How many of what a stamp counts are a second."""
 CLIENT_MESSAGE: Final = "client.message"
 """The type of a client's message in the user's role: the model sees it, but it is no prompt."""
 
@@ -45,6 +48,16 @@ def parse_time(value: Any) -> datetime | None:
         at = datetime.fromisoformat(value)
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):
+        return None
+
+
+def time_of_stamp(stamp: Any, *, per_second: int) -> datetime | None:
+    """Return the time, in UTC, of a number counted since 1970, `MILLISECONDS` say; None if it is no time."""
+    if not isinstance(stamp, int | float) or isinstance(stamp, bool) or stamp <= 0:
+        return None
+    try:
+        return datetime.fromtimestamp(stamp / per_second, UTC)
+    except (OverflowError, OSError, ValueError):
         return None
 
 

@@ -8,12 +8,19 @@ too; the rest of that role is the client's. A task's file is written anew after 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.events import ModelCalled
-from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message
+from timeline.importers.builder import (
+    MILLISECONDS,
+    UNKNOWN_TIME,
+    Origin,
+    RecordingBuilder,
+    client_message,
+    time_of_stamp,
+)
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.usage import Usage
 from timeline.wire.anthropic import assistant_block, parts_of, result_block
@@ -226,11 +233,4 @@ def _arguments(inside: str) -> dict[str, Any]:
 
 
 def _time_of(message: Message) -> datetime | None:
-    """Return a message's time, which is in milliseconds."""
-    milliseconds = message.get("ts")
-    if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool) or milliseconds <= 0:
-        return None
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
+    return time_of_stamp(message.get("ts"), per_second=MILLISECONDS)

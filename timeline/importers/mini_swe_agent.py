@@ -9,12 +9,12 @@ less of it. The file is written anew after each step.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.events import ModelCalled
-from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message
+from timeline.importers.builder import SECONDS, UNKNOWN_TIME, Origin, RecordingBuilder, client_message, time_of_stamp
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.importers.response_items import ItemReader
 from timeline.wire import openai_chat
@@ -209,13 +209,7 @@ def _is_action(value: Any) -> bool:
 
 
 def _time_of(extra: Message) -> datetime | None:
-    timestamp = extra.get("timestamp")
-    if not isinstance(timestamp, int | float) or isinstance(timestamp, bool):
-        return None
-    try:
-        return datetime.fromtimestamp(timestamp, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
+    return time_of_stamp(extra.get("timestamp"), per_second=SECONDS)
 
 
 def _finish_reason(reply: Message) -> str | None:

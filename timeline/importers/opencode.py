@@ -8,12 +8,11 @@ exported anew as it grows.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.events import ModelCalled, ParentLink
-from timeline.importers.builder import Origin, RecordingBuilder, client_message
+from timeline.importers.builder import MILLISECONDS, Origin, RecordingBuilder, client_message, time_of_stamp
 from timeline.importers.recording import ImportedCompaction, ImportedHide, Recording, Report, short_title
 from timeline.usage import Usage
 from timeline.wire import message_decoder
@@ -22,6 +21,7 @@ from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.importers.recording import RecordedEvent
@@ -268,10 +268,4 @@ def _usage(tokens: Fields) -> Usage:
 
 
 def _time(milliseconds: Any) -> datetime | None:
-    """Return a recorded time, which is in milliseconds; None where it is none."""
-    if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool) or milliseconds <= 0:
-        return None
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
+    return time_of_stamp(milliseconds, per_second=MILLISECONDS)

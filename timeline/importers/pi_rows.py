@@ -7,10 +7,13 @@ form keeps its keys.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from timeline.importers.builder import MILLISECONDS, time_of_stamp
 from timeline.wire.foreign import text_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 def as_entry(row: dict[str, Any]) -> dict[str, Any]:
@@ -30,12 +33,7 @@ def as_entry(row: dict[str, Any]) -> dict[str, Any]:
 
 def clock(milliseconds: Any) -> datetime | None:
     """Return a time from milliseconds since 1970; None if it is no time."""
-    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
-        return None
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
+    return time_of_stamp(milliseconds, per_second=MILLISECONDS)
 
 
 def _text(milliseconds: Any) -> Any:
