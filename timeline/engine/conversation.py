@@ -178,7 +178,12 @@ class Conversation(ConversationView):
         """Return the tokens of each block by the policy's counter.
 
         Long texts are counted off the event loop, and whatever may start an engine.
+
+        Raises:
+            ForkedProcess: this process is a fork of the conversation's own.
+            WrongEventLoop: another event loop runs here than its own.
         """
+        self.log.check_home()  # a thread waits for the loop that runs, which a fork does not have
         texts = [block.countable() for block in blocks]
         if sum(map(len, texts)) > _THREAD_CHARACTERS or may_start_engine(self.counter):
             counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)

@@ -216,6 +216,15 @@ class StoredLog:
         """Return the record of what the store's prompts ask for."""
         return await asked_of(self._store, self._fold.conversation, covers)
 
+    def check_home(self) -> None:
+        """Check that this log is used in its own process and event loop.
+
+        Raises:
+            ForkedProcess: this process is a fork of its own.
+            WrongEventLoop: another event loop runs here than its own.
+        """
+        self._home.check()
+
     async def append(self, drafts: Sequence[Draft], *, counter: str) -> list[Block]:
         """Address the blocks among the drafts and append all in one transaction; return the blocks as stored.
 
