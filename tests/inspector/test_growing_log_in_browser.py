@@ -59,9 +59,14 @@ def go_on(file: Path, seen: Seen) -> None:
 
 
 def scrolled_up(seen: Seen) -> Locator:
-    """Scroll to the middle of the log, and return a row that lies there once nothing moves any more."""
-    seen.page.locator(".log-box").evaluate("box => { box.scrollTop = box.scrollHeight / 2; }")
+    """Scroll to the middle of the log, and return a row that lies there once nothing moves any more.
+
+    On a busy machine the page goes to the end once more, when it has measured its rows: so scroll until it stays.
+    """
     row = seen.page.locator('[data-version="64"]')
+    while not row.count():
+        seen.page.locator(".log-box").evaluate("box => { box.scrollTop = box.scrollHeight / 2; }")
+        seen.page.wait_for_timeout(250)
     expect(row).to_be_in_viewport()
     seen.page.wait_for_timeout(500)
     return row
