@@ -407,7 +407,9 @@ def test_html_in_every_field_stays_text(browser: Browser, server: Served) -> Non
         seen.page.locator(".talk").first.wait_for()
         seen.page.locator(".talk-title", has_text="<script>").click()
         for view in VIEWS:
-            seen.page.locator(f"#tab-{view.removeprefix('/') or 'log'}").click()
+            tab = seen.page.locator(f"#tab-{view.removeprefix('/') or 'log'}")
+            tab.click()
+            expect(tab).to_have_attribute("aria-selected", "true")  # else the address may still change behind a search
             expect(seen.page.locator(".loading")).to_have_count(0, timeout=15_000)
             if view == "":
                 rows = seen.page.locator(".log-row.of-block")

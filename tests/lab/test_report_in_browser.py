@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.lab.rows import row, run_of
 from tests.project.recording import write_recording
@@ -289,7 +290,7 @@ def test_the_arrow_keys_go_from_call_to_call(visit: Callable[..., Opened]) -> No
     ):
         opened.page.keyboard.press(key)
         opened.page.wait_for_url(re.compile(rf"&call={call}$"))
-    assert (chart.get_attribute("aria-valuetext") or "").startswith("Call 1, 2026-03-02 09:")
+    expect(chart).to_have_attribute("aria-valuetext", re.compile("^Call 1, 2026-03-02 09:"))  # drawn behind the address
     assert opened.page.evaluate("document.activeElement === document.querySelector('#charts .frame')")
     for readout in opened.page.locator("#charts .readout").all_inner_texts():
         assert readout.startswith("Call 1, ")
