@@ -156,7 +156,10 @@ class Item(NamedTuple):
 
 
 def tombstone(block: Block, reason: str = "") -> Block:
-    """Return a block with its content erased. It keeps its address, type, author and time, and what it answers."""
+    """Return a block with its content erased.
+
+    It keeps its address, type, author and time, and, if it is a call that was approved, which one.
+    """
     erased: dict[str, Any] = {"text": TOMBSTONE, "data": approved_call(block), "meta": {"redacted": reason}}
     for kept in (IN_TAIL, FRAMEWORK_ID):
         if kept in block.meta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -40,20 +41,7 @@ def bounded(receive: _Receive, deadline: float) -> _Receive:
     Raises, when it is asked:
         BodyRefused: the body has more than `MOST_BYTES`, or does not come within the deadline.
     """
-    given = False
-
-    async def whole() -> _Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        with anyio.move_on_after(deadline):
-            if (body := await _body(receive)) is None:
-                raise BodyRefused(413, f"The request cannot be read: {TOO_LONG}")
-            return {"type": "http.request", "body": body, "more_body": False}
-        raise BodyRefused(408, f"The request did not come within {deadline:g} seconds.")
-
-    return whole
+    return _followed(partial(_whole, receive, deadline), receive)
 
 
 class BoundedBodies:
@@ -72,20 +60,38 @@ class BoundedBodies:
             await self._app(scope, receive, send)
             return
         try:
-            first = await bounded(receive, self._deadline)()
+            message = await _whole(receive, self._deadline)
         except BodyRefused as refused:
             await _refuse(send, refused.status, refused.problem)
             return
-        given = False
 
-        async def again() -> _Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return first
+        async def read() -> _Message:
+            return message
 
-        await self._app(scope, again, send)
+        await self._app(scope, _followed(read, receive), send)
+
+
+def _followed(first: _Receive, receive: _Receive) -> _Receive:
+    """Return what gives the message of one source first, then those of another."""
+    waiting = [first]
+
+    async def following() -> _Message:
+        return await (waiting.pop() if waiting else receive)()
+
+    return following
+
+
+async def _whole(receive: _Receive, deadline: float) -> _Message:
+    """Return the body of a request as one message.
+
+    Raises:
+        BodyRefused: it is too long, or too slow.
+    """
+    with anyio.move_on_after(deadline):
+        if (body := await _body(receive)) is None:
+            raise BodyRefused(413, f"The request cannot be read: {TOO_LONG}")
+        return {"type": "http.request", "body": body, "more_body": False}
+    raise BodyRefused(408, f"The request did not come within {deadline:g} seconds.")
 
 
 async def _body(receive: _Receive) -> bytes | None:

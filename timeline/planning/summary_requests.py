@@ -272,11 +272,10 @@ def _task(window: Window, items: Sequence[Item]) -> str | None:
 
     A prompt behind them stays in sight, and a summary that named it would speak of what it does not cover.
     """
-    ahead = [item for item in window.items if items and item.version <= items[-1].version]
-    for source in (items, ahead):
-        for item in reversed(source):
-            if isinstance(item.block, UserPrompt) and not item.disowned:
-                return item.block.text
+    end = items[-1].order if items else (0, 0)
+    for item in (*reversed(items), *reversed(window.items)):
+        if item.order <= end and isinstance(item.block, UserPrompt) and not item.disowned:
+            return item.block.text
     return None
 
 
