@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tests.frontier.alike import ALIKE, EVERYTHING, FIXED_PART, SPARED
+from tests.frontier.alike import ALIKE, EVERYTHING, FIXED_PART, SPARED, Alike, Spared
 from timeline import policies
 from timeline.policy.files import find_policy
 from timeline.policy.library import designs
+from timeline.policy.model import Repeats
 from timeline.policy.presets import PUBLISHED
 
 if TYPE_CHECKING:
@@ -128,15 +129,30 @@ BETWEEN: Final = [
 """Between these: found by trials, against seed-002-first at 32,000 and 100,000 tokens."""
 
 
+class Once(NamedTuple):
+    """Another setting that leaves out of new results what is in sight: no fact goes out of sight by it (ADR 0090)."""
+
+    setting: Setting | Alike | Spared
+
+    @property
+    def name(self) -> str:
+        """The setting's, and that a passage is shown once."""
+        return f"{self.setting.name} once"
+
+    def policy(self, limit: int) -> Policy:
+        """Return the policy at a limit."""
+        return self.setting.policy(limit).model_copy(update={"repeats": Repeats()})
+
+
 def named(name: str) -> Callable[[int], Policy]:
     """Return what makes a preset, or a published default, for a limit."""
     return lambda limit: find_policy(name, max_tokens=limit)
 
 
+_SINGLE: Final[list[Setting | Alike | Spared]] = [*LATTICE, *LOW, *HIGH, *BETWEEN, *ALIKE, *SPARED]
 SETTINGS: Final[dict[str, Callable[[int], Policy]]] = {
-    **{setting.name: setting.policy for setting in (*LATTICE, *LOW, *HIGH, *BETWEEN)},
-    **{alike.name: alike.policy for alike in ALIKE},
-    **{spared.name: spared.policy for spared in SPARED},
+    **{setting.name: setting.policy for setting in _SINGLE},
+    **{once.name: once.policy for once in map(Once, _SINGLE)},
 }
 """What is searched."""
 FIRST: Final = "none"

@@ -1,5 +1,6 @@
 """Decide what a render must do before it can project: hide old output, then compact if the context is still too large.
 
+0. Leave out of new results what is in sight, where the policy says so, and show whole what refers to what is not.
 1. The cache is cold: hide; a policy with ``compact_when_cold`` may compact at once, too.
 2. Above the trigger: hide whether the cache is cold or warm, where the policy allows it and it frees enough.
 3. Still too large: compact.
@@ -27,13 +28,14 @@ from timeline.errors import (
     SummarizerFailed,
     VersionConflict,
 )
-from timeline.events import BlocksHidden
+from timeline.events import REPEATED, BlocksHidden, BlocksRevealed
 from timeline.log.off_loop import off_loop
 from timeline.log.stored import addressed_block
 from timeline.planning.cache_clock import coldness, pays_back, terms_in_force
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
 from timeline.planning.plans import HideDecision
+from timeline.planning.repeats import newest_results, plan_repeats
 from timeline.projection.reports import TakenDecision
 from timeline.usage import CACHE_SECONDS
 
@@ -63,9 +65,13 @@ async def take_due_decisions(pressure: Pressure, known: Known) -> list[TakenDeci
         known: what the renders before learned.
     """
     decisions = _DueDecisions(pressure, known)
+    await decisions.show_once()
     if decisions.policy.hiding is not None:
         await decisions.hide(decisions.policy.hiding)
     await decisions.compact()
+    while await decisions.restore():  # it may repeat another block; and the context is larger, so that more may be due
+        await decisions.show_once()
+        await decisions.compact()
     return decisions.taken
 
 
@@ -99,6 +105,44 @@ class _DueDecisions:
     async def _settle(self) -> None:
         """Count the window as it is now, off the loop where that is long: `account` then only reads."""
         await settle(self.accounts, self.pressure.window.items, self.policy)
+
+    async def show_once(self) -> None:
+        """Leave out of the newest results what is in sight already: before any hide, since it costs no cache."""
+        repeats = self.policy.repeats
+        if repeats is None or not newest_results(self.pressure.window):
+            return  # a render with nothing to decide never takes the log's lock
+        facts: dict[str, int] = {}
+
+        async def choose(_: datetime) -> Sequence[Payload]:
+            window = self.pressure.window
+            plan = partial(plan_repeats, window, repeats, self.counter, self.known.passages)
+            blocks = await off_loop(len(window.items), plan)
+            if not blocks:
+                return ()
+            tokens = {item.version: item.tokens for item in newest_results(window)}
+            freed = sum(tokens[block.version] - block.tokens for block in blocks)
+            facts.update(blocks=len(blocks), freed_tokens=freed)
+            return [BlocksHidden(reason=REPEATED, blocks=blocks, facts={**facts}, counter=self.counter.name)]
+
+        with suppress(VersionConflict):  # then it is left to the next render
+            if await self.log.decide(choose, at=self.pressure.at):
+                self.taken.append(TakenDecision(kind="hidden", reason=REPEATED, facts={**facts}))
+
+    async def restore(self) -> bool:
+        """Show results whole again of which another block, out of sight by now, showed a part."""
+        # Check before taking the log's lock: a render with nothing to decide never takes it.
+        if not self.known.references.lost(self.pressure.window):
+            return False
+
+        async def choose(_: datetime) -> Sequence[Payload]:
+            versions = self.known.references.lost(self.pressure.window)
+            return [BlocksRevealed(versions=versions, reason="restored")] if versions else ()
+
+        with suppress(VersionConflict):  # then it is left to the next render
+            if await self.log.decide(choose, at=self.pressure.at):
+                self.taken.append(TakenDecision(kind="revealed", reason="restored"))
+                return True
+        return False
 
     async def hide(self, hiding: Hiding) -> None:
         """Hide a batch if the cache is cold, and one if the context is above its trigger; then give an owed notice.

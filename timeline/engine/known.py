@@ -10,6 +10,7 @@ from timeline.log.off_loop import WORTH_A_THREAD, off_loop
 from timeline.planning.account import AccountCache, costs_of
 from timeline.planning.hide import OwedNotice
 from timeline.planning.originals import CutBlocks
+from timeline.planning.repeats import Passages, References
 from timeline.planning.replacements import Replacements
 
 if TYPE_CHECKING:
@@ -28,12 +29,16 @@ class Known:
         owed: finds whether a notice is due.
         replacements: makes the replacements of old blocks.
         cut: cuts blocks for the summaries.
+        passages: finds which lines are in sight.
+        references: finds the results that leave out what is not in sight any more.
     """
 
     accounts: AccountCache = field(default_factory=AccountCache)
     owed: OwedNotice = field(default_factory=OwedNotice)
     replacements: Replacements = field(default_factory=Replacements)
     cut: CutBlocks = field(default_factory=CutBlocks)
+    passages: Passages = field(default_factory=Passages)
+    references: References = field(default_factory=References)
 
     def begin(self, items: Sequence[Item], policy: Policy) -> None:
         """Begin a render with a log's own window: forget what it does not go on from."""

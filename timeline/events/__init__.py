@@ -116,6 +116,8 @@ class Replacement(Frozen):
     text: str = ""
     arguments: dict[str, JsonValue] | None = None
     tokens: int = 0
+    repeats: tuple[int, ...] = ()
+    """Versions of the blocks in sight that show what the text leaves out; empty where nothing in sight does."""
 
 
 class Pruned(Frozen):
@@ -145,6 +147,8 @@ REJECTED: Final = "rejected"
 """Reason of an omission: a reply that the framework of an agent did not accept."""
 ABANDONED: Final = "abandoned"
 """Reason of an omission: a tail that the history of an agent's framework left."""
+REPEATED: Final = "repeated"
+"""Reason of a hide: what the block repeats is in sight. It was never sent otherwise, so no prefix is changed."""
 DISOWNED: Final = frozenset({REJECTED, ABANDONED})
 """Reasons of omissions of what never happened, for the agent: people see it, no model and no summary does."""
 
@@ -172,6 +176,8 @@ class BlocksRevealed(Payload):
 
     type: Literal["blocks.revealed"] = "blocks.revealed"
     versions: tuple[int, ...]
+    reason: Literal["manual", "restored"] = "manual"
+    """By request; or since what the blocks referred to is out of sight, which does not keep a later hide from them."""
 
 
 class BlocksPinned(Payload):

@@ -13,6 +13,7 @@ from timeline.errors import InvalidBlock
 from timeline.events import (
     ABANDONED,
     DISOWNED,
+    REPEATED,
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
@@ -186,7 +187,8 @@ class Fold:
                 self._state = self._state.reverted(payload).rewritten()
                 self._undo(version, since=min(payload.versions))
             case BlocksHidden():
-                self._state = self._state.rewritten()
+                if payload.reason != REPEATED:
+                    self._state = self._state.rewritten()
                 # A compaction's previews are the event right behind it: without the compaction they do not apply.
                 if payload.reason != "spill" or version - 1 not in self._without:
                     self._hide(version, payload)
@@ -379,7 +381,7 @@ class Fold:
 
     def _reveal(self, version: int, payload: BlocksRevealed) -> None:
         before = [self._items[place] for v in payload.versions if (place := self._index.get(v)) is not None]
-        self._change(payload.versions, lambda item: revealed(item, version))
+        self._change(payload.versions, lambda item: revealed(item, version, lasting=payload.reason == "manual"))
         if any(item.omitted and item.hide is not None and item.hide.reason == ABANDONED for item in before):
             self._go_on_from_what_is_shown()
 

@@ -187,9 +187,9 @@ def redacted(item: Item, at: int) -> Item:
     )
 
 
-def revealed(item: Item, at: int) -> Item:
-    """Return an item that the event of version ``at`` shows in full again."""
-    return item._replace(replacement=None, omitted=False, revealed=True, hide=None, changed_at=at)
+def revealed(item: Item, at: int, *, lasting: bool = True) -> Item:
+    """Return an item that the event of version ``at`` shows in full again; ``lasting``: no later hide is automatic."""
+    return item._replace(replacement=None, omitted=False, revealed=lasting, hide=None, changed_at=at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ _UNREAD: Final = (
     "min_progress_tokens",
     "attempts",
     "hiding",
+    "repeats",
     "compact_when_cold",
     "memory_digest",  # of stages, which end what is in common
     "stage_data",
@@ -215,7 +216,7 @@ class _Decides:
         total = self._fixed.tokens + messages
         if not may_decide(window, policy, total, line, call.now):
             return False
-        if window.stages or total >= line:
+        if window.stages or total >= line or policy.repeats is not None:
             return True
         if policy.compact_when_cold is not None and total > policy.compact_when_cold * policy.max_tokens:
             return True

@@ -26,7 +26,7 @@ def may_decide(window: Window, policy: Policy, total: int, line: int, now: datet
         line: the policy's trigger or limit, whichever is lower.
         now: time of the call.
     """
-    if window.stages or total >= line:
+    if window.stages or total >= line or policy.repeats is not None:
         return True
     return (policy.hiding is not None or policy.compact_when_cold is not None) and (
         coldness(window, policy, now) is not None

@@ -18,7 +18,7 @@ from timeline.engine.known import Known
 from timeline.engine.renderer import Renderer
 from timeline.engine.warm import SentContext
 from timeline.errors import BudgetError
-from timeline.events import BlockAppended, BlocksHidden, CallRequest, CompactionCompleted, ModelCalled
+from timeline.events import REPEATED, BlockAppended, BlocksHidden, CallRequest, CompactionCompleted, ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.alike import Alike
@@ -183,7 +183,8 @@ class _Decided(NamedTuple):
 
 
 def _decided(payloads: Sequence[Payload]) -> _Decided:
-    hidden = sum(len(payload.blocks) for payload in payloads if isinstance(payload, BlocksHidden))
+    hides = (payload for payload in payloads if isinstance(payload, BlocksHidden) and payload.reason != REPEATED)
+    hidden = sum(len(payload.blocks) for payload in hides)
     return _Decided(hidden, tuple(payload for payload in payloads if isinstance(payload, CompactionCompleted)))
 
 

@@ -15,6 +15,7 @@ from timeline.content.native import server_part
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, around, message_role
+from timeline.planning.repeats import is_repeat
 from timeline.policy.model import OverThreshold, Reserved
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ class Costs:
             if starts is not None and sent and starts.at(item, position):
                 cost += self._of_message(item)
             tokens.append(cost)
-            category = CATEGORIES.get(kind, "other") if item.replacement is None else "hidden"
+            shown = item.replacement is None or is_repeat(item)
+            category = CATEGORIES.get(kind, "other") if shown else "hidden"
             by_category[category] = by_category.get(category, 0) + cost
             if block.data is not None and sent and item.replacement is None and not item.redacted:
                 self.media += media_within(block, item.tokens)
@@ -189,7 +191,8 @@ class Costs:
 
 
 def _category(item: Item) -> str:
-    return "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")
+    shown = item.replacement is None or is_repeat(item)
+    return CATEGORIES.get(item.block.type, "other") if shown else "hidden"
 
 
 def costs_of(items: Sequence[Item], policy: Policy) -> Costs:

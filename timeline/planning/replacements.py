@@ -20,6 +20,7 @@ from timeline.content.native import GOOGLE_CALLS, google_kind, server_part
 from timeline.events import Replacement
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import canonical_json
+from timeline.planning.repeats import is_in_sight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -347,9 +348,9 @@ _FRAME_TOKENS: Final = 40
 
 
 def can_preview(item: Item, preview_tokens: int) -> bool:
-    """Return whether an item is shown in full and larger than its preview would be."""
-    previewable = isinstance(item.block, _PREVIEWABLE) and not item.redacted
-    return previewable and item.replacement is None and not item.omitted and item.tokens > preview_tokens
+    """Return whether an item is in sight, and what is shown of it larger than its preview would be."""
+    previewable = isinstance(item.block, _PREVIEWABLE) and is_in_sight(item)
+    return previewable and item.shown_tokens > preview_tokens
 
 
 def preview_of(item: Item, preview_tokens: int, counter: TokenCounter, *, address: str) -> Replacement:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from timeline.policy.model import CachePointRule, Hiding, Trigger
+    from timeline.policy.model import CachePointRule, Hiding, Repeats, Trigger
     from timeline.policy.steps import MemoryDigest, StageData, Step, SummaryForm
     from timeline.usage import CacheKind
 
@@ -44,6 +44,7 @@ class PolicyFields(TypedDict, total=False):
     min_progress_tokens: int
     attempts: int
     hiding: Hiding | Table | None
+    repeats: Repeats | Table | None
     compact_when_cold: float | None
     memory_digest: MemoryDigest | Table
     stage_data: StageData | Table | None

@@ -235,6 +235,20 @@ class Hiding(Frozen):
     payback: int | None = Field(default=None, ge=0)
 
 
+class Repeats(Frozen):
+    """Which passages of a new result are left out, since an earlier block shows them (ADR 0090).
+
+    Attributes:
+        lines: fewest lines that are left out of a passage.
+        characters: fewest characters in them.
+        minimum: fewest tokens by which a result gets shorter.
+    """
+
+    lines: int = Field(default=3, ge=1)
+    characters: int = Field(default=120, ge=1)
+    minimum: int = Field(default=40, ge=1)
+
+
 class Policy(Frozen):
     """Budget, compaction, summary and cache points of a conversation. Token figures are in the unit of ``counts``.
 
@@ -265,6 +279,7 @@ class Policy(Frozen):
         min_progress, min_progress_tokens: a compaction frees at least the larger of both, or is refused.
         attempts: tries at one compaction before it is given up.
         hiding: when old content is hidden; None never hides.
+        repeats: when a passage that is in sight already is not shown once more; None shows all of every result.
         compact_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
             trigger.
         memory_digest: the words of the memory digest, the block in view that lists the approved stages' decisions.
@@ -302,6 +317,7 @@ class Policy(Frozen):
     min_progress_tokens: int = Field(default=256, ge=0)
     attempts: int = Field(default=3, ge=1, le=10)
     hiding: Hiding | None = None
+    repeats: Repeats | None = None
     compact_when_cold: float | None = Field(default=None, gt=0, le=1)
     memory_digest: MemoryDigest = MemoryDigest()
     stage_data: StageData | None = None
@@ -371,8 +387,8 @@ class Policy(Frozen):
             for name, default in _ADDED_TO_STEPS:
                 if name in step and step[name] == default:
                     del step[name]
-        if fields["cache"] is None:
-            del fields["cache"]
+        for name in [name for name in ("cache", "repeats") if fields[name] is None]:
+            del fields[name]
         if fields["hiding"] is not None and fields["hiding"]["payback"] is None:
             del fields["hiding"]["payback"]
         for name in ("output_reserve", "safety_buffer"):

@@ -53,6 +53,7 @@ RULES: Final = {
     "pressure": "over the budget",
     "manual": "hidden by hand",
     "spill": "too large, shown as a preview",
+    "repeated": "what it leaves out is in sight above",
     "imported": "cleared by the recorded client",
     "abandoned": "the framework's history went on from before it",
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class TakenDecision(Frozen):
     """A decision of this render: its kind, its reason and its figures."""
 
-    kind: Literal["hidden", "told", "compacted", "previewed", "held", "refused", "failed"]
+    kind: Literal["hidden", "revealed", "told", "compacted", "previewed", "held", "refused", "failed"]
     reason: str
     facts: dict[str, int | str] = {}
 

@@ -1,0 +1,200 @@
+"""What a context leaves out of a result, since it is in sight, is in that context: a reader finds every line of it.
+
+The reader here shares no code with the planner: it has the texts that are sent, and the words between two lines.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.scenes import AT, after
+from timeline import Timeline, policies
+from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
+from timeline.errors import BlockNotFound, BlockProtected, CompactionRefused, ContextOverflow
+from timeline.policy.model import Hiding, Repeats
+from timeline.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from timeline import RenderedContext
+    from timeline.policy.model import Policy
+
+LEFT_OUT: Final = re.compile(r"\[… (\d+) lines?, as above in @(\d+)\]")
+NUMBER: Final = re.compile(r" *(\d+)→")
+WORDS: Final = [
+    "ant",
+    "bee",
+    "cat",
+    "dog",
+    "elk",
+    "fox",
+    "gnu",
+    "hen",
+    "ibis",
+    "jay",
+    "kiwi",
+    "lynx",
+    "mole",
+    "newt",
+    "owl",
+    "pig",
+]
+REPEATS: Final = Repeats(lines=1, characters=1, minimum=1)
+POLICIES: Final[list[Policy]] = [
+    policies.none(max_tokens=100_000, counter="chars4", repeats=REPEATS),
+    policies.cut_point(max_tokens=3_000, counter="chars4", repeats=REPEATS),
+    policies.balanced(
+        max_tokens=4_000,
+        counter="chars4",
+        counts="counter",
+        repeats=REPEATS,
+        hiding=Hiding(intact=1, old=1, files=2, minimum=0, pressure_minimum=0),
+    ),
+    policies.prune_then_summarize(max_tokens=5_000, counter="chars4", output_reserve=500, repeats=REPEATS),
+]
+STEPS: Final = st.one_of(
+    st.tuples(st.just("read"), st.integers(0, 2), st.booleans()),
+    st.tuples(st.just("edit"), st.integers(0, 2), st.integers(0, 30)),
+    st.tuples(st.just("write"), st.integers(0, 2)),
+    st.tuples(st.just("prompt")),
+    st.tuples(st.just("pause")),
+    st.tuples(st.just("hide"), st.integers(0, 9), st.sampled_from(["replace", "omit"])),
+    st.tuples(st.just("redact"), st.integers(0, 9)),
+    st.tuples(st.just("compact")),
+    st.tuples(st.just("undo")),
+)
+
+
+class Agent:
+    """An agent that reads and edits three files, and renders before each of its responses."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.files = [[f"{word} {number} of file {file}" for number, word in enumerate(WORDS * 2)] for file in range(3)]
+        self.seconds = 0.0
+        self.number = 0
+        self.results: dict[str, str] = {}
+
+    async def use(self, name: str, text: str, **arguments: Any) -> RenderedContext:
+        """Call a tool, and render behind its result."""
+        self.number += 1
+        id_ = f"call{self.number}"
+        await self.timeline.append(
+            ToolCall(call_id=id_, name=name, arguments=arguments, response_id=id_), ToolResult(call_id=id_, text=text)
+        )
+        self.results[id_] = text
+        return await self.render()
+
+    async def render(self) -> RenderedContext:
+        """Render, a second later."""
+        self.seconds += 1
+        return await self.timeline.render(now=after(self.seconds))
+
+    async def take(self, step: tuple[Any, ...]) -> RenderedContext:
+        """Take one step, and render behind it."""
+        match step:
+            case ("read", file, with_numbers):
+                lines = self.files[file]
+                if with_numbers:
+                    lines = [f"{number:6}→{line}" for number, line in enumerate(lines, 1)]
+                return await self.use("read_file", "\n".join(lines), path=f"{file}.txt")
+            case ("edit", file, place):
+                self.files[file].insert(place, f"edit {self.number}")
+                return await self.use("edit_file", "edited", path=f"{file}.txt")
+            case ("write", file):
+                return await self.use("write_file", "written", path=f"{file}.txt", content="\n".join(self.files[file]))
+            case ("prompt",):
+                await self.timeline.append(AssistantCompletion(text="Done."), UserPrompt(text="Go on."))
+            case ("pause",):
+                self.seconds += 4_000
+            case _:
+                await self.decide(step)
+        return await self.render()
+
+    async def decide(self, step: tuple[Any, ...]) -> None:
+        """Take a decision of the application, as far as it may be taken."""
+        timeline, now = self.timeline, after(self.seconds)
+        live = [item.block.path for item in timeline.window.items if not item.is_summary and not item.redacted]
+        with suppress(BlockNotFound, BlockProtected, CompactionRefused):
+            match step:
+                case ("hide", number, mode):
+                    await timeline.hide(live[number % len(live)] if live else "", mode=mode)
+                case ("redact", number):
+                    await timeline.redact(live[number % len(live)] if live else "", "test")
+                case ("compact",):
+                    await timeline.compact(now=now)
+                case ("undo",) if timeline.window.summaries:
+                    await timeline.undo_compaction(cascade=True, now=now)
+
+
+def sent(context: RenderedContext) -> Iterator[tuple[str, str]]:
+    """Yield the id of each call and a text that is sent of it: what it wrote, and its result."""
+    for message in context.to_anthropic()["messages"]:
+        for part in message["content"] if isinstance(message["content"], list) else ():
+            if part["type"] == "tool_use":
+                yield part["id"], "\n".join(text for text in part["input"].values() if isinstance(text, str))
+            elif part["type"] == "tool_result":
+                texts = part["content"] if isinstance(part["content"], list) else [{"text": part["content"]}]
+                yield part["tool_use_id"], "\n".join(text["text"] for text in texts)
+
+
+def bare(line: str) -> str:
+    """Return a line without its number."""
+    return NUMBER.sub("", line, count=1)
+
+
+def fillings(before: str, behind: str, count: int, texts: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the lines between two lines in each place of the texts where these are so far from each other."""
+    for text in texts:
+        lines = [bare(line) for line in text.split("\n")]
+        for place in range(len(lines) - count - 1):
+            if (lines[place], lines[place + count + 1]) == (bare(before), bare(behind)):
+                found = lines[place + 1 : place + count + 1]
+                if (number := NUMBER.match(before)) is not None:
+                    first = int(number[1]) + 1
+                    found = [f"{n:6}→{line}" for n, line in enumerate(found, first)]
+                yield found
+
+
+def is_found(text: str, whole: str, texts: Sequence[str]) -> bool:
+    """Return whether a reader who has the texts finds the whole one behind what is shown of it."""
+    lines, left = text.split("\n"), whole.split("\n")
+    for place, line in enumerate(lines):
+        marked = LEFT_OUT.fullmatch(line)
+        if marked is None:
+            if left[:1] != [line]:
+                return False
+            left = left[1:]
+            continue
+        count = int(marked[1])
+        if left[:count] not in fillings(lines[place - 1], lines[place + 1], count, texts):
+            return False
+        left = left[count:]
+    return not left
+
+
+@given(st.sampled_from(POLICIES), st.lists(STEPS, min_size=2, max_size=14))
+async def test_what_a_result_leaves_out_is_in_the_same_context(policy: Policy, steps: list[tuple[Any, ...]]) -> None:
+    """Whatever was hidden, covered, taken back or redacted meanwhile; and the log verifies."""
+    store = MemoryStore()
+    agent = Agent(await Timeline.open(store, "c", policy=policy, now=AT))
+    await agent.timeline.append(UserPrompt(text="Read the files."), now=AT)
+    for step in steps:
+        try:
+            context = await agent.take(step)
+        except ContextOverflow:
+            continue  # one file is larger than the limit
+        texts = list(sent(context))
+        for id_, text in texts:
+            if LEFT_OUT.search(text):
+                assert is_found(text, agent.results[id_], [other for _, other in texts]), text
+        again = await agent.timeline.render(now=after(agent.seconds))
+        assert not {taken.reason for taken in again.decisions} & {"repeated", "restored"}
+    opened = await Timeline.open(store, "c")
+    assert (await opened.verify()).ok

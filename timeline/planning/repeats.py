@@ -1,0 +1,239 @@
+"""Plan which passages of new results are left out, since they are in sight, and which results are shown whole again.
+
+An agent reads a file again after each edit, and most of what it reads then is in sight already. A passage of a new
+result that an earlier block shows, line by line, is shown as its first and its last line, and between them the address
+of that block. Only results that were never sent are looked at: so no byte that a provider keeps is changed (ADR 0090).
+
+Numbers in front of lines may differ, since an edit moves what is below it: they follow from the first line's. Once the
+earlier block is out of sight, whatever took it away, the result is shown whole again. A list of messages keeps nothing
+that could be shown again, so nothing is left out there.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.events import REPEATED, Replacement
+from timeline.frozen import begins_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from timeline.fold.window import Item, Window
+    from timeline.policy.model import Repeats
+    from timeline.ports import TokenCounter
+
+_NUMBERED: Final = re.compile(r"[ \t]{0,12}(\d{1,7})(?:\t|→)(.*)", re.DOTALL)
+"""A line behind its number, as tools that read files print it."""
+_BEGINNING: Final = 3
+"""Lines by which a passage is looked up."""
+_PLACES: Final = 8
+"""Places of the same beginning that are compared, the newest ones: three empty lines may be anywhere."""
+_ENDS: Final = 2
+"""Lines of a passage that are shown: its first and its last one."""
+
+
+class _Line(NamedTuple):
+    """A line: the number in front of it, if there is one, and its text."""
+
+    number: int | None
+    text: str
+
+
+class _Place(NamedTuple):
+    """A line of what is shown of a block."""
+
+    version: int
+    line: int
+
+
+class _Passage(NamedTuple):
+    """Lines that an earlier block shows: how many, and the version of that block."""
+
+    length: int
+    version: int
+
+
+_NOTHING: Final = _Passage(0, 0)
+
+
+def plan_repeats(
+    window: Window, repeats: Repeats, counter: TokenCounter, passages: Passages | None = None
+) -> tuple[Replacement, ...]:
+    """Plan the replacements of the newest results that repeat what is in sight, in timeline order.
+
+    Args:
+        window: the blocks.
+        repeats: says which passages are worth it.
+        counter: counts the replacements.
+        passages: what earlier plans read, which is not read again.
+    """
+    new = newest_results(window)
+    if not new or not window.readable:
+        return ()
+    passages = passages or Passages()
+    passages.read(item for item in window.items if item.version < new[0].version and is_in_sight(item))
+    planned: list[Replacement] = []
+    for item in new:
+        replacement = _shortened(item, window, repeats, counter, passages) if _may_be_shortened(item) else None
+        if replacement is not None:
+            planned.append(replacement)
+        if is_in_sight(item):
+            passages.add(item if replacement is None else item._replace(replacement=replacement))
+    return tuple(planned)
+
+
+def newest_results(window: Window) -> list[Item]:
+    """Return the results of the newest response, in timeline order: no model was sent any of them before."""
+    found: list[Item] = []
+    for item in reversed(window.items):
+        if 0 < item.response < window.response:
+            break
+        if item.answers is not None and item.response == window.response:
+            found.append(item)
+    return found[::-1]
+
+
+def _may_be_shortened(item: Item) -> bool:
+    plain = type(item.block) is ToolResult and item.block.data is None
+    return plain and item.state == "visible" and not item.revealed and not item.keeps
+
+
+def is_repeat(item: Item) -> bool:
+    """Return whether an item is shown without passages that are in sight elsewhere."""
+    return item.replacement is not None and item.hide is not None and item.hide.reason == REPEATED
+
+
+def is_in_sight(item: Item) -> bool:
+    """Return whether all of an item is in sight: it is sent in full, or but for what earlier blocks show."""
+    return item.state in {"visible", "carried"} or is_repeat(item)
+
+
+class References:
+    """Finds the results that are to be shown whole again.
+
+    A window that goes on from the last one asked about is read from there: appending takes nothing out of sight.
+    """
+
+    def __init__(self) -> None:
+        self._items: Sequence[Item] = ()
+
+    def lost(self, window: Window) -> tuple[int, ...]:
+        """Return the versions of the results that leave out what is not in sight any more."""
+        known = len(self._items) if begins_with(window.items, self._items) else 0
+        if not any(map(is_repeat, window.items[known:])):
+            self._items = window.items
+            return ()
+        in_sight = {item.version for item in window.items if is_in_sight(item)}
+        lost = [item for item in window.items if is_repeat(item) and not in_sight.issuperset(_sources(item))]
+        self._items = () if lost else window.items
+        return tuple(item.version for item in lost)
+
+
+def _sources(item: Item) -> tuple[int, ...]:
+    return () if item.replacement is None else item.replacement.repeats
+
+
+class Passages:
+    """Finds where lines are in sight. What was read for one plan is kept for the next."""
+
+    def __init__(self) -> None:
+        self._shown: dict[int, tuple[object, str | None]] = {}
+        self._lines: dict[int, list[_Line]] = {}
+        self._places: dict[tuple[str, ...], list[_Place]] = {}
+
+    def read(self, items: Iterable[Item]) -> None:
+        """Read items in timeline order: those that are new, or all of them where an earlier one is shown otherwise."""
+        now = {item.version: item for item in items}
+        if any(version not in now or _shown(now[version]) != shown for version, shown in self._shown.items()):
+            self._shown, self._lines, self._places = {}, {}, {}
+        for version, item in now.items():
+            if version not in self._shown:
+                self.add(item)
+
+    def add(self, item: Item) -> None:
+        """Read one more item."""
+        self._shown[item.version] = _shown(item)
+        lines = self._lines[item.version] = _lines_of(_text(item))
+        for number in range(len(lines) - _BEGINNING + 1):
+            places = self._places.setdefault(_beginning(lines, number), [])
+            places.append(_Place(item.version, number))
+            del places[:-_PLACES]
+
+    def longest(self, lines: Sequence[_Line], start: int) -> _Passage:
+        """Return the longest passage from a line on; of equally long ones the newest."""
+        found = _NOTHING
+        for version, place in self._places.get(_beginning(lines, start), ()):
+            length = _alike(lines, start, self._lines[version], place)
+            found = max(found, _Passage(length, version))
+        return found
+
+
+def _shown(item: Item) -> tuple[object, str | None]:
+    """Return what tells whether an item is shown as it was: the block itself, and the text in its place."""
+    return id(item.block), None if item.replacement is None else item.replacement.text
+
+
+def _text(item: Item) -> str:
+    """Return what is shown of an item; of a call its arguments of several lines."""
+    block = item.block
+    if item.replacement is not None:
+        return item.replacement.text
+    if type(block) is ToolCall and isinstance(block.arguments, dict):
+        return "\n\n".join(value for value in block.arguments.values() if isinstance(value, str) and "\n" in value)
+    return block.text if type(block) in {ToolResult, UserPrompt} else ""
+
+
+def _lines_of(text: str) -> list[_Line]:
+    lines = ((line, _NUMBERED.fullmatch(line)) for line in text.split("\n"))
+    return [_Line(None, line) if found is None else _Line(int(found[1]), found[2]) for line, found in lines]
+
+
+def _beginning(lines: Sequence[_Line], start: int) -> tuple[str, ...]:
+    return tuple([line.text for line in lines[start : start + _BEGINNING]])
+
+
+def _alike(lines: Sequence[_Line], start: int, others: Sequence[_Line], place: int) -> int:
+    """Return how many lines are the same, each with the number that follows the one before, or all without."""
+    first = lines[start].number
+    length = 0
+    for line, other in zip(islice(lines, start, None), islice(others, place, None), strict=False):
+        if line.text != other.text or line.number != (None if first is None else first + length):
+            break
+        length += 1
+    return length
+
+
+def _shortened(
+    item: Item, window: Window, repeats: Repeats, counter: TokenCounter, passages: Passages
+) -> Replacement | None:
+    """Return a result without the passages that are in sight; None where too little of it is."""
+    texts, lines = item.block.text.split("\n"), _lines_of(item.block.text)
+    addresses: dict[int, str] = {}
+    written: list[str] = []
+    place = 0
+    while place < len(lines):
+        length, version = passages.longest(lines, place)
+        between = texts[place + 1 : place + length - 1]
+        if length < repeats.lines + _ENDS or sum(map(len, between)) < repeats.characters:
+            written.append(texts[place])
+            place += 1
+            continue
+        if version not in addresses:
+            addresses.update((one.version, window.address_of(one)) for one in window.items if one.version == version)
+        written += [texts[place], _left_out(len(between), addresses[version]), texts[place + length - 1]]
+        place += length
+    if not addresses:
+        return None
+    text = "\n".join(written)
+    tokens = counter.count(text)
+    if tokens + repeats.minimum > item.tokens:
+        return None
+    return Replacement(version=item.version, text=text, tokens=tokens, repeats=tuple(sorted(addresses)))
+
+
+def _left_out(lines: int, address: str) -> str:
+    return f"[… {lines} {'line' if lines == 1 else 'lines'}, as above in {address}]"
