@@ -129,29 +129,30 @@ SOME: Final = Words(record=600, summary=800)
 ALIKE: Final = [
     Alike("anthropic-compact", keep=6_000),
     Alike("claude-code", keep=10_000),
-    Alike("cline", keep=30_000),
+    Alike("cline", keep=45_000, trigger=0.8),
     Alike("crush", keep=6_000),
-    Alike("deepagents", keep=0.13),
+    Alike("deepagents", keep=0.17, trigger=0.77),
     Alike("keep_last", trigger=0.77),
     Alike("keep_ratio"),
     Alike("langchain", trigger=0.82),
     Alike("opencode", keep=14_000),
-    Alike("pi", keep=24_000),
+    Alike("pi", keep=26_000, trigger=0.92),
     Alike("seed-002-first"),
-    Alike("strands", trigger=0.89),
-    Alike("anthropic-compact", keep=8_000, words=SOME, kept_long=FIXED_PART),
-    Alike("claude-code", keep=6_000, words=FEW, kept_long=FIXED_PART),
+    Alike("strands", trigger=0.83),
+    Alike("anthropic-compact", keep=4_000, words=SOME, kept_long=FIXED_PART),
+    Alike("claude-code", keep=4_500, words=FEW, kept_long=FIXED_PART),
     Alike("cline", keep=24_000, words=SOME, kept_long=FIXED_PART),
-    Alike("crush", keep=5_000, trigger=0.83, words=SOME, kept_long=FIXED_PART),
-    Alike("opencode", keep=7_000, words=FEW, kept_long=FIXED_PART),
-    Alike("pi", keep=22_000, words=SOME, kept_long=FIXED_PART),
-    Alike("anthropic-compact", keep=6_500, words=SOME, kept_long=FIXED_PART),
-    Alike("claude-code", keep=7_500, words=SOME, kept_long=FIXED_PART),
+    Alike("crush", keep=2_500, trigger=0.83, words=SOME, kept_long=FIXED_PART),
+    Alike("deepagents", keep=0.175, words=FEW, kept_long=FIXED_PART),
+    Alike("opencode", keep=3_500, words=FEW, kept_long=FIXED_PART),
+    Alike("pi", keep=18_000, words=SOME, kept_long=FIXED_PART),
+    Alike("anthropic-compact", keep=5_000, words=SOME, kept_long=FIXED_PART),
+    Alike("claude-code", keep=5_500, words=SOME, kept_long=FIXED_PART),
     Alike("cline", keep=0.45, words=SOME, kept_long=FIXED_PART),
-    Alike("crush", keep=5_500, words=FEW, kept_long=FIXED_PART),
-    Alike("deepagents", keep=0.25, words=FEW, kept_long=FIXED_PART),
+    Alike("crush", keep=4_000, words=FEW, kept_long=FIXED_PART),
+    Alike("deepagents", keep=0.125, words=FEW, kept_long=FIXED_PART),
 ]
-"""Lines and cuts of published defaults with a little more behind them, so that no less is in sight on the average: for
-200,000 tokens first, then for 100,000 and for 32,000."""
-SPARED: Final = [Spared("clear-tool-uses", 0.05, EVERYTHING), Spared("seed-002-first", 0.03, FIXED_PART)]
+"""Lines and cuts of published defaults, so that no less is in sight on the average where passages are shown once, see
+`tests.frontier.settings.Once`: for 200,000 tokens first, then for 100,000 and for 32,000."""
+SPARED: Final = [Spared("clear-tool-uses", 0.05, EVERYTHING), Spared("seed-002-first", 0.08, FIXED_PART)]
 """What answers the defaults that hide, at 200,000 tokens."""
