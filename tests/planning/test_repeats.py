@@ -12,6 +12,7 @@ from timeline.events import REPEATED, BlockRedacted, BlocksHidden, BlocksPinned,
 from timeline.fold.fold import Fold
 from timeline.planning.account import costs_of
 from timeline.planning.hide import plan_hide
+from timeline.planning.outline import outline
 from timeline.planning.repeats import Passages, References, plan_repeats
 from timeline.planning.replacements import can_preview
 from timeline.policy.model import Hiding, Repeats
@@ -217,3 +218,9 @@ def test_the_account_counts_it_as_a_result() -> None:
     costs = costs_of(fold.window.items, small_policy())
     assert costs.by_category["results"] == sum(item.shown_tokens for item in fold.window.items if item.answers)
     assert "hidden" not in costs.by_category
+
+
+def test_the_outline_of_a_policy_says_it() -> None:
+    """And nothing of a policy that shows all of every result."""
+    assert outline(small_policy()).repeats == ""
+    assert "where 5 lines or more are left out" in outline(small_policy(repeats=Repeats(lines=5))).repeats

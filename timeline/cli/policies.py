@@ -120,6 +120,8 @@ def outline_lines(brief: Outline) -> list[tuple[str, str]]:
         ("compacts", brief.when + due),
         ("hides when cold", brief.hides),
     ]
+    if brief.repeats:
+        lines.append(("shows once", brief.repeats))
     lines += [(f"step {n}", f"{step.title}: {step.does}") for n, step in enumerate(brief.steps, start=1)]
     lines.append(("keeps", brief.keeps))
     if brief.stages:

@@ -43,6 +43,7 @@ class Outline:
         target: the size that a compaction aims at, counted like the trigger.
         when: the trigger, in words.
         hides: the blocks hidden once the cache is cold, and the other decisions that depend on the cache.
+        repeats: which passages of new results are left out; empty where none are.
         steps: of a compaction, in order.
         keeps: the messages that stay verbatim behind the summary.
         stages: the part of approved stages that stays in view; empty where no step collapses stages.
@@ -59,6 +60,7 @@ class Outline:
     target: int | None
     when: str
     hides: str
+    repeats: str
     steps: tuple[StepOutline, ...]
     keeps: str
     stages: str
@@ -88,6 +90,7 @@ def outline(policy: Policy) -> Outline:
         target=max(0, target - reserved) if policy.automatic else None,
         when=_filled(_WHEN, policy.trigger.model_dump()),
         hides=_hides(policy),
+        repeats=_repeats(policy),
         steps=steps,
         keeps=covering[0].keeps if covering else "everything",
         stages="what each decided" if any(step.kind == "collapse_stages" for step in policy.steps) else "",
@@ -146,6 +149,12 @@ def _step(step: Step) -> StepOutline:
 
 def _filled(words: dict[str, str], fields: dict[str, Any]) -> str:
     return words[fields["kind"]].format(**fields)
+
+
+def _repeats(policy: Policy) -> str:
+    if policy.repeats is None:
+        return ""
+    return f"passages of new results that are in sight, where {policy.repeats.lines} lines or more are left out"
 
 
 def _hides(policy: Policy) -> str:
