@@ -224,3 +224,9 @@ def test_the_outline_of_a_policy_says_it() -> None:
     """And nothing of a policy that shows all of every result."""
     assert outline(small_policy()).repeats == ""
     assert "where 5 lines or more are left out" in outline(small_policy(repeats=Repeats(lines=5))).repeats
+
+
+def test_many_empty_lines_take_no_square_of_their_number() -> None:
+    """A tool printed them twice: each line is compared a few times, and all of them stay."""
+    window = window_of(prompt(), *read("a", [""] * 30_000), *read("b", [""] * 30_000))
+    assert shown(window) == []

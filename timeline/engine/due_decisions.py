@@ -116,10 +116,12 @@ class _DueDecisions:
         async def choose(_: datetime) -> Sequence[Payload]:
             window = self.pressure.window
             plan = partial(plan_repeats, window, repeats, self.counter, self.known.passages)
-            blocks = await off_loop(len(window.items), plan)
+            new = newest_results(window)
+            lines = sum(item.block.text.count("\n") for item in new)
+            blocks = await off_loop(len(window.items) + lines, plan)
             if not blocks:
                 return ()
-            tokens = {item.version: item.tokens for item in newest_results(window)}
+            tokens = {item.version: item.tokens for item in new}
             freed = sum(tokens[block.version] - block.tokens for block in blocks)
             facts.update(blocks=len(blocks), freed_tokens=freed)
             return [BlocksHidden(reason=REPEATED, blocks=blocks, facts={**facts}, counter=self.counter.name)]

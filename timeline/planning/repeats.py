@@ -12,7 +12,6 @@ that could be shown again, so nothing is left out there.
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
@@ -32,6 +31,8 @@ _BEGINNING: Final = 3
 """Lines by which a passage is looked up."""
 _PLACES: Final = 8
 """Places of the same beginning that are compared, the newest ones: three empty lines may be anywhere."""
+_LONG: Final = 64
+"""Lines of a passage from which on it is passed over as a whole, where it is not worth leaving out."""
 _ENDS: Final = 2
 """Lines of a passage that are shown: its first and its last one."""
 
@@ -199,12 +200,12 @@ def _beginning(lines: Sequence[_Line], start: int) -> tuple[str, ...]:
 def _alike(lines: Sequence[_Line], start: int, others: Sequence[_Line], place: int) -> int:
     """Return how many lines are the same, each with the number that follows the one before, or all without."""
     first = lines[start].number
-    length = 0
-    for line, other in zip(islice(lines, start, None), islice(others, place, None), strict=False):
-        if line.text != other.text or line.number != (None if first is None else first + length):
-            break
-        length += 1
-    return length
+    most = min(len(lines) - start, len(others) - place)
+    for length in range(most):
+        number, text = lines[start + length]
+        if text != others[place + length].text or number != (None if first is None else first + length):
+            return length
+    return most
 
 
 def _shortened(
@@ -219,8 +220,10 @@ def _shortened(
         length, version = passages.longest(lines, place)
         between = texts[place + 1 : place + length - 1]
         if length < repeats.lines + _ENDS or sum(map(len, between)) < repeats.characters:
-            written.append(texts[place])
-            place += 1
+            # A long passage that says next to nothing, such as empty lines, is not looked up again from each of its lines.
+            shown = length if length > _LONG else 1
+            written += texts[place : place + shown]
+            place += shown
             continue
         if version not in addresses:
             addresses.update((one.version, window.address_of(one)) for one in window.items if one.version == version)
