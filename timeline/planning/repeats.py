@@ -220,7 +220,7 @@ def _shortened(
         length, version = passages.longest(lines, place)
         between = texts[place + 1 : place + length - 1]
         if length < repeats.lines + _ENDS or sum(map(len, between)) < repeats.characters:
-            # A long passage that says next to nothing, such as empty lines, is not looked up again from each of its lines.
+            # A long passage that says next to nothing, such as empty lines, is not looked up from each of its lines.
             shown = length if length > _LONG else 1
             written += texts[place : place + shown]
             place += shown
