@@ -68,14 +68,16 @@ STEPS: Final = st.one_of(
     st.tuples(st.just("redact"), st.integers(0, 9)),
     st.tuples(st.just("compact")),
     st.tuples(st.just("undo")),
+    st.tuples(st.just("fork")),
+    st.tuples(st.just("open")),
 )
 
 
 class Agent:
     """An agent that reads and edits three files, and renders before each of its responses."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+    def __init__(self, store: MemoryStore, timeline: Timeline) -> None:
+        self.store, self.timeline = store, timeline
         self.files = [[f"{word} {number} of file {file}" for number, word in enumerate(WORDS * 2)] for file in range(3)]
         self.seconds = 0.0
         self.number = 0
@@ -111,6 +113,10 @@ class Agent:
                 return await self.use("write_file", "written", path=f"{file}.txt", content="\n".join(self.files[file]))
             case ("prompt",):
                 await self.timeline.append(AssistantCompletion(text="Done."), UserPrompt(text="Go on."))
+            case ("fork",):
+                self.timeline = await self.timeline.fork()
+            case ("open",):
+                self.timeline = await Timeline.open(self.store, self.timeline.id)
             case ("pause",):
                 self.seconds += 4_000
             case _:
@@ -183,7 +189,7 @@ def is_found(text: str, whole: str, texts: Sequence[str]) -> bool:
 async def test_what_a_result_leaves_out_is_in_the_same_context(policy: Policy, steps: list[tuple[Any, ...]]) -> None:
     """Whatever was hidden, covered, taken back or redacted meanwhile; and the log verifies."""
     store = MemoryStore()
-    agent = Agent(await Timeline.open(store, "c", policy=policy, now=AT))
+    agent = Agent(store, await Timeline.open(store, "c", policy=policy, now=AT))
     await agent.timeline.append(UserPrompt(text="Read the files."), now=AT)
     for step in steps:
         try:
@@ -196,5 +202,6 @@ async def test_what_a_result_leaves_out_is_in_the_same_context(policy: Policy, s
                 assert is_found(text, agent.results[id_], [other for _, other in texts]), text
         again = await agent.timeline.render(now=after(agent.seconds))
         assert not {taken.reason for taken in again.decisions} & {"repeated", "restored"}
-    opened = await Timeline.open(store, "c")
-    assert (await opened.verify()).ok
+    for id_ in {"c", agent.timeline.id}:
+        opened = await Timeline.open(store, id_)
+        assert (await opened.verify()).ok

@@ -10,6 +10,7 @@ from tests.scenes import COUNTER, answer, apply, call, fold_of, grow, prompt, re
 from timeline.blocks import Block, ToolCall, ToolResult
 from timeline.events import REPEATED, BlockRedacted, BlocksHidden, BlocksPinned, BlocksRevealed, Replacement
 from timeline.fold.fold import Fold
+from timeline.fold.snapshot import take_snapshot
 from timeline.planning.account import costs_of
 from timeline.planning.hide import plan_hide
 from timeline.planning.outline import outline
@@ -230,3 +231,11 @@ def test_many_empty_lines_take_no_square_of_their_number() -> None:
     """A tool printed them twice: each line is compared a few times, and all of them stay."""
     window = window_of(prompt(), *read("a", [""] * 30_000), *read("b", [""] * 30_000))
     assert shown(window) == []
+
+
+def test_a_snapshot_keeps_which_blocks_show_the_rest() -> None:
+    """A conversation that is opened from it shows the result whole again once these are out of sight."""
+    fold = fold_of(prompt(), *read("a", LINES), *read("b", LINES))
+    hidden(fold)
+    items: Any = take_snapshot(fold).state["items"]
+    assert [fields["replacement"]["repeats"] for fields in items if "replacement" in fields] == [[4]]

@@ -152,7 +152,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
     if item.undone_at:
         fields["undone_at"] = item.undone_at
     if item.replacement is not None:
-        fields["replacement"] = item.replacement.model_dump(exclude_defaults=True)
+        fields["replacement"] = item.replacement.model_dump(mode="json", exclude_defaults=True)
     for name, is_set in zip(_FLAGS, _flags(item), strict=True):
         if is_set:
             fields[name] = True
