@@ -8,7 +8,15 @@ import pytest
 
 from tests.scenes import COUNTER, answer, apply, call, fold_of, grow, prompt, result, small_policy, window_of
 from timeline.blocks import Block, ToolCall, ToolResult
-from timeline.events import REPEATED, BlockRedacted, BlocksHidden, BlocksPinned, BlocksRevealed, Replacement
+from timeline.events import (
+    REPEATED,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    ContextRendered,
+    Replacement,
+)
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import take_snapshot
 from timeline.planning.account import costs_of
@@ -239,3 +247,24 @@ def test_a_snapshot_keeps_which_blocks_show_the_rest() -> None:
     hidden(fold)
     items: Any = take_snapshot(fold).state["items"]
     assert [fields["replacement"]["repeats"] for fields in items if "replacement" in fields] == [[4]]
+
+
+def test_a_call_that_is_not_sent_since_its_result_is_omitted_shows_nothing() -> None:
+    """Its arguments are in no request, so what referred to them is shown whole again."""
+    wrote = call("a", response_id="a", arguments={"file": "x.py", "content": "\n".join(LINES)})
+    fold = fold_of(prompt(), wrote, result("a"), *read("b", LINES))
+    hidden(fold)
+    omitted = BlocksHidden(mode="omit", reason="abandoned", blocks=(Replacement(version=4),))
+    apply(fold, fold.version + 1, omitted)
+    assert References().lost(fold.window) == (6,)
+    apply(fold, fold.version + 1, BlocksRevealed(versions=(6,), reason="restored"))
+    grow(fold, *read("c", LINES))
+    assert "as above in @6]" in shown(fold.window)[0]
+
+
+def test_what_a_recorded_context_showed_stays_although_no_response_came() -> None:
+    """A policy that is set between two renders, or a block that is revealed, shortens nothing that was sent."""
+    fold = fold_of(prompt(), *read("a", LINES), *read("b", LINES))
+    rendered = ContextRendered(version=fold.version, projection=1, fingerprint="", policy="")
+    apply(fold, fold.version + 1, rendered)
+    assert shown(fold.window) == []

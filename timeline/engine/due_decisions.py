@@ -117,8 +117,7 @@ class _DueDecisions:
             window = self.pressure.window
             plan = partial(plan_repeats, window, repeats, self.counter, self.known.passages)
             new = newest_results(window)
-            lines = sum(item.block.text.count("\n") for item in new)
-            blocks = await off_loop(len(window.items) + lines, plan)
+            blocks = await off_loop(len(window.items) + self.known.passages.unread(window.items), plan)
             if not blocks:
                 return ()
             tokens = {item.version: item.tokens for item in new}

@@ -144,6 +144,8 @@ class Rewriter:
             self._eraser.forget_context(event.version)
             new = new.model_copy(update={"fingerprint": ""})
         new = self._unquoted(event, new)
+        if isinstance(old, BlocksHidden) and isinstance(new, BlocksHidden) and new is not old:
+            new = _referring_to_nothing(old, new)
         return None if new is old else new
 
     def _is_changed(self, rendered: ContextRendered) -> bool:
@@ -247,3 +249,16 @@ async def recalled(
         elif block.call_id in calls and not isinstance(block, ToolCall):
             found[event.version] = calls[block.call_id]
     return found
+
+
+def _referring_to_nothing(old: BlocksHidden, new: BlocksHidden) -> BlocksHidden:
+    """Return a rewritten hide in which no text that changed refers to other blocks.
+
+    What it left out, and what others left out since it showed that, is shown again (`timeline.planning.repeats`).
+    """
+    texts = {block.version: block.text for block in old.blocks}
+    blocks = tuple(
+        block if block.text == texts.get(block.version) else block.model_copy(update={"repeats": ()})
+        for block in new.blocks
+    )
+    return new.model_copy(update={"blocks": blocks})

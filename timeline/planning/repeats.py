@@ -21,6 +21,7 @@ from timeline.frozen import begins_with
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from timeline.blocks import Block
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Repeats
     from timeline.ports import TokenCounter
@@ -76,7 +77,12 @@ def plan_repeats(
     if not new or not window.readable:
         return ()
     passages = passages or Passages()
-    passages.read(item for item in window.items if item.version < new[0].version and is_in_sight(item))
+    gone = _without_result(window.items)
+    passages.read(
+        item
+        for item in window.items
+        if item.version < new[0].version and is_in_sight(item) and item.version not in gone
+    )
     planned: list[Replacement] = []
     for item in new:
         replacement = _shortened(item, window, repeats, counter, passages) if _may_be_shortened(item) else None
@@ -88,10 +94,11 @@ def plan_repeats(
 
 
 def newest_results(window: Window) -> list[Item]:
-    """Return the results of the newest response, in timeline order: no model was sent any of them before."""
+    """Return the results of the newest response since the last recorded context, in timeline order: none was sent."""
     found: list[Item] = []
+    sent = 0 if window.rendered is None else window.rendered.version
     for item in reversed(window.items):
-        if 0 < item.response < window.response:
+        if 0 < item.response < window.response or item.version < sent:
             break
         if item.answers is not None and item.response == window.response:
             found.append(item)
@@ -110,7 +117,12 @@ def is_repeat(item: Item) -> bool:
 
 def is_in_sight(item: Item) -> bool:
     """Return whether all of an item is in sight: it is sent in full, or but for what earlier blocks show."""
-    return item.state in {"visible", "carried"} or is_repeat(item)
+    return item.state in {"visible", "carried"} or (is_repeat(item) and bool(_sources(item)))
+
+
+def _without_result(items: Iterable[Item]) -> set[int | None]:
+    """Return the versions of the calls that are not sent, since their result is omitted."""
+    return {item.answers for item in items if item.omitted}
 
 
 class References:
@@ -128,8 +140,10 @@ class References:
         if not any(map(is_repeat, window.items[known:])):
             self._items = window.items
             return ()
-        in_sight = {item.version for item in window.items if is_in_sight(item)}
-        lost = [item for item in window.items if is_repeat(item) and not in_sight.issuperset(_sources(item))]
+        in_sight = {item.version for item in window.items if is_in_sight(item)} - _without_result(window.items)
+        repeats = (item for item in window.items if is_repeat(item))
+        # A redaction that took words out of what is shown took its references, too.
+        lost = [item for item in repeats if not _sources(item) or not in_sight.issuperset(_sources(item))]
         self._items = () if lost else window.items
         return tuple(item.version for item in lost)
 
@@ -142,9 +156,13 @@ class Passages:
     """Finds where lines are in sight. What was read for one plan is kept for the next."""
 
     def __init__(self) -> None:
-        self._shown: dict[int, tuple[object, str | None]] = {}
+        self._shown: dict[int, tuple[Block, str | None]] = {}
         self._lines: dict[int, list[_Line]] = {}
         self._places: dict[tuple[str, ...], list[_Place]] = {}
+
+    def unread(self, items: Iterable[Item]) -> int:
+        """Return how many lines of some items were not read yet."""
+        return sum(_text(item).count("\n") for item in items if item.version not in self._shown)
 
     def read(self, items: Iterable[Item]) -> None:
         """Read items in timeline order: those that are new, or all of them where an earlier one is shown otherwise."""
@@ -173,9 +191,9 @@ class Passages:
         return found
 
 
-def _shown(item: Item) -> tuple[object, str | None]:
+def _shown(item: Item) -> tuple[Block, str | None]:
     """Return what tells whether an item is shown as it was: the block itself, and the text in its place."""
-    return id(item.block), None if item.replacement is None else item.replacement.text
+    return item.block, None if item.replacement is None else item.replacement.text
 
 
 def _text(item: Item) -> str:
