@@ -29,7 +29,7 @@ from timeline.events.addresses import SIGN
 from timeline.fold.counts import Recount, in_unit
 from timeline.fold.state import NOTHING_YET
 from timeline.fold.turns import Turns
-from timeline.fold.window import Hide, Item, Window, redacted, revealed
+from timeline.fold.window import Hide, Item, Window, redacted, restored, revealed
 from timeline.frozen import Grown
 
 if TYPE_CHECKING:
@@ -381,7 +381,8 @@ class Fold:
 
     def _reveal(self, version: int, payload: BlocksRevealed) -> None:
         before = [self._items[place] for v in payload.versions if (place := self._index.get(v)) is not None]
-        self._change(payload.versions, lambda item: revealed(item, version, lasting=payload.reason == "manual"))
+        show = restored if payload.reason == "restored" else revealed
+        self._change(payload.versions, lambda item: show(item, version))
         if any(item.omitted and item.hide is not None and item.hide.reason == ABANDONED for item in before):
             self._go_on_from_what_is_shown()
 

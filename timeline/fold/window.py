@@ -16,7 +16,7 @@ from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, PolicyOrigin, Replacement
@@ -187,9 +187,19 @@ def redacted(item: Item, at: int) -> Item:
     )
 
 
-def revealed(item: Item, at: int, *, lasting: bool = True) -> Item:
-    """Return an item that the event of version ``at`` shows in full again; ``lasting``: no later hide is automatic."""
-    return item._replace(replacement=None, omitted=False, revealed=lasting, hide=None, changed_at=at)
+def restored(item: Item, at: int) -> Item:
+    """Return an item that the event of version ``at`` shows in full again, as if nothing had been decided about it."""
+    return item._replace(replacement=None, omitted=False, revealed=False, hide=None, changed_at=at)
+
+
+def revealed(item: Item, at: int) -> Item:
+    """Return an item that the event of version ``at`` shows in full again, and no automatic decision hides anew."""
+    return restored(item, at)._replace(revealed=True)
+
+
+def unsent_calls(items: Iterable[Item]) -> set[int | None]:
+    """Return the versions of the calls that are not sent, since their result is omitted."""
+    return {item.answers for item in items if item.omitted}
 
 
 @dataclass(frozen=True, slots=True)

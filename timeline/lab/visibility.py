@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
 from timeline.facts.tool_use import tool_use
+from timeline.fold.window import unsent_calls
 from timeline.lab.segments import is_sent
 from timeline.planning.hide import WHOLE_KEYS
 from timeline.planning.repeats import is_in_sight
@@ -112,7 +113,7 @@ class Sight:
 
     def _divided(self, items: Sequence[Item]) -> int:
         """Count the results that are sent without their call, and the calls without their result."""
-        gone = {item.answers for item in items if item.omitted}
+        gone = unsent_calls(items)
         sent = {item.version for item in items if not item.omitted and item.version not in gone}
         return sum(self._pairs[version] not in sent for version in sent if version in self._pairs)
 

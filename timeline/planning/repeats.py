@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.events import REPEATED, Replacement
+from timeline.events.addresses import Address
+from timeline.fold.window import unsent_calls
 from timeline.frozen import begins_with
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def plan_repeats(
     if not new or not window.readable:
         return ()
     passages = passages or Passages()
-    gone = _without_result(window.items)
+    gone = unsent_calls(window.items)
     passages.read(
         item
         for item in window.items
@@ -85,7 +87,7 @@ def plan_repeats(
     )
     planned: list[Replacement] = []
     for item in new:
-        replacement = _shortened(item, window, repeats, counter, passages) if _may_be_shortened(item) else None
+        replacement = _shortened(item, repeats, counter, passages) if _may_be_shortened(item) else None
         if replacement is not None:
             planned.append(replacement)
         if is_in_sight(item):
@@ -120,11 +122,6 @@ def is_in_sight(item: Item) -> bool:
     return item.state in {"visible", "carried"} or (is_repeat(item) and bool(_sources(item)))
 
 
-def _without_result(items: Iterable[Item]) -> set[int | None]:
-    """Return the versions of the calls that are not sent, since their result is omitted."""
-    return {item.answers for item in items if item.omitted}
-
-
 class References:
     """Finds the results that are to be shown whole again.
 
@@ -140,7 +137,7 @@ class References:
         if not any(map(is_repeat, window.items[known:])):
             self._items = window.items
             return ()
-        in_sight = {item.version for item in window.items if is_in_sight(item)} - _without_result(window.items)
+        in_sight = {item.version for item in window.items if is_in_sight(item)} - unsent_calls(window.items)
         repeats = (item for item in window.items if is_repeat(item))
         # A redaction that took words out of what is shown took its references, too.
         lost = [item for item in repeats if not _sources(item) or not in_sight.issuperset(_sources(item))]
@@ -192,7 +189,7 @@ class Passages:
 
 
 def _shown(item: Item) -> tuple[Block, str | None]:
-    """Return what tells whether an item is shown as it was: the block itself, and the text in its place."""
+    """Return the block and the text in its place: an item that has the same is shown as it was."""
     return item.block, None if item.replacement is None else item.replacement.text
 
 
@@ -226,12 +223,10 @@ def _alike(lines: Sequence[_Line], start: int, others: Sequence[_Line], place: i
     return most
 
 
-def _shortened(
-    item: Item, window: Window, repeats: Repeats, counter: TokenCounter, passages: Passages
-) -> Replacement | None:
+def _shortened(item: Item, repeats: Repeats, counter: TokenCounter, passages: Passages) -> Replacement | None:
     """Return a result without the passages that are in sight; None where too little of it is."""
     texts, lines = item.block.text.split("\n"), _lines_of(item.block.text)
-    addresses: dict[int, str] = {}
+    sources: set[int] = set()
     written: list[str] = []
     place = 0
     while place < len(lines):
@@ -243,18 +238,17 @@ def _shortened(
             written += texts[place : place + shown]
             place += shown
             continue
-        if version not in addresses:
-            addresses.update((one.version, window.address_of(one)) for one in window.items if one.version == version)
-        written += [texts[place], _left_out(len(between), addresses[version]), texts[place + length - 1]]
+        written += [texts[place], _left_out(len(between), Address(version)), texts[place + length - 1]]
+        sources.add(version)
         place += length
-    if not addresses:
+    if not sources:
         return None
     text = "\n".join(written)
     tokens = counter.count(text)
     if tokens + repeats.minimum > item.tokens:
         return None
-    return Replacement(version=item.version, text=text, tokens=tokens, repeats=tuple(sorted(addresses)))
+    return Replacement(version=item.version, text=text, tokens=tokens, repeats=tuple(sorted(sources)))
 
 
-def _left_out(lines: int, address: str) -> str:
+def _left_out(lines: int, address: Address) -> str:
     return f"[… {lines} {'line' if lines == 1 else 'lines'}, as above in {address}]"

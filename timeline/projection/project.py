@@ -30,6 +30,7 @@ from timeline.blocks import (
 )
 from timeline.content.native import hidden_data, sent_data, sent_data_before_5, sent_data_before_6
 from timeline.fold.turns import RESPONSE_BLOCKS
+from timeline.fold.window import unsent_calls
 from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
 from timeline.policy.steps import SummaryForm
 from timeline.projection.cache_points import Shown, cache_points
@@ -378,7 +379,7 @@ class Projector:
             whole = _Whole()
         new = window.items[len(whole.items) :]
         # Before the loop: a call whose result is omitted is left out too, else it would be sent as interrupted.
-        whole.gone.update(i.answers for i in new if i.omitted)
+        whole.gone |= unsent_calls(new)
         whole.calls.update(i.version for i in new if isinstance(i.block, ToolCall) and not i.omitted)
         signatures = whole.signatures = whole.signatures.over(window.items)
         made: dict[int, _Made] = {}
