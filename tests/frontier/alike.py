@@ -101,17 +101,20 @@ class Spared(NamedTuple):
         design: name of the published default.
         batch: least share of the limit that a batch frees.
         kept_long: what is kept for an hour.
+        trigger: share of the limit above which it hides, instead of the design's line.
     """
 
     design: str
     batch: float
     kept_long: KeptLong
+    trigger: float | None = None
 
     @property
     def name(self) -> str:
         """The design, and what is different in it."""
+        line = "" if self.trigger is None else f" above {self.trigger:g}"
         hour = " for an hour" if self.kept_long == EVERYTHING else ""
-        return f"{self.design} in batches of {self.batch:g}{hour}"
+        return f"{self.design}{line} in batches of {self.batch:g}{hour}"
 
     def policy(self, limit: int) -> Policy:
         """Return the policy at a limit."""
@@ -120,6 +123,8 @@ class Spared(NamedTuple):
         least = "minimum" if hiding["pressure_minimum"] is None else "pressure_minimum"
         design |= {"hiding": hiding | {least: self.batch}}
         design |= {"cache_points": design["cache_points"] | {"kept_long": self.kept_long}}
+        if self.trigger is not None:
+            design["trigger"] = self.trigger
         return Policy.model_validate(design)
 
 

@@ -9,7 +9,7 @@ from tests.frontier.alike import ALIKE, EVERYTHING, FIXED_PART, SPARED, Alike, S
 from timeline import policies
 from timeline.policy.files import find_policy
 from timeline.policy.library import designs
-from timeline.policy.model import Repeats
+from timeline.policy.model import LineNumbers, Repeats
 from timeline.policy.presets import PUBLISHED
 
 if TYPE_CHECKING:
@@ -130,7 +130,10 @@ BETWEEN: Final = [
 
 
 class Once(NamedTuple):
-    """Another setting that leaves out of new results what is in sight: no fact goes out of sight by it (ADR 0090)."""
+    """Another setting that leaves out of new results what is in sight, and most numbers of lines (ADRs 0090, 0091).
+
+    No fact goes out of sight by it.
+    """
 
     setting: Setting | Alike | Spared
 
@@ -141,7 +144,7 @@ class Once(NamedTuple):
 
     def policy(self, limit: int) -> Policy:
         """Return the policy at a limit."""
-        return self.setting.policy(limit).model_copy(update={"repeats": Repeats()})
+        return self.setting.policy(limit).model_copy(update={"repeats": Repeats(), "line_numbers": LineNumbers()})
 
 
 def named(name: str) -> Callable[[int], Policy]:

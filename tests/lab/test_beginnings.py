@@ -257,6 +257,7 @@ FIELDS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "attempts": st.integers(1, 3),
     "hiding": st.none() | HIDING,
     "repeats": st.none() | st.just({"lines": 1, "characters": 20, "minimum": 5}),
+    "line_numbers": st.none() | st.just({"every": 4, "minimum": 5}),
     "compact_when_cold": st.none() | SHARES,
     "memory_digest": st.just({"heading": "Decided so far:"}),
     "stage_data": st.just({"heading": "Stages:"}),

@@ -19,11 +19,13 @@ from timeline.events import (
 )
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import take_snapshot
+from timeline.planning.abridge import plan_abridged
 from timeline.planning.account import costs_of
 from timeline.planning.hide import plan_hide
 from timeline.planning.outline import outline
-from timeline.planning.repeats import Passages, References, plan_repeats
+from timeline.planning.repeats import Passages, References
 from timeline.planning.replacements import can_preview
+from timeline.policies import none
 from timeline.policy.model import Hiding, Repeats
 
 if TYPE_CHECKING:
@@ -44,12 +46,12 @@ def numbered(lines: list[str], first: int = 1) -> list[str]:
 
 def shown(window: Window, repeats: Repeats | None = None) -> list[str]:
     """Return the texts of the planned replacements."""
-    return [planned.text for planned in plan_repeats(window, repeats or Repeats(), COUNTER)]
+    return [planned.text for planned in plan_abridged(window, none(repeats=repeats or Repeats()), COUNTER).repeated]
 
 
 def hidden(fold: Fold) -> tuple[Replacement, ...]:
     """Plan, and take the plan in."""
-    planned = plan_repeats(fold.window, Repeats(), COUNTER)
+    planned = plan_abridged(fold.window, none(repeats=Repeats()), COUNTER).repeated
     apply(fold, fold.version + 1, BlocksHidden(reason=REPEATED, blocks=planned))
     return planned
 
@@ -190,8 +192,8 @@ def test_passages_that_were_read_before_give_the_same_plan() -> None:
         if decision is not None:
             apply(fold, fold.version + 1, decision)
         grow(fold, *read(f"c{fold.version}", LINES))
-        planned = plan_repeats(fold.window, Repeats(), COUNTER, kept)
-        assert planned == plan_repeats(fold.window, Repeats(), COUNTER)
+        planned = plan_abridged(fold.window, none(repeats=Repeats()), COUNTER, kept).repeated
+        assert planned == plan_abridged(fold.window, none(repeats=Repeats()), COUNTER).repeated
         assert planned
 
 

@@ -122,6 +122,8 @@ def outline_lines(brief: Outline) -> list[tuple[str, str]]:
     ]
     if brief.repeats:
         lines.append(("shows once", brief.repeats))
+    if brief.line_numbers:
+        lines.append(("numbers", brief.line_numbers))
     lines += [(f"step {n}", f"{step.title}: {step.does}") for n, step in enumerate(brief.steps, start=1)]
     lines.append(("keeps", brief.keeps))
     if brief.stages:

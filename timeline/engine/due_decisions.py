@@ -1,6 +1,6 @@
 """Decide what a render must do before it can project: hide old output, then compact if the context is still too large.
 
-0. Leave out of new results what is in sight, where the policy says so, and show whole what refers to what is not.
+0. Leave out of new results what need not be sent, where the policy says so; show whole what refers to what is not.
 1. The cache is cold: hide; a policy with ``compact_when_cold`` may compact at once, too.
 2. Above the trigger: hide whether the cache is cold or warm, where the policy allows it and it frees enough.
 3. Still too large: compact.
@@ -28,24 +28,24 @@ from timeline.errors import (
     SummarizerFailed,
     VersionConflict,
 )
-from timeline.events import REPEATED, BlocksHidden, BlocksRevealed
+from timeline.events import BlocksHidden, BlocksRevealed
 from timeline.log.off_loop import off_loop
 from timeline.log.stored import addressed_block
+from timeline.planning.abridge import abridgeable, plan_abridged
 from timeline.planning.cache_clock import coldness, pays_back, terms_in_force
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
 from timeline.planning.plans import HideDecision
-from timeline.planning.repeats import newest_results, plan_repeats
 from timeline.projection.reports import TakenDecision
 from timeline.usage import CACHE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from timeline.engine.compactor import Pressure
     from timeline.engine.known import Known
-    from timeline.events import CompactReason, Payload
+    from timeline.events import CompactReason, Payload, Replacement
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
     from timeline.planning.account import Account, Costs
@@ -65,14 +65,22 @@ async def take_due_decisions(pressure: Pressure, known: Known) -> list[TakenDeci
         known: what the renders before learned.
     """
     decisions = _DueDecisions(pressure, known)
-    await decisions.show_once()
+    await decisions.abridge()
     if decisions.policy.hiding is not None:
         await decisions.hide(decisions.policy.hiding)
     await decisions.compact()
     while await decisions.restore():  # it may repeat another block; and the context is larger, so that more may be due
-        await decisions.show_once()
+        await decisions.abridge()
         await decisions.compact()
     return decisions.taken
+
+
+def _abridging(reason: str, blocks: tuple[Replacement, ...], tokens: Mapping[int, int], counter: str) -> BlocksHidden:
+    """Return the event that shows results shorter from their first context on."""
+    freed = sum(tokens[block.version] - block.tokens for block in blocks)
+    return BlocksHidden(
+        reason=reason, blocks=blocks, facts={"blocks": len(blocks), "freed_tokens": freed}, counter=counter
+    )
 
 
 class _DueDecisions:
@@ -106,28 +114,29 @@ class _DueDecisions:
         """Count the window as it is now, off the loop where that is long: `account` then only reads."""
         await settle(self.accounts, self.pressure.window.items, self.policy)
 
-    async def show_once(self) -> None:
-        """Leave out of the newest results what is in sight already: before any hide, since it costs no cache."""
-        repeats = self.policy.repeats
-        if repeats is None or not newest_results(self.pressure.window):
+    async def abridge(self) -> None:
+        """Leave out of the newest results what need not be sent: before any hide, since it costs no cache."""
+        if not abridgeable(self.pressure.window, self.policy):
             return  # a render with nothing to decide never takes the log's lock
-        facts: dict[str, int] = {}
+        decided: list[BlocksHidden] = []
 
         async def choose(_: datetime) -> Sequence[Payload]:
-            window = self.pressure.window
-            plan = partial(plan_repeats, window, repeats, self.counter, self.known.passages)
-            new = newest_results(window)
-            blocks = await off_loop(len(window.items) + self.known.passages.unread(window.items), plan)
-            if not blocks:
-                return ()
+            window, passages = self.pressure.window, self.known.passages
+            new = abridgeable(window, self.policy)
+            compared = new if self.policy.repeats is None else window.items
+            plan = partial(plan_abridged, window, self.policy, self.counter, passages)
+            abridged = await off_loop(len(compared) + passages.unread(compared), plan)
             tokens = {item.version: item.tokens for item in new}
-            freed = sum(tokens[block.version] - block.tokens for block in blocks)
-            facts.update(blocks=len(blocks), freed_tokens=freed)
-            return [BlocksHidden(reason=REPEATED, blocks=blocks, facts={**facts}, counter=self.counter.name)]
+            decided[:] = [
+                _abridging(reason, blocks, tokens, self.counter.name) for reason, blocks in abridged.by_reason
+            ]
+            return decided
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.at):
-                self.taken.append(TakenDecision(kind="hidden", reason=REPEATED, facts={**facts}))
+                self.taken += [
+                    TakenDecision(kind="hidden", reason=hide.reason, facts={**hide.facts}) for hide in decided
+                ]
 
     async def restore(self) -> bool:
         """Show results whole again of which another block, out of sight by now, showed a part."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.planning.originals import is_seen_through
-from timeline.planning.repeats import is_repeat
 from timeline.usage import asked_seconds
 from timeline.wire import SENT
 from timeline.wire.follow_up import can_follow, follow_up
@@ -146,5 +145,5 @@ def _is_shown_alike(item: Item, step: Summarize) -> bool:
     """Return whether a context shows a block as the request of a summary would."""
     if item.omitted or item.redacted:
         return False
-    in_full = item.replacement is None or is_repeat(item)  # what a repeat leaves out is in the same context
+    in_full = item.replacement is None or item.is_abridged  # what it leaves out is in the same context
     return in_full or (step.source == "shown" and is_seen_through(item))

@@ -148,7 +148,11 @@ REJECTED: Final = "rejected"
 ABANDONED: Final = "abandoned"
 """Reason of an omission: a tail that the history of an agent's framework left."""
 REPEATED: Final = "repeated"
-"""Reason of a hide: what the block repeats is in sight. It was never sent otherwise, so no prefix is changed."""
+"""Reason of a hide: what the block repeats is in sight."""
+NUMBERED: Final = "numbered"
+"""Reason of a hide: the numbers of lines that are left out follow from those that are shown."""
+ABRIDGED: Final = frozenset({REPEATED, NUMBERED})
+"""Reasons of hides that take nothing out of sight. The block was never sent otherwise, so no prefix is changed."""
 DISOWNED: Final = frozenset({REJECTED, ABANDONED})
 """Reasons of omissions of what never happened, for the agent: people see it, no model and no summary does."""
 

@@ -12,8 +12,8 @@ from timeline.blocks import Reasoning, StageDigest, ToolCall
 from timeline.errors import InvalidBlock
 from timeline.events import (
     ABANDONED,
+    ABRIDGED,
     DISOWNED,
-    REPEATED,
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
@@ -187,7 +187,7 @@ class Fold:
                 self._state = self._state.reverted(payload).rewritten()
                 self._undo(version, since=min(payload.versions))
             case BlocksHidden():
-                if payload.reason != REPEATED:
+                if payload.reason not in ABRIDGED:
                     self._state = self._state.rewritten()
                 # A compaction's previews are the event right behind it: without the compaction they do not apply.
                 if payload.reason != "spill" or version - 1 not in self._without:

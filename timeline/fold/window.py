@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall
 from timeline.content.native import approved_call
-from timeline.events import DISOWNED, Covers
+from timeline.events import ABRIDGED, DISOWNED, REPEATED, Covers
 from timeline.events.addresses import Address
 from timeline.fold.state import NOTHING_YET
 
@@ -104,6 +104,28 @@ class Item(NamedTuple):
         if self.replacement is not None:
             return "hidden"
         return "carried" if self.carried else "visible"
+
+    @property
+    def is_abridged(self) -> bool:
+        """Whether it is shown without what the context that it is in says elsewhere, or without numbers that follow."""
+        return self.replacement is not None and self.hide is not None and self.hide.reason in ABRIDGED
+
+    @property
+    def refers_to(self) -> tuple[int, ...]:
+        """Versions of the blocks that show what is left out of it."""
+        return () if self.replacement is None else self.replacement.repeats
+
+    @property
+    def is_repeat(self) -> bool:
+        """Whether it is shown without passages that other blocks show."""
+        return self.is_abridged and self.hide is not None and self.hide.reason == REPEATED
+
+    @property
+    def is_in_sight(self) -> bool:
+        """Whether all of it is in sight: sent in full, or abridged; a repeat that refers to nothing any more is not."""
+        return self.state in {"visible", "carried"} or (
+            self.is_abridged and (not self.is_repeat or bool(self.refers_to))
+        )
 
     def continues(self, before: Item | None) -> bool:
         """Return whether it is a further part of the user's message that the item sent before it is part of."""

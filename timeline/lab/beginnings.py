@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.lab.alike import Alike
 from timeline.lab.due import may_decide
 from timeline.lab.replay import UNLIMITED, Run
+from timeline.planning.abridge import abridgeable
 from timeline.planning.account import AccountCache
 from timeline.planning.hide import plan_hide
 from timeline.policy.model import Never, OverThreshold, Policy
@@ -46,6 +47,7 @@ _UNREAD: Final = (
     "attempts",
     "hiding",
     "repeats",
+    "line_numbers",
     "compact_when_cold",
     "memory_digest",  # of stages, which end what is in common
     "stage_data",
@@ -216,7 +218,7 @@ class _Decides:
         total = self._fixed.tokens + messages
         if not may_decide(window, policy, total, line, call.now):
             return False
-        if window.stages or total >= line or policy.repeats is not None:
+        if window.stages or total >= line or abridgeable(window, policy):
             return True
         if policy.compact_when_cold is not None and total > policy.compact_when_cold * policy.max_tokens:
             return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.planning.abridge import abridgeable
 from timeline.planning.cache_clock import coldness
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def may_decide(window: Window, policy: Policy, total: int, line: int, now: datet
         line: the policy's trigger or limit, whichever is lower.
         now: time of the call.
     """
-    if window.stages or total >= line or policy.repeats is not None:
+    if window.stages or total >= line or abridgeable(window, policy):
         return True
     return (policy.hiding is not None or policy.compact_when_cold is not None) and (
         coldness(window, policy, now) is not None

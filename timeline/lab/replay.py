@@ -18,7 +18,7 @@ from timeline.engine.known import Known
 from timeline.engine.renderer import Renderer
 from timeline.engine.warm import SentContext
 from timeline.errors import BudgetError
-from timeline.events import REPEATED, BlockAppended, BlocksHidden, CallRequest, CompactionCompleted, ModelCalled
+from timeline.events import ABRIDGED, BlockAppended, BlocksHidden, CallRequest, CompactionCompleted, ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.alike import Alike
@@ -183,7 +183,7 @@ class _Decided(NamedTuple):
 
 
 def _decided(payloads: Sequence[Payload]) -> _Decided:
-    hides = (payload for payload in payloads if isinstance(payload, BlocksHidden) and payload.reason != REPEATED)
+    hides = (payload for payload in payloads if isinstance(payload, BlocksHidden) and payload.reason not in ABRIDGED)
     hidden = sum(len(payload.blocks) for payload in hides)
     return _Decided(hidden, tuple(payload for payload in payloads if isinstance(payload, CompactionCompleted)))
 

@@ -17,7 +17,6 @@ from timeline.facts.tool_use import tool_use
 from timeline.fold.window import unsent_calls
 from timeline.lab.segments import is_sent
 from timeline.planning.hide import WHOLE_KEYS
-from timeline.planning.repeats import is_in_sight
 from timeline.projection.project import entries_of
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Seen(NamedTuple):
     Attributes:
         shown: tokens of the messages, as in the account.
         visible: tokens of the blocks that are in sight, summaries left out: they are sent in full, or what is left out
-            of them is sent with an earlier block (`timeline.planning.repeats`). A thought that the provider does not
+            of them is sent with an earlier block (`timeline.planning.abridge`). A thought that the provider does not
             take back, because the prefix before it was rewritten or because it is not signed, is not sent.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
             in sight.
@@ -103,7 +102,7 @@ class Sight:
             self._model = shown.window.model
             items = shown.window.items
             unsent = {entry.path for entry in shown.entries if not is_sent(entry, self._model)}
-            in_full = (item for item in items if is_in_sight(item) and not item.is_summary)
+            in_full = (item for item in items if item.is_in_sight and not item.is_summary)
             self._visible = sum(item.tokens for item in in_full if item.block.path not in unsent)
             self._orphans = self._divided(items)
         uses = [use for call in answer if (use := tool_use(call)) is not None and use.kind in {"read", "write"}]
@@ -127,7 +126,7 @@ def _is_sent(item: Item, model: str) -> bool:
 
 def _shows(fold: Fold, version: int) -> bool:
     item = fold.live(version)
-    return item is not None and is_in_sight(item)
+    return item is not None and item.is_in_sight
 
 
 def _writes_all(call: ToolCall) -> bool:

@@ -15,7 +15,6 @@ from timeline.content.native import server_part
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, around, message_role
-from timeline.planning.repeats import is_repeat
 from timeline.policy.model import OverThreshold, Reserved
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ class Costs:
             if starts is not None and sent and starts.at(item, position):
                 cost += self._of_message(item)
             tokens.append(cost)
-            shown = item.replacement is None or is_repeat(item)
+            shown = item.replacement is None or item.is_abridged
             category = CATEGORIES.get(kind, "other") if shown else "hidden"
             by_category[category] = by_category.get(category, 0) + cost
             if block.data is not None and sent and item.replacement is None and not item.redacted:
@@ -191,7 +190,7 @@ class Costs:
 
 
 def _category(item: Item) -> str:
-    shown = item.replacement is None or is_repeat(item)
+    shown = item.replacement is None or item.is_abridged
     return CATEGORIES.get(item.block.type, "other") if shown else "hidden"
 
 

@@ -14,7 +14,6 @@ from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import changed_tokens
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.plans import HideDecision
-from timeline.planning.repeats import is_repeat
 
 if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
@@ -69,5 +68,5 @@ def old_outputs(window: Window, step: ClearToolOutputs) -> list[Item]:
 
 
 def _clearable(item: Item) -> bool:
-    shown = item.state in {"visible", "carried"} or is_repeat(item)
+    shown = item.state in {"visible", "carried"} or item.is_abridged
     return type(item.block) is ToolResult and shown and not item.keeps and not item.revealed

@@ -25,7 +25,6 @@ from timeline.blocks import (
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import begins_with
 from timeline.planning.account import costs_of
-from timeline.planning.repeats import is_repeat
 from timeline.planning.replacements import Replacements
 
 if TYPE_CHECKING:
@@ -246,5 +245,5 @@ def _least_age(item: Item, hiding: Hiding, *, protected: bool) -> float:
 
 
 def _may_hide(item: Item, spared: set[int]) -> bool:
-    shown = (item.replacement is None or is_repeat(item)) and not item.omitted and not item.redacted
+    shown = (item.replacement is None or item.is_abridged) and not item.omitted and not item.redacted
     return shown and not item.revealed and not item.keeps and item.version not in spared and not is_notice(item.block)

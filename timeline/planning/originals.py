@@ -16,7 +16,7 @@ from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, Attachment, ToolCall, ToolResult, UserPrompt
-from timeline.events import REPEATED
+from timeline.events import ABRIDGED
 from timeline.frozen import canonical_json
 from timeline.planning.clear_tool_outputs import REASON as CLEARED
 from timeline.planning.hide import AUTOMATIC
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item
     from timeline.ports import TokenCounter
 
-SEEN_THROUGH: Final = AUTOMATIC | {CLEARED, REPEATED, "spill", "imported"}
+SEEN_THROUGH: Final = AUTOMATIC | ABRIDGED | {CLEARED, "spill", "imported"}
 """The reasons of hides that no person decided: cold, pressure, a cleared output, a preview, the recorded client's."""
 MORE: Final = 500
 """Tokens that originals may have beyond what was shown: a few replacements alone have hardly any."""

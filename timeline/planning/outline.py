@@ -44,6 +44,7 @@ class Outline:
         when: the trigger, in words.
         hides: the blocks hidden once the cache is cold, and the other decisions that depend on the cache.
         repeats: which passages of new results are left out; empty where none are.
+        line_numbers: which lines of new results keep their number; empty where all do.
         steps: of a compaction, in order.
         keeps: the messages that stay verbatim behind the summary.
         stages: the part of approved stages that stays in view; empty where no step collapses stages.
@@ -61,6 +62,7 @@ class Outline:
     when: str
     hides: str
     repeats: str
+    line_numbers: str
     steps: tuple[StepOutline, ...]
     keeps: str
     stages: str
@@ -91,6 +93,7 @@ def outline(policy: Policy) -> Outline:
         when=_filled(_WHEN, policy.trigger.model_dump()),
         hides=_hides(policy),
         repeats=_repeats(policy),
+        line_numbers=_line_numbers(policy),
         steps=steps,
         keeps=covering[0].keeps if covering else "everything",
         stages="what each decided" if any(step.kind == "collapse_stages" for step in policy.steps) else "",
@@ -155,6 +158,12 @@ def _repeats(policy: Policy) -> str:
     if policy.repeats is None:
         return ""
     return f"passages of new results that are in sight, where {policy.repeats.lines} lines or more are left out"
+
+
+def _line_numbers(policy: Policy) -> str:
+    if policy.line_numbers is None:
+        return ""
+    return f"one line in {policy.line_numbers.every} of new results, and both ends of a run of lines"
 
 
 def _hides(policy: Policy) -> str:

@@ -1,24 +1,22 @@
-"""Plan which passages of new results are left out, since they are in sight, and which results are shown whole again.
+"""Find which passages of new results are in sight, and which results are to be shown whole again.
 
 An agent reads a file again after each edit, and most of what it reads then is in sight already. A passage of a new
 result that an earlier block shows, line by line, is shown as its first and its last line, and between them the address
-of that block. Only results that were never sent are looked at: so no byte that a provider keeps is changed (ADR 0090).
+of that block (ADR 0090).
 
 Numbers in front of lines may differ, since an edit moves what is below it: they follow from the first line's. Once the
-earlier block is out of sight, whatever took it away, the result is shown whole again. A list of messages keeps nothing
-that could be shown again, so nothing is left out there.
+earlier block is out of sight, whatever took it away, the result is shown whole again.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
-from timeline.events import REPEATED, Replacement
 from timeline.events.addresses import Address
 from timeline.fold.window import unsent_calls
 from timeline.frozen import begins_with
+from timeline.planning.line_numbers import Line, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,10 +24,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Repeats
-    from timeline.ports import TokenCounter
 
-_NUMBERED: Final = re.compile(r"[ \t]{0,12}(\d{1,7})(?:\t|→)(.*)", re.DOTALL)
-"""A line behind its number, as tools that read files print it."""
 _BEGINNING: Final = 3
 """Lines by which a passage is looked up."""
 _PLACES: Final = 8
@@ -38,13 +33,6 @@ _LONG: Final = 64
 """Lines of a passage from which on it is passed over as a whole, where it is not worth leaving out."""
 _ENDS: Final = 2
 """Lines of a passage that are shown: its first and its last one."""
-
-
-class _Line(NamedTuple):
-    """A line: the number in front of it, if there is one, and its text."""
-
-    number: int | None
-    text: str
 
 
 class _Place(NamedTuple):
@@ -64,64 +52,6 @@ class _Passage(NamedTuple):
 _NOTHING: Final = _Passage(0, 0)
 
 
-def plan_repeats(
-    window: Window, repeats: Repeats, counter: TokenCounter, passages: Passages | None = None
-) -> tuple[Replacement, ...]:
-    """Plan the replacements of the newest results that repeat what is in sight, in timeline order.
-
-    Args:
-        window: the blocks.
-        repeats: says which passages are worth it.
-        counter: counts the replacements.
-        passages: what earlier plans read, which is not read again.
-    """
-    new = newest_results(window)
-    if not new or not window.readable:
-        return ()
-    passages = passages or Passages()
-    gone = unsent_calls(window.items)
-    passages.read(
-        item
-        for item in window.items
-        if item.version < new[0].version and is_in_sight(item) and item.version not in gone
-    )
-    planned: list[Replacement] = []
-    for item in new:
-        replacement = _shortened(item, repeats, counter, passages) if _may_be_shortened(item) else None
-        if replacement is not None:
-            planned.append(replacement)
-        if is_in_sight(item):
-            passages.add(item if replacement is None else item._replace(replacement=replacement))
-    return tuple(planned)
-
-
-def newest_results(window: Window) -> list[Item]:
-    """Return the results of the newest response since the last recorded context, in timeline order: none was sent."""
-    found: list[Item] = []
-    sent = 0 if window.rendered is None else window.rendered.version
-    for item in reversed(window.items):
-        if 0 < item.response < window.response or item.version < sent:
-            break
-        if item.answers is not None and item.response == window.response:
-            found.append(item)
-    return found[::-1]
-
-
-def _may_be_shortened(item: Item) -> bool:
-    plain = type(item.block) is ToolResult and item.block.data is None
-    return plain and item.state == "visible" and not item.revealed and not item.keeps
-
-
-def is_repeat(item: Item) -> bool:
-    """Return whether an item is shown without passages that are in sight elsewhere."""
-    return item.replacement is not None and item.hide is not None and item.hide.reason == REPEATED
-
-
-def is_in_sight(item: Item) -> bool:
-    """Return whether all of an item is in sight: it is sent in full, or but for what earlier blocks show."""
-    return item.state in {"visible", "carried"} or (is_repeat(item) and bool(_sources(item)))
-
-
 class References:
     """Finds the results that are to be shown whole again.
 
@@ -134,19 +64,15 @@ class References:
     def lost(self, window: Window) -> tuple[int, ...]:
         """Return the versions of the results that leave out what is not in sight any more."""
         known = len(self._items) if begins_with(window.items, self._items) else 0
-        if not any(map(is_repeat, window.items[known:])):
+        if not any(item.is_repeat for item in window.items[known:]):
             self._items = window.items
             return ()
-        in_sight = {item.version for item in window.items if is_in_sight(item)} - unsent_calls(window.items)
-        repeats = (item for item in window.items if is_repeat(item))
+        in_sight = {item.version for item in window.items if item.is_in_sight} - unsent_calls(window.items)
+        repeats = (item for item in window.items if item.is_repeat)
         # A redaction that took words out of what is shown took its references, too.
-        lost = [item for item in repeats if not _sources(item) or not in_sight.issuperset(_sources(item))]
+        lost = [item for item in repeats if not item.refers_to or not in_sight.issuperset(item.refers_to)]
         self._items = () if lost else window.items
         return tuple(item.version for item in lost)
-
-
-def _sources(item: Item) -> tuple[int, ...]:
-    return () if item.replacement is None else item.replacement.repeats
 
 
 class Passages:
@@ -154,7 +80,7 @@ class Passages:
 
     def __init__(self) -> None:
         self._shown: dict[int, tuple[Block, str | None]] = {}
-        self._lines: dict[int, list[_Line]] = {}
+        self._lines: dict[int, list[Line]] = {}
         self._places: dict[tuple[str, ...], list[_Place]] = {}
 
     def unread(self, items: Iterable[Item]) -> int:
@@ -173,13 +99,13 @@ class Passages:
     def add(self, item: Item) -> None:
         """Read one more item."""
         self._shown[item.version] = _shown(item)
-        lines = self._lines[item.version] = _lines_of(_text(item))
+        lines = self._lines[item.version] = lines_of(_text(item))
         for number in range(len(lines) - _BEGINNING + 1):
             places = self._places.setdefault(_beginning(lines, number), [])
             places.append(_Place(item.version, number))
             del places[:-_PLACES]
 
-    def longest(self, lines: Sequence[_Line], start: int) -> _Passage:
+    def longest(self, lines: Sequence[Line], start: int) -> _Passage:
         """Return the longest passage from a line on; of equally long ones the newest."""
         found = _NOTHING
         for version, place in self._places.get(_beginning(lines, start), ()):
@@ -203,29 +129,30 @@ def _text(item: Item) -> str:
     return block.text if type(block) in {ToolResult, UserPrompt} else ""
 
 
-def _lines_of(text: str) -> list[_Line]:
-    lines = ((line, _NUMBERED.fullmatch(line)) for line in text.split("\n"))
-    return [_Line(None, line) if found is None else _Line(int(found[1]), found[2]) for line, found in lines]
-
-
-def _beginning(lines: Sequence[_Line], start: int) -> tuple[str, ...]:
+def _beginning(lines: Sequence[Line], start: int) -> tuple[str, ...]:
     return tuple([line.text for line in lines[start : start + _BEGINNING]])
 
 
-def _alike(lines: Sequence[_Line], start: int, others: Sequence[_Line], place: int) -> int:
+def _alike(lines: Sequence[Line], start: int, others: Sequence[Line], place: int) -> int:
     """Return how many lines are the same, each with the number that follows the one before, or all without."""
     first = lines[start].number
     most = min(len(lines) - start, len(others) - place)
     for length in range(most):
-        number, text = lines[start + length]
+        number, text = lines[start + length].number, lines[start + length].text
         if text != others[place + length].text or number != (None if first is None else first + length):
             return length
     return most
 
 
-def _shortened(item: Item, repeats: Repeats, counter: TokenCounter, passages: Passages) -> Replacement | None:
-    """Return a result without the passages that are in sight; None where too little of it is."""
-    texts, lines = item.block.text.split("\n"), _lines_of(item.block.text)
+def without_passages(text: str, repeats: Repeats, passages: Passages) -> tuple[str, tuple[int, ...]]:
+    """Return a text without the passages that are in sight, and the versions of the blocks that show them.
+
+    Args:
+        text: of a result.
+        repeats: says which passages are worth it.
+        passages: what is in sight.
+    """
+    texts, lines = text.split("\n"), lines_of(text)
     sources: set[int] = set()
     written: list[str] = []
     place = 0
@@ -241,13 +168,7 @@ def _shortened(item: Item, repeats: Repeats, counter: TokenCounter, passages: Pa
         written += [texts[place], _left_out(len(between), Address(version)), texts[place + length - 1]]
         sources.add(version)
         place += length
-    if not sources:
-        return None
-    text = "\n".join(written)
-    tokens = counter.count(text)
-    if tokens + repeats.minimum > item.tokens:
-        return None
-    return Replacement(version=item.version, text=text, tokens=tokens, repeats=tuple(sorted(sources)))
+    return "\n".join(written), tuple(sorted(sources))
 
 
 def _left_out(lines: int, address: Address) -> str:

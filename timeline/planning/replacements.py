@@ -20,7 +20,6 @@ from timeline.content.native import GOOGLE_CALLS, google_kind, server_part
 from timeline.events import Replacement
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import canonical_json
-from timeline.planning.repeats import is_in_sight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -349,7 +348,7 @@ _FRAME_TOKENS: Final = 40
 
 def can_preview(item: Item, preview_tokens: int) -> bool:
     """Return whether an item is in sight, and what is shown of it larger than its preview would be."""
-    previewable = isinstance(item.block, _PREVIEWABLE) and is_in_sight(item)
+    previewable = isinstance(item.block, _PREVIEWABLE) and item.is_in_sight
     return previewable and item.shown_tokens > preview_tokens
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from timeline.policy.model import CachePointRule, Hiding, Repeats, Trigger
+    from timeline.policy.model import CachePointRule, Hiding, LineNumbers, Repeats, Trigger
     from timeline.policy.steps import MemoryDigest, StageData, Step, SummaryForm
     from timeline.usage import CacheKind
 
@@ -45,6 +45,7 @@ class PolicyFields(TypedDict, total=False):
     attempts: int
     hiding: Hiding | Table | None
     repeats: Repeats | Table | None
+    line_numbers: LineNumbers | Table | None
     compact_when_cold: float | None
     memory_digest: MemoryDigest | Table
     stage_data: StageData | Table | None

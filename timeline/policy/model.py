@@ -249,6 +249,18 @@ class Repeats(Frozen):
     minimum: int = Field(default=40, ge=1)
 
 
+class LineNumbers(Frozen):
+    """Which numbers of lines a new result keeps: both ends of a run of numbered lines, and one in so many (ADR 0091).
+
+    Attributes:
+        every: a line keeps its number where that is a multiple of this.
+        minimum: fewest tokens by which a result gets shorter.
+    """
+
+    every: int = Field(default=10, ge=2)
+    minimum: int = Field(default=40, ge=1)
+
+
 class Policy(Frozen):
     """Budget, compaction, summary and cache points of a conversation. Token figures are in the unit of ``counts``.
 
@@ -280,6 +292,7 @@ class Policy(Frozen):
         attempts: tries at one compaction before it is given up.
         hiding: when old content is hidden; None never hides.
         repeats: when a passage that is in sight already is not shown once more; None shows all of every result.
+        line_numbers: which lines of a new result keep their number; None leaves each of them.
         compact_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
             trigger.
         memory_digest: the words of the memory digest, the block in view that lists the approved stages' decisions.
@@ -318,6 +331,7 @@ class Policy(Frozen):
     attempts: int = Field(default=3, ge=1, le=10)
     hiding: Hiding | None = None
     repeats: Repeats | None = None
+    line_numbers: LineNumbers | None = None
     compact_when_cold: float | None = Field(default=None, gt=0, le=1)
     memory_digest: MemoryDigest = MemoryDigest()
     stage_data: StageData | None = None
@@ -347,6 +361,11 @@ class Policy(Frozen):
     def automatic(self) -> bool:
         """Whether renders compact without being asked."""
         return not isinstance(self.trigger, Never)
+
+    @property
+    def abridges(self) -> bool:
+        """Whether new results may be shown without what need not be sent, before they are first sent."""
+        return self.repeats is not None or self.line_numbers is not None
 
     @property
     def origin(self) -> PolicyOrigin:
@@ -387,7 +406,7 @@ class Policy(Frozen):
             for name, default in _ADDED_TO_STEPS:
                 if name in step and step[name] == default:
                     del step[name]
-        for name in [name for name in ("cache", "repeats") if fields[name] is None]:
+        for name in [name for name in ("cache", "repeats", "line_numbers") if fields[name] is None]:
             del fields[name]
         if fields["hiding"] is not None and fields["hiding"]["payback"] is None:
             del fields["hiding"]["payback"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from timeline.policy.making import COUNTED, make, preset
-from timeline.policy.model import CachePointRule, Hiding, OverFallingShare
+from timeline.policy.model import CachePointRule, Hiding, LineNumbers, OverFallingShare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ def none(*, model: Model = None, **changes: Unpack[PolicyFields]) -> Policy:
     return make(none, {"trigger": "never", "steps": ()}, changes, model, COUNTED)
 
 
-@preset(release=1)
+@preset(release=2)
 def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Unpack[PolicyFields]) -> Policy:
     """Keep most in view: content stays for 16 rounds and files for 30, compacting keeps 0.3.
 
@@ -64,7 +64,7 @@ def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Unpack[P
     return _folding(gentle, keep_recent, fields, changes, model)
 
 
-@preset(release=1)
+@preset(release=2)
 def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Unpack[PolicyFields]) -> Policy:
     """Hide before compacting, in one batch, and compact when the cache is cold: the prefix is rewritten then anyway.
 
@@ -91,7 +91,7 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Unpack
     return _folding(balanced, keep_recent, fields, changes, model)
 
 
-@preset(release=1)
+@preset(release=2)
 def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Unpack[PolicyFields]) -> Policy:
     """Pay least: like `balanced` but keep less: compacting keeps 0.1, files stay for 4 rounds, the rest for 2.
 
@@ -117,4 +117,4 @@ def _folding(
     written = {"invented": "repair", "source": "original", "asked": "in_cache", "names": "listed"}
     steps = [{"kind": "summarize", "cut": cut, **written}]
     common = {"steps": steps, "cache_points": _POINTS, "digest_tokens": _RECORD, "counts": "calibrated"}
-    return make(build, {**common, **fields}, changes, model, COUNTED)
+    return make(build, {**common, "line_numbers": LineNumbers(), **fields}, changes, model, COUNTED)

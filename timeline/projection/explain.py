@@ -54,6 +54,7 @@ RULES: Final = {
     "manual": "hidden by hand",
     "spill": "too large, shown as a preview",
     "repeated": "what it leaves out is in sight above",
+    "numbered": "only every few lines show their number",
     "imported": "cleared by the recorded client",
     "abandoned": "the framework's history went on from before it",
 }

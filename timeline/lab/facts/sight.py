@@ -150,7 +150,7 @@ class FactSight:
 
     def _is_shown(self, place: int) -> bool:
         item = self._log.fold.live(self._version.get(place, 0))
-        return item is not None and item.state in _FULL
+        return item is not None and item.is_in_sight
 
     async def _reached(self, missing: set[str], context: RenderedContext) -> tuple[set[str], list[int]]:
         """Return the missing facts that one read each brings, and the tokens of the reads: the fewest, greedily."""
