@@ -15,12 +15,12 @@ from typing import Any, Final, Self
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _PLAYER: Final = Path(__file__).with_name("policy_player.py")
-_BEFORE: Final = ("@preset(release=1)\ndef balanced(", '"compact_when_cold": 0.3, "target": 0.6')
-_AFTER: Final = ("@preset(release=2)\ndef balanced(", '"compact_when_cold": 0.4, "target": 0.75')
+_BEFORE: Final = ("@preset(release=2)\ndef balanced(", '"compact_when_cold": 0.3, "target": 0.6')
+_AFTER: Final = ("@preset(release=3)\ndef balanced(", '"compact_when_cold": 0.4, "target": 0.75')
 
 
 def copy_release(folder: Path) -> None:
-    """Copy the library into a folder, with a second release of `balanced`."""
+    """Copy the library into a folder, with a later release of `balanced`."""
     for package in ("timeline", "store", "summarizers"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     file = folder / "timeline" / "policy" / "ours.py"

@@ -91,7 +91,7 @@ def test_an_imported_conversation_has_no_policy_until_one_is_needed(run: Callabl
     assert policy_of(run) is None
     run("render", sessions.SESSION, "--record")
     made = policies.balanced()
-    assert policy_of(run) == {"name": "balanced", "release": 1, "hash": made.hash()}
+    assert policy_of(run) == {"name": "balanced", "release": 2, "hash": made.hash()}
 
 
 def test_undo_is_under_the_conversations_policy(run: Callable[..., Done], db: Path) -> None:

@@ -52,7 +52,7 @@ async def test_the_append_that_begins_a_conversation_records_its_policy() -> Non
     assert isinstance(event.payload, ConversationOpened)
     origin = event.payload.origin
     assert origin is not None
-    assert (origin.name, origin.preset, origin.release) == ("balanced", "balanced", 1)
+    assert (origin.name, origin.preset, origin.release) == ("balanced", "balanced", 2)
     assert origin.arguments == {"max_tokens": 9_000, "keep_recent": 0.3}
     [text] = (await store.values([event.payload.policy or ""])).values()
     assert Policy.parse(text) == policies.balanced(max_tokens=9_000, keep_recent=0.3)
@@ -238,7 +238,7 @@ async def test_another_release_of_the_preset_leaves_a_conversation_its_figures(
         for policy in (None, own):
             timeline = await Timeline.open(store, "c", policy=policy)
             assert (timeline.policy.hash(), timeline.policy.compact_when_cold, timeline.version) == (theirs, 0.4, 1)
-            assert timeline.policy.origin.release == 2
+            assert timeline.policy.origin.release == 3
         other = await Timeline.open(store, "c", policy=policies.balanced(model="gpt-4o"))
         assert other.version == 2
         await timeline.use_policy(own)

@@ -14,10 +14,10 @@ from timeline.policy.presets import PRESETS
 from timeline.policy.steps import KeepLast, Summarize
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
-    "balanced": (1, "f9be92e4d920"),
+    "balanced": (2, "77912cec0e2d"),
     "cut_point": (1, "7bfa05da9d06"),
-    "economical": (1, "8bcf4b7f4ba4"),
-    "gentle": (1, "71d29ef8bead"),
+    "economical": (2, "b782e08cbd47"),
+    "gentle": (2, "bf3c0c9ddae6"),
     "keep_last": (1, "f2cd7da8b053"),
     "keep_ratio": (1, "9c54defcf879"),
     "none": (1, "f484bda7978e"),
