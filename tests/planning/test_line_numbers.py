@@ -64,6 +64,14 @@ def test_both_ends_and_every_tenth_line_keep_their_numbers() -> None:
     assert shown[1] == "line 2"
 
 
+def test_numbers_of_four_digits_stay() -> None:
+    """Agents quote them, as they do names."""
+    lines = numbered(["some text"] * 30, first=985)
+    shown = with_few_numbers(lines, 10)
+    assert shown[6:15] == ["some text"] * 9
+    assert shown[15:] == lines[15:]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_numbers_are_known_in_the_forms_that_tools_print(form: str) -> None:
     """Padded with blanks or zeros, or not; across a number that has one digit more."""

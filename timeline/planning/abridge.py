@@ -13,7 +13,7 @@ from timeline.blocks import ToolResult
 from timeline.events import NUMBERED, REPEATED, Replacement
 from timeline.events.addresses import Address
 from timeline.fold.window import unsent_calls
-from timeline.planning.line_numbers import has_numbers, with_few_numbers
+from timeline.planning.line_numbers import may_have_numbers, with_few_numbers
 from timeline.planning.repeats import Passages, without_passages
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def abridgeable(window: Window, policy: Policy) -> list[Item]:
     least = min(rule.minimum for rule in (policy.repeats, policy.line_numbers) if rule is not None)
     new = _newest_results(window)
     candidates = (item for item in new if item.tokens > least and _may_be_abridged(item))
-    return new if any(policy.repeats is not None or has_numbers(item.block.text) for item in candidates) else []
+    return new if any(policy.repeats is not None or may_have_numbers(item.block.text) for item in candidates) else []
 
 
 def _newest_results(window: Window) -> list[Item]:

@@ -1,8 +1,8 @@
 """Leave out the numbers of lines that follow from the numbers above and below them.
 
 Tools that read files print a number in front of each line, which costs about as much as a fifth of the text behind it.
-Here the first and the last line of a run keep theirs, and so does every tenth line or so: the lines between two numbers
-that are as far apart as the lines are can be numbered by counting, so nothing is lost (ADR 0091).
+Here the first and the last line of a run keep theirs, and so do every tenth line or so and all from 1,000 on: the lines
+between two numbers that are as far apart as the lines are can be numbered by counting, so nothing is lost (ADR 0091).
 """
 
 from __future__ import annotations
@@ -35,12 +35,16 @@ class Line(NamedTuple):
     sign: str = ""
 
 
+_NAME: Final = 1_000
+"""A number of four digits or more is a fact by itself, which agents quote: it stays."""
+_LONG: Final = 100_000
+"""Characters that are looked through in a millisecond."""
 _NO_LINE: Final = Line(None, "")
 
 
-def has_numbers(text: str) -> bool:
-    """Return whether two lines of a text, one below the other, have numbers."""
-    return _TWO.search(text) is not None
+def may_have_numbers(text: str) -> bool:
+    """Return whether two lines of a text, one below the other, have numbers; of a long text without a look."""
+    return len(text) > _LONG or _TWO.search(text) is not None
 
 
 def lines_of(text: str) -> list[Line]:
@@ -81,7 +85,9 @@ def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
 
 def _is_between(line: Line, every: int) -> bool:
     """Return whether a line is no mark, and would not be read as one without its number."""
-    return bool(line.number is not None and line.number % every) and line_of(line.text).number is None
+    if line.number is None or line.number >= _NAME:
+        return False
+    return line.number % every != 0 and line_of(line.text).number is None
 
 
 def _follows(line: Line, counted: Line, distance: int) -> bool:

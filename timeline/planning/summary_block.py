@@ -247,7 +247,7 @@ def _kept_words(window: Window, plan: Plan, covers: Covers) -> dict[int, str]:
         for item in window.items
         if (words := users_words(item.block))
         and (item.version in carried or item.version not in covers)
-        and item.state in {"visible", "carried"}
+        and item.is_in_sight
         and item.version not in previewed
     }
 
@@ -255,7 +255,7 @@ def _kept_words(window: Window, plan: Plan, covers: Covers) -> dict[int, str]:
 def _half_shown(window: Window, covers: Covers, now: datetime) -> Iterator[Fact]:
     """Yield what users ask for behind a plan's range, of which the model is shown the beginning alone."""
     for item in window.items:
-        if item.state == "hidden" and item.version not in covers and users_words(item.block):
+        if item.state == "hidden" and not item.is_in_sight and item.version not in covers and users_words(item.block):
             yield from facts_named(item.block, item.version, item.block.at or now)
 
 

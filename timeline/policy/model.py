@@ -250,7 +250,9 @@ class Repeats(Frozen):
 
 
 class LineNumbers(Frozen):
-    """Which numbers of lines a new result keeps: both ends of a run of numbered lines, and one in so many (ADR 0091).
+    """Which numbers of lines a new result keeps: both ends of a run of lines, one in so many, all from 1,000 on.
+
+    Source: ADR 0091.
 
     Attributes:
         every: a line keeps its number where that is a multiple of this.
