@@ -159,5 +159,5 @@ ALIKE: Final = [
 ]
 """Lines and cuts of published defaults, so that no less is in sight on the average where passages are shown once, see
 `tests.frontier.settings.Once`: for 200,000 tokens first, then for 100,000 and for 32,000."""
-SPARED: Final = [Spared("clear-tool-uses", 0.05, EVERYTHING), Spared("seed-002-first", 0.08, FIXED_PART)]
+SPARED: Final = [Spared("clear-tool-uses", 0.1, FIXED_PART, 0.49), Spared("seed-002-first", 0.1, FIXED_PART)]
 """What answers the defaults that hide, at 200,000 tokens."""

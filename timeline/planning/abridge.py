@@ -112,11 +112,9 @@ def _abridged(item: Item, policy: Policy, counter: TokenCounter, passages: Passa
     if text == item.block.text:
         return None
     tokens = counter.count(text)
-    return (
-        None
-        if tokens + least > item.tokens
-        else Replacement(version=item.version, text=text, tokens=tokens, repeats=sources)
-    )
+    if tokens + least > item.tokens:
+        return None
+    return Replacement(version=item.version, text=text, tokens=tokens, repeats=sources)
 
 
 def _with_few_numbers(text: str, line_numbers: LineNumbers, address: Address) -> str:
