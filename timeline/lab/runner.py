@@ -138,15 +138,25 @@ def shares(left: dict[int, Work], jobs: int) -> list[list[int]]:
     """Divide units among processes: a file's together, whose replays then have their beginning in common.
 
     With few files for so many processes a file's units are divided by their limit, and with few limits, too, each unit
-    is a share of its own: else some processes would have nothing to do at the end.
+    is a share of its own: else some processes would have nothing to do at the end. For the same reason long files and
+    low limits, under which more is decided, come first.
     """
     of_file: defaultdict[str, list[int]] = defaultdict(list)
     of_limit: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for number, work in left.items():
+    for number, work in sorted(left.items(), key=lambda item: (-_bytes(item[1].file), item[1].policy.max_tokens)):
         of_file[work.file].append(number)
         of_limit[work.file, work.policy.max_tokens].append(number)
     divided = ([*of_file.values()], [*of_limit.values()])
-    return next((parts for parts in divided if len(parts) >= _MANY * jobs), [[number] for number in left])
+    units = [[number] for part in of_limit.values() for number in part]
+    return next((parts for parts in divided if len(parts) >= _MANY * jobs), units)
+
+
+def _bytes(file: str) -> int:
+    """Return the size of a file; 0 where it cannot be read, which its units then report."""
+    try:
+        return Path(file).stat().st_size
+    except OSError:
+        return 0
 
 
 def _carry_out_all(works: Sequence[Work]) -> list[Outcome]:
