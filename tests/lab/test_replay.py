@@ -368,9 +368,35 @@ async def test_what_is_not_worked_out_anew_is_what_it_would_be() -> None:
         seen += 1
         assert segmenter.segments(sent.shown) == Segmenter().segments(sent.shown)
 
-    for name in ("none", "economical", "keep_last"):
-        await replay(measured(), find_policy(name, max_tokens=60_000), PRICE_OF, watch=watch)
-    assert seen == 3 * len(measured().calls)
+    for name, limit in (("none", 60_000), ("economical", 60_000), ("keep_last", 60_000), ("clear-tool-uses", 24_000)):
+        await replay(measured(), find_policy(name, max_tokens=limit), PRICE_OF, watch=watch)
+    assert seen == 4 * len(measured().calls)
+
+
+async def test_a_context_that_changes_near_its_end_is_written_anew_from_there() -> None:
+    """A policy that hides an old result at each call had all segments of all calls written anew."""
+
+    class Asked(dict[int, int]):
+        """No hashes; counts for how many entries one was asked."""
+
+        times = 0
+
+        def get(self, key: int, default: Any = None) -> Any:
+            self.times += 1
+            return super().get(key, default)
+
+    asked, contexts = Asked(), 0
+    segmenter, newest = Segmenter(asked), 0
+
+    def watch(sent: Sent) -> None:
+        nonlocal contexts, newest
+        if sent.shown is not None:
+            segmenter.segments(sent.shown)
+            contexts, newest = contexts + 1, len(sent.shown.entries)
+
+    replayed = await replay(measured(), find_policy("clear-tool-uses", max_tokens=24_000), PRICE_OF, watch=watch)
+    assert sum(row.hidden > 0 for row in replayed.rows) > contexts / 4
+    assert newest <= asked.times < 4 * newest
 
 
 async def test_a_summary_that_is_told_in_several_messages_is_counted_once() -> None:

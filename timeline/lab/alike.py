@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from timeline.lab.segments import hash_of
+from timeline.lab.segments import Thoughts, hash_of
 from timeline.planning.originals import CutBlocks
 from timeline.planning.replacements import Replacements
 
@@ -28,12 +28,14 @@ class Alike:
 
     Attributes:
         hashes: of the entries, by the id of each object; the entries stay as long as this does.
+        thoughts: knows which of them models are sent.
         replacements: makes those of hidden blocks.
         cut: cuts blocks for summaries.
     """
 
     def __init__(self) -> None:
         self.hashes: Final[dict[int, int]] = {}
+        self.thoughts: Final = Thoughts()
         self.replacements: Final = Replacements()
         self.cut: Final = CutBlocks()
         self._blocks: dict[int, Block] = {}

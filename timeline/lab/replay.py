@@ -223,12 +223,12 @@ class Run:
         self.alike: Alike = Alike() if alike is None else alike
         known = Known(replacements=self.alike.replacements, cut=self.alike.cut)
         self.renderer: Renderer = Renderer(UnhashedProjector(self.alike), known)
-        self.segmenter: Segmenter = Segmenter(self.alike.hashes)
+        self.segmenter: Segmenter = Segmenter(self.alike.hashes, self.alike.thoughts)
         self.fixed_part: FixedPart = self.renderer.fixed(self.compactor, system=FIXED_PART)
         limit, trigger, _ = limits_of_policy(replayed, self.fixed_part)
         self.line: int = min(limit, trigger)
         self.cache: PromptCache = PromptCache(price_of)
-        self.sight: Sight = Sight()
+        self.sight: Sight = Sight(self.alike.thoughts)
         self.sent: Callable[[], SentContext] | None = None
         self.paid_last: Request | None = None
         self.changes: set[Change] = set()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
 from timeline.facts.tool_use import tool_use
 from timeline.fold.window import unsent_calls
-from timeline.lab.segments import is_sent
+from timeline.lab.segments import Thoughts, is_sent
 from timeline.planning.hide import WHOLE_KEYS
 from timeline.projection.project import entries_of
 
@@ -48,9 +48,14 @@ class Seen(NamedTuple):
 
 
 class Sight:
-    """Follows a conversation block by block, and measures its contexts."""
+    """Follows a conversation block by block, and measures its contexts.
 
-    def __init__(self) -> None:
+    Args:
+        thoughts: knows which of the conversation's a model takes back.
+    """
+
+    def __init__(self, thoughts: Thoughts) -> None:
+        self._thoughts = thoughts
         self._newest: dict[str, int] = {}
         self._calls: dict[int, ToolCall] = {}
         self._pairs: dict[int, int] = {}
@@ -101,7 +106,7 @@ class Sight:
         if decided or shown.window.model != self._model:
             self._model = shown.window.model
             items = shown.window.items
-            unsent = {entry.path for entry in shown.entries if not is_sent(entry, self._model)}
+            unsent = self._thoughts.unsent(shown.entries, self._model)
             in_full = (item for item in items if item.is_in_sight and not item.is_summary)
             self._visible = sum(item.tokens for item in in_full if item.block.path not in unsent)
             self._orphans = self._divided(items)

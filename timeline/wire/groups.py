@@ -92,19 +92,54 @@ def gather(entries: Iterable[Entry], *, first_number: int = 0) -> list[Item]:
     return gatherer.items
 
 
+class Mark(NamedTuple):
+    """How far entries were gathered, while no call waited for its result.
+
+    Attributes:
+        items: how many there were.
+        newest: the newest response, None before the first.
+        parts: how many parts it had.
+        unbroken: whether it was still going on.
+    """
+
+    items: int
+    newest: Response | None
+    parts: int
+    unbroken: bool
+
+
 @dataclass(slots=True)
 class Gatherer:
     """Gathers entries one by one, as `gather` does.
 
     Attributes:
         items: what was gathered so far. A later entry may still become part of a response.
+        waiting: how many calls have no result yet.
     """
 
     items: list[Item] = field(default_factory=list)
+    waiting: int = 0
     newest: Response | None = None
     unbroken: bool = False
     by_group: dict[tuple[str, int], deque[Call]] = field(default_factory=lambda: defaultdict(deque))
     by_id: dict[str, list[Call]] = field(default_factory=lambda: defaultdict(list))
+
+    def mark(self) -> Mark | None:
+        """Return what was gathered so far, for `back_to`; None while a call waits: its result would join an item."""
+        if self.waiting:
+            return None
+        return Mark(len(self.items), self.newest, 0 if self.newest is None else len(self.newest.parts), self.unbroken)
+
+    def back_to(self, mark: Mark) -> int:
+        """Forget what was taken since a mark, and marks since then; return from which item on some may have changed."""
+        del self.items[mark.items :]
+        self.newest, self.unbroken, self.waiting = mark.newest, mark.unbroken, 0
+        self.by_group.clear()  # all calls before the mark are answered
+        self.by_id.clear()
+        if mark.newest is None:
+            return mark.items
+        del mark.newest.parts[mark.parts :]
+        return mark.newest.item
 
     def take(self, placed: Placed) -> int:
         """Take the next entry; return the position of the item that it is, or is part of."""
@@ -115,6 +150,7 @@ class Gatherer:
         self.unbroken = False
         if call is not None:
             call.result = placed
+            self.waiting -= 1
             return call.item
         self.items.append(placed)
         return len(self.items) - 1
@@ -132,6 +168,7 @@ class Gatherer:
             return newest.item
         call = Call(placed, newest.item)
         newest.parts.append(call)
+        self.waiting += 1
         self.by_group[str(entry.call_id), entry.group].append(call)
         self.by_id[str(entry.call_id)].append(call)
         return newest.item
