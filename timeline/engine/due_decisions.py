@@ -35,6 +35,7 @@ from timeline.planning.abridge import abridgeable, plan_abridged
 from timeline.planning.cache_clock import coldness, pays_back, terms_in_force
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
+from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import HideDecision
 from timeline.projection.reports import TakenDecision
 from timeline.usage import CACHE_SECONDS
@@ -318,8 +319,9 @@ class _DueDecisions:
     async def _compact(self, reason: CompactReason) -> bool:
         """Run the policy's steps once and take in the decisions; return whether anything was done."""
         await self._settle()
-        wait = self.account.total > self.account.limit
-        done = await run_steps(replace(self.pressure, reason=reason, wait=wait))
+        wait, window = self.account.total > self.account.limit, self.pressure.window
+        planned = PlannedSteps((window, self.accounts.costs(window.items, self.policy).copy()))
+        done = await run_steps(replace(self.pressure, reason=reason, wait=wait, planned=planned))
         self.taken, self.pressure = self.taken + done.taken, done.pressure
         match done.failure:
             case CompactionInProgress() as busy:

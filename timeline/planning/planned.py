@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 
 class PlannedSteps:
-    """The plans of one pass. Ask it for one at a time."""
+    """The plans of one pass. Ask it for one at a time.
 
-    def __init__(self) -> None:
-        self._counted: tuple[Window, Costs] | None = None
+    Args:
+        counted: a window with the costs of its items, where they are known; nothing else may add to them.
+    """
+
+    def __init__(self, counted: tuple[Window, Costs] | None = None) -> None:
+        self._counted = counted
         self._ranges: tuple[Ranges, int | None] | None = None
         self._plans: list[tuple[CoveringStep, Plan | Refusal]] = []
 
