@@ -4,6 +4,8 @@ import json
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -117,6 +119,26 @@ def test_a_process_with_another_thread_is_not_forked() -> None:
     done.set()
     other.join()
     assert method == "spawn"
+
+
+JOINED = """
+from threading import Thread
+from timeline.lab.runner import way_to_begin
+
+def begun():
+    thread = Thread(target=int)
+    thread.start()
+    thread.join()
+    return way_to_begin().get_start_method()
+
+print({begun() for _ in range(500)})
+"""
+
+
+def test_a_thread_that_has_ended_does_not_keep_a_process_from_being_forked() -> None:
+    """The kernel lists it for a moment after it was joined; each spawned process would import and read all anew."""
+    ended = subprocess.run([sys.executable, "-c", JOINED], capture_output=True, text=True, check=True)
+    assert ended.stdout == ("{'fork'}\n" if sys.platform == "linux" else "{'spawn'}\n")
 
 
 def test_files_that_are_shared_out_whole_give_what_one_process_finds(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, w
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from threading import active_count
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed, needs
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from timeline.lab.work import Options
     from timeline.policy.model import Policy
 
+_ENDING: Final = 0.1
+"""Seconds at most in which a thread that was joined is off the kernel's list, on a busy machine."""
 _MANY: Final = 2
 """Files a process from which on they are shared out whole."""
 
@@ -180,8 +184,17 @@ def way_to_begin() -> BaseContext:
     A fork has all that is imported and read here: to begin by itself takes a process a second. But it would inherit the
     locks of threads that it does not have.
     """
-    alone = sys.platform == "linux" and len([*Path("/proc/self/task").iterdir()]) == 1
-    return get_context("fork" if alone else "spawn")
+    return get_context("fork" if sys.platform == "linux" and _is_alone() else "spawn")
+
+
+def _is_alone() -> bool:
+    """Return whether this process has a single thread by the kernel's list, which keeps one that ended for a moment."""
+    until = monotonic() + _ENDING
+    while len([*Path("/proc/self/task").iterdir()]) > 1:
+        if active_count() > 1 or monotonic() > until:
+            return False
+        sleep(_ENDING / 100)
+    return True
 
 
 @contextmanager
