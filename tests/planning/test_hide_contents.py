@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.scenes import call, paths, prompt, result, window_of
 from timeline.blocks import Attachment, Block
-from timeline.planning.hide import newest_contents
+from timeline.fold.window import redacted
+from timeline.planning.hide import NewestContents
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 def read(id_: str, file: str, **part: Any) -> list[Block]:
@@ -25,7 +30,7 @@ def write(id_: str, file: str, **arguments: Any) -> list[Block]:
 def newest(*blocks: Block) -> list[str]:
     """Return the short names of the blocks that hold the newest content."""
     window = window_of(prompt(), *blocks)
-    found = newest_contents(window.items)
+    found = NewestContents().of(window.items)
     return [path.removeprefix("tc:turn_1.") for path in paths(i for i in window.items if i.version in found)]
 
 
@@ -88,4 +93,38 @@ def test_the_newest_attachment_of_a_name_holds_its_content() -> None:
         Attachment(text="new", meta={"file": "plan.md"}),
         Attachment(text="pasted"),
     )
-    assert newest_contents(window.items) == {4, 5}
+    assert NewestContents().of(window.items) == {4, 5}
+
+
+def test_what_was_found_before_changes_nothing() -> None:
+    """Neither as the log grows, a result answers its call or fails, nor where a block was redacted."""
+    blocks = [*read("a", "x.py"), *write("b", "x.py"), *read("d", "y.py"), result("e"), *read("f", "x.py", offset=3)]
+    failed = [call("g", "Read", arguments={"file_path": "y.py"}), result("g", is_error=True)]
+    contents = NewestContents()
+    for number in range(len(blocks) + len(failed) + 1):
+        items = window_of(prompt(), *[*blocks, *failed][:number]).items
+        assert contents.of(items) == NewestContents().of(items)
+    grown = window_of(prompt(), *blocks).items
+    for end in (*range(len(grown) + 1), *range(len(grown), 0, -1)):
+        assert contents.of(grown[:end]) == NewestContents().of(grown[:end])
+    for place, item in enumerate(grown):
+        changed = [*grown[:place], redacted(item, 99), *grown[place + 1 :]]
+        assert contents.of(changed) == NewestContents().of(changed)
+
+
+def test_a_call_is_looked_at_once() -> None:
+    """Each plan of a hide asked all calls of the window anew which files they name."""
+    items, looked = window_of(prompt(), *read("a", "x.py"), *write("b", "y.py"), *read("d", "z.py")).items, 0
+
+    def tick(frame: FrameType, event: str, _: object) -> None:
+        nonlocal looked
+        looked += event == "call" and frame.f_code.co_name == "tool_use"
+
+    contents = NewestContents()
+    sys.setprofile(tick)
+    try:
+        for _ in range(5):
+            contents.of(items)
+    finally:
+        sys.setprofile(None)
+    assert looked == 3

@@ -193,8 +193,16 @@ class _DueDecisions:
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]
 
         def plan(window: Window, known: Costs, available: int) -> HidePlan | None:
-            made = self.known.replacements
-            batch = plan_hide(window, self.policy, hiding, self.counter, least=least, replacements=made, known=known)
+            batch = plan_hide(
+                window,
+                self.policy,
+                hiding,
+                self.counter,
+                least=least,
+                replacements=self.known.replacements,
+                contents=self.known.contents,
+                known=known,
+            )
             if batch is None or (reason == "pressure" and not self._is_paid_back(batch, hiding, window, available)):
                 return None
             return batch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from timeline.log.off_loop import WORTH_A_THREAD, off_loop
 from timeline.planning.account import AccountCache, costs_of
-from timeline.planning.hide import OwedNotice
+from timeline.planning.hide import NewestContents, OwedNotice
 from timeline.planning.originals import CutBlocks
 from timeline.planning.repeats import Passages, References
 from timeline.planning.replacements import Replacements
@@ -28,6 +28,7 @@ class Known:
         accounts: draws up the accounts.
         owed: finds whether a notice is due.
         replacements: makes the replacements of old blocks.
+        contents: finds the blocks that hold the newest content of a file.
         cut: cuts blocks for the summaries.
         passages: finds which lines are in sight.
         references: finds the results that leave out what is not in sight any more.
@@ -36,6 +37,7 @@ class Known:
     accounts: AccountCache = field(default_factory=AccountCache)
     owed: OwedNotice = field(default_factory=OwedNotice)
     replacements: Replacements = field(default_factory=Replacements)
+    contents: NewestContents = field(default_factory=NewestContents)
     cut: CutBlocks = field(default_factory=CutBlocks)
     passages: Passages = field(default_factory=Passages)
     references: References = field(default_factory=References)

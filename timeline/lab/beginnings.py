@@ -200,7 +200,7 @@ class _Decides:
     def __init__(self, run: Run, sizes: _Sizes) -> None:
         self._run, self._policy, self._sizes = run, run.compactor.policy, sizes
         self._fixed = run.fixed_part
-        self._replacements = run.alike.replacements
+        self._replacements, self._contents = run.alike.replacements, run.renderer.known.contents
         self.messages: list[int] = []
 
     def counted(self, row: CallRow, messages: int) -> CallRow:
@@ -228,5 +228,7 @@ class _Decides:
         policy, hiding = self._policy, self._policy.hiding
         if hiding is None:
             return False
-        least, made = int(hiding.minimum * policy.max_tokens), self._replacements
-        return plan_hide(window, policy, hiding, self._run.counter, least=least, replacements=made) is not None
+        least, made, contents = int(hiding.minimum * policy.max_tokens), self._replacements, self._contents
+        counter = self._run.counter
+        planned = plan_hide(window, policy, hiding, counter, least=least, replacements=made, contents=contents)
+        return planned is not None

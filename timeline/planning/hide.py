@@ -9,7 +9,7 @@ since each change of the prefix costs a cache. The rule extends the TTL pruning 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import (
     AssistantCompletion,
@@ -70,15 +70,46 @@ _PART_KEYS: Final = ("offset", "limit", "view_range", "start_line", "end_line", 
 """Arguments that name a part of a file; each such part counts as a file of its own."""
 
 
-def newest_contents(items: Sequence[Item]) -> set[int]:
-    """Return the versions of the blocks that hold the newest content of a file, or of a part of it.
+class NewestContents:
+    """Finds the blocks that hold the newest content of a file. What a call holds is worked out once, while it stays.
 
-    Such a block is the result of a call that read the file, the call that wrote all of it, or its attachment. Edits
-    hold no content, and neither do failed calls: their text is not in the file.
+    A decision hides blocks, and changes nothing of what they hold: the next plan asks for the same calls again.
     """
-    results = {item.answers: item for item in items if item.answers is not None}
-    newest = dict(found for item in items for found in _contents(item, results.get(item.version)))
-    return set(newest.values())
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Held] = {}
+
+    def of(self, items: Sequence[Item]) -> set[int]:
+        """Return the versions of the blocks that hold the newest content of a file, or of a part of it.
+
+        Such a block is the result of a call that read the file, the call that wrote all of it, or its attachment. Edits
+        hold no content, and neither do failed calls: their text is not in the file.
+
+        Args:
+            items: of a window, in timeline order.
+        """
+        results = {item.answers: item for item in items if item.answers is not None}
+        known: dict[int, _Held] = {}
+        newest: dict[str, int] = {}
+        for item in items:
+            block, result = item.block, results.get(item.version)
+            if type(block) is not ToolCall and type(block) is not Attachment:
+                continue
+            answer, held = None if result is None else result.block, self._known.get(item.version)
+            if held is None or held.block is not block or held.answer is not answer:
+                held = _Held(block, answer, tuple(_contents(item, result)))
+            known[item.version] = held
+            newest.update(held.contents)
+        self._known = known
+        return {*newest.values()}
+
+
+class _Held(NamedTuple):
+    """The contents that a block holds with its answer: each a file, or a part of one, and the version of the block."""
+
+    block: Block
+    answer: Block | None
+    contents: tuple[tuple[str, int], ...]
 
 
 def _contents(item: Item, result: Item | None) -> list[tuple[str, int]]:
@@ -142,6 +173,7 @@ def plan_hide(
     *,
     least: int,
     replacements: Replacements | None = None,
+    contents: NewestContents | None = None,
     known: Costs | None = None,
 ) -> HidePlan | None:
     """Plan one batch of automatic hides, or None where less than ``least`` tokens would be freed.
@@ -156,10 +188,11 @@ def plan_hide(
         counter: counts the replacements.
         least: least tokens that are worth a batch.
         replacements: made those of earlier plans, which are not made again.
+        contents: found the newest contents of earlier plans.
         known: the costs of the window's items, if they are known.
     """
     replacements = replacements or Replacements()
-    eligible = _eligible(window, hiding)
+    eligible = _eligible(window, hiding, contents or NewestContents())
     known = known or costs_of(window.items, policy)
     before = known.tokens
     versions = {item.version for item in eligible}
@@ -220,10 +253,10 @@ def is_notice(block: Block) -> bool:
     return type(block) is SystemMessage and block.meta.get(NOTICE_KEY) == "hidden"
 
 
-def _eligible(window: Window, hiding: Hiding) -> list[Item]:
+def _eligible(window: Window, hiding: Hiding, contents: NewestContents) -> list[Item]:
     """Return the items that are old enough for their kind to be hidden, in timeline order."""
     items = window.items
-    protected = newest_contents(items)
+    protected = contents.of(items)
     spared = {item.version for item in window.open_calls()}
     prompts = [item.version for item in items if type(item.block) is UserPrompt]
     spared.update(prompts[-1:])
