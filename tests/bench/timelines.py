@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import process_time
 from typing import TYPE_CHECKING
 
 from tests.bench.logs import POLICY, START, blocks, conversation, recorded_text, sized_blocks
@@ -29,6 +30,8 @@ LOOP = 140
 """Blocks of a loop of renders, many times its limit."""
 DRY = 8.0
 """A dry run in a loop hides and compacts anew what all before it did; a recorded one finds it decided."""
+SEEN = 9
+"""One in so many dry runs of a loop is measured beside the recorded render of the same log: that is what it shows."""
 _TEXT = 200_000
 """Characters that blocks of recorded sizes are cut from."""
 
@@ -37,7 +40,7 @@ def rows() -> Iterator[Row]:
     """Measure all rows here."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db"))
-        for part in (_history, _window, _append, _verify, _dry_runs):
+        for part in (_history, _window, _append, _verify, _dry_runs, _previews):
             yield from part(runner, store)
         runner.run(store.aclose())
 
@@ -110,8 +113,49 @@ def _dry_runs(runner: asyncio.Runner, store: EventStore) -> Iterator[Row]:
     yield against("A step", what, limit, works, DRY, most=LEAST_PAIRS)
 
 
+def _previews(runner: asyncio.Runner, store: EventStore) -> Iterator[Row]:
+    """Dry runs of a loop against the renders that they show: of the same log, which records for the first time."""
+    names = count()
+
+    def looked() -> float:
+        return runner.run(_looked_ahead(store, f"ahead {next(names)}"))
+
+    def recorded() -> float:
+        return runner.run(_recorded_there(store, f"there {next(names)}"))
+
+    what = f"{LOOP // SEEN} dry runs of such a loop"
+    yield against("A step", what, "the recorded renders of the same logs", (looked, recorded), 1.0, most=LEAST_PAIRS)
+
+
+async def _looked_ahead(store: EventStore, id_: str) -> float:
+    """Return the seconds of one in `SEEN` dry runs of a loop."""
+    timeline, seconds = await _under_pressure(store, id_), 0.0
+    for number, block in enumerate(sized_blocks(LOOP, first=0, text=recorded_text(_TEXT)), start=1):
+        await timeline.append(block, now=START)
+        began = process_time()
+        await timeline.render(now=START, record=False)
+        seconds += process_time() - began if number % SEEN == 0 else 0.0
+    return seconds
+
+
+async def _recorded_there(store: EventStore, id_: str) -> float:
+    """Return the seconds of a recorded render of each of these logs, which nothing was rendered of before."""
+    made, seconds = sized_blocks(LOOP, first=0, text=recorded_text(_TEXT)), 0.0
+    for number in range(SEEN, LOOP + 1, SEEN):
+        await (await _under_pressure(store, f"{id_}.{number}")).append(*made[:number], now=START)
+        timeline = await _under_pressure(store, f"{id_}.{number}")
+        began = process_time()
+        await timeline.render(now=START)
+        seconds += process_time() - began
+    return seconds
+
+
+async def _under_pressure(store: EventStore, id_: str) -> Timeline:
+    return await Timeline.open(store, id_, policy=policies.balanced(max_tokens=8_000), now=START)
+
+
 async def _rendered(store: EventStore, id_: str, record: bool) -> None:  # noqa: FBT001 - see above
-    timeline = await Timeline.open(store, id_, policy=policies.balanced(max_tokens=8_000), now=START)
+    timeline = await _under_pressure(store, id_)
     text = recorded_text(_TEXT)
     for block in sized_blocks(LOOP, first=0, text=text):
         await timeline.append(block, now=START)
