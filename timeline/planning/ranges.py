@@ -286,6 +286,8 @@ class Ranges:
 
     def _superseded(self, start: int, end: int) -> list[CompactionCompleted]:
         """Return the compactions whose live summaries are in a range, oldest first."""
+        if not self.window.summaries:
+            return []
         paths = {item.block.path for item in self.items[start:end] if item.is_summary}
         return [compaction for compaction in self.window.summaries if compaction.block.path in paths]
 
