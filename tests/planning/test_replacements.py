@@ -89,6 +89,14 @@ def test_a_tool_that_no_rule_knows_is_told_by_its_arguments() -> None:
     assert text_of(asked, result("a")).startswith("[Deploy(description=Review it, depth=2): 1234 tokens")
 
 
+def test_a_tool_that_no_rule_knows_is_told_by_its_file_first_and_by_texts_before_structures() -> None:
+    """There is room for the first ones alone."""
+    looked = call("a", "LSP", arguments={"operation": "documentSymbol", "filePath": "cmd/logging/logger.go"})
+    assert text_of(looked, result("a")).startswith("[LSP(filePath=cmd/logging/logger.go, ")
+    planned = call("a", "ExitPlan", arguments={"allowed": [{"prompt": "run tests"}] * 9, "plan": "# Count the lines"})
+    assert text_of(planned, result("a")).startswith("[ExitPlan(plan=# Count the lines, ")
+
+
 def test_a_task_of_another_agent_is_told_by_what_it_was_asked() -> None:
     """In short, where the call says it in short."""
     asked = call(

@@ -217,6 +217,12 @@ def _role(key: str) -> tuple[_Role, int] | None:
     return _ROLE.get("".join(_SPLIT.split(key.lower())))
 
 
+def names_file(key: str) -> bool:
+    """Return whether an argument of this name holds a file's path, by the names that tools give it."""
+    role = _role(key) if len(key) <= _LONGEST_NAME else None
+    return role is not None and role[0] == "file"
+
+
 def _given(arguments: Mapping[str, Any]) -> dict[_Role, Any]:
     """Return the arguments that name something, by their role; of several with one role, the best known."""
     keys = (*arguments,)

@@ -18,7 +18,7 @@ from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, SystemMess
 from timeline.content.media_tokens import image_count
 from timeline.content.native import GOOGLE_CALLS, google_kind, server_part
 from timeline.events import Replacement
-from timeline.facts.tool_use import tool_use
+from timeline.facts.tool_use import names_file, tool_use
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
@@ -289,7 +289,9 @@ def _asked(call: ToolCall, counter: TokenCounter) -> _Subject:
 
 
 def _named(arguments: Mapping[str, Any], counter: TokenCounter) -> str:
-    texts = {key: value if isinstance(value, str) else canonical_json(value) for key, value in arguments.items()}
+    """Return arguments by name: those that hold a file first, and texts before figures and structures."""
+    first = sorted(arguments.items(), key=lambda each: (not names_file(each[0]), not isinstance(each[1], str)))
+    texts = {key: value if isinstance(value, str) else canonical_json(value) for key, value in first}
     return ", ".join(f"{key}={shortened(one_line(text), _SMALL_VALUE, counter)}" for key, text in texts.items())
 
 
