@@ -38,7 +38,7 @@ class StoredDigest:
         after_tokens: tokens of the context after it.
         reverted_by: version of the event that undid the compaction; None while it is in force.
         duration: seconds that the compaction took; None where that was not measured.
-        unsaid: versions of the covered prompts of which something asked is neither said nor listed behind it.
+        unsaid: versions of the covered prompts of which something is neither said nor listed behind it.
     """
 
     conversation: str
@@ -110,7 +110,8 @@ class StoredFact:
         failed: whether it failed. A failed write wrote nothing.
         detail: first words of what a failure said; hits of a search, where the output shows their number; ``prompt``
             where a user's prompt names a URL or an identifier; of a request ``constraint`` (it holds for what comes),
-            ``request``, or ``said`` (the beginning of a prompt in which neither was found).
+            ``request``, ``said`` (the beginning of a prompt in which neither was found), or ``more`` (the beginning of
+            what a prompt says besides).
         covered: whether a compaction in force covers the block to read, so that the model is no longer shown it.
         source: ``digest`` if its event was scavenged before facts were kept: an entry of a compaction's digest is all
             that is left of it, which may stand for several uses of a file.
@@ -184,7 +185,7 @@ class FactRecord:
         counts: how many different subjects succeeded, or were named, of each kind.
         open_count: how many open failures there are.
         error_count: how many such tools there are.
-        asked: how many requests each prompt makes, by its version.
+        asked: how many requests each prompt makes, by its version; what it says besides, which has no entry, is one.
     """
 
     open_failures: tuple[FactEntry, ...] = ()

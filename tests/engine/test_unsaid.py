@@ -1,4 +1,4 @@
-"""A compaction reports the prompts of which the new context neither says nor lists every request; a hide, too."""
+"""A compaction reports the prompts of which the new context neither says nor lists everything; a hide, too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from uuid import UUID
 
 import pytest
 
-from tests.scenes import AT, Scribe, answer, exchange, opened, payloads_of, prompt, small_policy, turn, words
+from tests.scenes import (
+    AT,
+    Scribe,
+    answer,
+    call,
+    exchange,
+    opened,
+    payloads_of,
+    prompt,
+    result,
+    small_policy,
+    turn,
+    words,
+)
 from timeline import open_store
 from timeline.cli.rows import read_rows
 from timeline.events import BlocksHidden, CompactionCompleted, ModelCalled, Replacement
@@ -94,7 +107,7 @@ async def test_a_carried_prompt_is_neither_listed_nor_reported(store: EventStore
 
 async def test_a_prompt_that_is_shown_by_its_beginning_is_listed_or_reported(store: EventStore) -> None:
     """A prompt behind the range that is hidden says no more than its replacement does."""
-    long = f"{RULE} Use tabs. {'It is used by others. ' * 20}"
+    long = f"{RULE} {'Use tabs. ' * 40}"
     for digest, reported in ((300, False), (0, True)):
         name = f"c{digest}"
         timeline = await opened(store, name, policy=small_policy(**ROOMY, digest_tokens=digest), summarizer=Scribe())
@@ -109,6 +122,38 @@ async def test_a_prompt_that_is_shown_by_its_beginning_is_listed_or_reported(sto
         assert version not in done.covers
         assert (version in done.unsaid) == reported
         assert (f"- {RULE} (@{version})\n- Use tabs. (@{version})" in done.block.text) != reported
+
+
+async def test_a_prompt_that_says_more_than_its_requests_is_reported(store: EventStore) -> None:
+    """What binds need not have a word that is known for it."""
+    _, done = await compacted(store, f"{RULE} The parser is off limits. {'It is used by others. ' * 20}")
+    assert f"- {RULE} (@2)" in done.block.text
+    assert done.unsaid == (2,)
+
+
+async def test_a_rule_that_a_longer_prompt_repeats_is_listed_beside_it(store: EventStore) -> None:
+    """The longer one may be hidden next, and reports no prompt but itself."""
+    timeline = await opened(store, policy=small_policy(**ROOMY), summarizer=Scribe())
+    await timeline.append(prompt(text=RULE), answer(300), *turn(600, 10), *turn(600, 10))
+    await timeline.append(prompt(text=f"Once more: {RULE} {'Use tabs. ' * 40}"), answer(20))
+    await timeline.compact(now=AT)
+    (done,) = await payloads_of(store, "compaction.completed")
+    assert timeline.window.version - 1 not in done.covers
+    assert f"- {RULE} (@2)" in done.block.text
+
+
+async def test_the_answers_to_the_questions_of_a_call_are_listed_or_reported(store: EventStore) -> None:
+    """The user chose, though the words are in a result."""
+    said = 'User has answered your questions: "Which store?"="Never SQLite". You can now continue with these answers.'
+    for digest, listed in ((300, True), (0, False)):
+        name = f"c{digest}"
+        timeline = await opened(store, name, policy=small_policy(**ROOMY, digest_tokens=digest), summarizer=Scribe())
+        await timeline.append(prompt(text="go"), call("a", "AskUserQuestion"), result("a", text=said), answer(300))
+        for _ in range(3):
+            await timeline.append(*turn(600, 10))
+        await timeline.compact(now=AT)
+        (done,) = await payloads_of(store, "compaction.completed", name)
+        assert ('- "Which store?"="Never SQLite" (@4)' in done.block.text, 4 in done.unsaid) == (listed, not listed)
 
 
 async def test_what_is_reported_is_told_wherever_a_compaction_is(store: EventStore) -> None:

@@ -162,8 +162,36 @@ def test_a_prompt_is_unsaid_unless_each_of_its_requests_is_said_or_listed() -> N
     assert unsaid(record, one_line(["He said: Never push. Lorem ipsum… (@6)"])) == (2, 6, 8)
     assert unsaid(record, one_line(["Never push. fix it (@2)"]), whole=[6]) == (8,)
     listed = one_line([shown(*facts, most=100_000)])
-    assert unsaid(record, listed) == (6,)
+    assert unsaid(record, listed) == (6, 8)
     assert unsaid(record_of(facts, most=1), listed) == (2, 6, 8)
+
+
+def test_a_request_of_which_the_line_is_cut_is_unsaid() -> None:
+    """What it asks for may be behind the cut."""
+    wish = f"It is slow on the {'old ' * 40}machines, so let us never download anything."
+    record = record_of([fact("request", wish, 2, detail="constraint"), fact("request", "Fix it.", 3, detail="request")])
+    assert unsaid(record, one_line([shown(fact("request", wish, 2, detail="constraint"))])) == (2, 3)
+    assert unsaid(record, one_line([wish])) == (3,)
+
+
+def test_a_prompt_that_says_more_than_its_requests_is_unsaid_and_what_it_says_besides_is_not_listed() -> None:
+    """Neither by a line nor in the count of what has no room."""
+    facts = [fact("request", "Fix it.", 2, detail="request"), fact("request", "The API is frozen…", 2, detail="more")]
+    for record in (record_of(facts), with_asked(record_of([]), facts)):
+        assert unsaid(record, one_line(["Fix it. The API is frozen…"])) == (2,)
+        assert unsaid(record, "", whole=[2]) == ()
+        assert record.counts == {"request": 1}
+        assert [entry.subject for entry in record.done["request"]] == ["Fix it."]
+
+
+def test_a_request_that_a_prompt_shown_whole_makes_too_is_listed() -> None:
+    """That prompt may be hidden next; what it alone asks for needs no line."""
+    facts = [fact("request", "Never push.", 2, detail="constraint"), fact("request", "Never push.", 9)]
+    record = record_of([*facts, fact("request", "Use tabs.", 9, detail="constraint")])
+    text = shown_record(
+        record, open_calls=[], pins=[], most_tokens=90, counter=COUNTER, address="su:t.summary", whole=[9]
+    )
+    assert text == "Asked by the user:\n- Never push. (@9)"
 
 
 def test_a_short_request_is_said_as_words_of_its_own() -> None:

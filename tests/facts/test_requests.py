@@ -7,8 +7,9 @@ from time import process_time
 import pytest
 
 from tests.scenes import AT, answer, prompt, result
+from timeline.blocks import Attachment
 from timeline.facts.extracting import facts_named
-from timeline.facts.requests import LONGEST, MOST_ASKED, SHORT, Asked, requests_in, users_words
+from timeline.facts.requests import LONGEST, MOST_ASKED, SHORT, Asked, asked_in, is_users, requests_in, users_words
 
 ABOUT = (
     "The parser reads the file from its beginning to its end, and this is how it has worked since the first version. "
@@ -19,7 +20,7 @@ ABOUT = (
 def asked(text: str) -> list[tuple[str, str]]:
     """Return the sentences that a prompt asks something with, behind a long statement."""
     found = requests_in(f"{ABOUT * 2}\n\n{text}")
-    return [(said.text, said.manner) for said in found]
+    return [(said.text, said.manner) for said in found if said.manner != "more"]
 
 
 @pytest.mark.parametrize(
@@ -184,11 +185,10 @@ def test_a_prompt_without_any_such_word_is_there_by_its_first_sentence() -> None
         "  \n ",
         "[Request interrupted by user for tool use]",
         "<system-reminder>\nNever mention this.\n</system-reminder>",
-        "<command-name>/clear</command-name><command-args>please</command-args>",
+        "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>",
         "<local-command-stdout>You must log in.</local-command-stdout>",
         "<user-prompt-submit-hook>Always say hello.</user-prompt-submit-hook>",
         "<session_context>\nYou must …",
-        'Operation stopped by hook: Another session is active: "Never …"',
         "<environment_context><cwd>/x</cwd></environment_context>",
     ],
 )
@@ -209,6 +209,75 @@ def test_the_reason_to_refuse_a_call_is_the_users() -> None:
     assert (fact.subject, fact.version, fact.detail) == ("Never do that here.", 4, "constraint")
 
 
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("The public API is frozen and off limits. Use tabs.", "The public API is frozen and off limits…"),
+        ("Verander de namen nooit. Use tabs.", "Verander de namen nooit…"),
+        ("Use tabs.\n```\nNever touch vendor/.\n```", "Never touch vendor/…"),
+        ("Use tabs.\n> Never touch vendor/.", "> Never touch vendor/…"),
+        ("Use tabs.\n| vendor | stays |", "| vendor | stays |…"),
+    ],
+)
+def test_what_a_prompt_says_besides_its_requests_is_marked(text: str, more: str) -> None:
+    """No list of words is complete: a statement, a further language, code, a quotation or a table may bind, too."""
+    long = f"{text}\n\nAlways run {'all of the ' * SHORT}tests."
+    assert requests_in(long)[-1] == Asked(more, "more")
+    assert "more" not in {said.manner for said in requests_in("Use tabs.\n" * SHORT)}
+
+
+@pytest.mark.parametrize("begins", ["Operation stopped by hook:", "Stop hook feedback:"])
+def test_what_a_hook_says_is_no_request_but_more_than_nothing(begins: str) -> None:
+    """The user set it up."""
+    assert requests_in(f"{begins}\nPlease commit first.") == (Asked(f"{begins} Please commit first…", "more"),)
+
+
+def test_what_the_user_typed_behind_a_command_counts() -> None:
+    """The command itself is the client's."""
+    text = "<command-name>/review</command-name>\n<command-args>Never touch vendor/.</command-args>"
+    assert requests_in(text) == (Asked("Never touch vendor/.", "constraint"),)
+
+
+def test_an_abbreviation_does_not_end_a_sentence() -> None:
+    """The half behind it has no word of a constraint."""
+    text = "Never touch e.g. the vendor folder, i.e. code of Mr. Smith. Stop."
+    assert asked(text) == [(text[: -len(" Stop.")], "constraint"), ("Stop.", "request")]
+
+
+@pytest.mark.parametrize("mark", ["a)", "2)", "(iv)", "→", "\u2013", "◦", "▪"])
+def test_items_of_a_list_have_many_marks(mark: str) -> None:
+    """Of letters, of numbers and in brackets, too."""
+    assert asked(f"{mark} two-space indents") == [("two-space indents", "request")]
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [
+        ("User has answered your questions", "the user's answers"),
+        ("Your questions have been answered", "these answers"),
+    ],
+)
+def test_the_answers_to_the_questions_of_a_call_are_the_users(begins: str, ends: str) -> None:
+    """Each with its question; what the client says around them is not."""
+    first, second = (
+        '"Which database?"="PostgreSQL"',
+        f'"Where does it run, {"or where not, " * 9}do you think?"="At home"',
+    )
+    text = f"{begins}: {first}, {second}. You can now continue with {ends} in mind."
+    assert users_words(result("a", text=text)) == f"{first}\n{second}"
+    assert requests_in(users_words(result("a", text=text))) == (Asked(first, "request"), Asked(second, "request"))
+    assert users_words(result("a", text=f"He said: {text}")) == ""
+
+
+def test_an_attached_text_says_something_and_none_of_its_sentences_is_a_request() -> None:
+    """It may be rules or code; a picture says nothing."""
+    rules = Attachment(text="# Rules\nNever touch vendor/.", meta={"file": "RULES.md"})
+    assert asked_in(rules) == (Asked("# Rules Never touch vendor/…", "more"),)
+    assert is_users(rules)
+    assert asked_in(Attachment(data={"type": "image"})) == ()
+    assert not is_users(Attachment(data={"type": "image"}))
+
+
 def test_the_users_words_beside_the_clients_count() -> None:
     """Before and behind; a tag that is never closed is the user's."""
     text = "Fix it.\n<system-reminder>Never say so.</system-reminder>\n[Request interrupted by user]\nThen stop."
@@ -222,8 +291,8 @@ def test_a_long_prompt_gives_each_of_its_constraints() -> None:
     text = "\n".join(f"{ABOUT * 12}\n{rule}\n{rule}" for rule in rules)
     assert [said.text for said in requests_in(text) if said.manner == "constraint"] == rules
     many = "\n".join([*(f"- item {n} of the list" for n in range(900)), *rules])
-    found = requests_in(many)
-    assert len(found) == MOST_ASKED
+    *found, more = requests_in(many)
+    assert (len(found), more.manner) == (MOST_ASKED, "more")
     assert [said.text for said in found if said.manner == "constraint"] == rules
 
 

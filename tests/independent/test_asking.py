@@ -140,8 +140,8 @@ async def test_what_a_list_has_no_room_for_is_counted_and_reported() -> None:
     """The line that counts what is not shown has as many requests as the compaction's prompts that it reports."""
     talk = await talk_in(policies.balanced(max_tokens=6_000, counter="chars4"))
     for number in range(60):
-        rule = f"The part number {number} must never import part {number + 1}, {words(45)}"
-        await talk.say(UserPrompt(text=f"{rule}."), *work(number, 40))
+        rule = f"The part number {number} must never import part {number + 1}, {words(20)}"
+        await talk.say(UserPrompt(text=f"{rule}."), *work(number, 150))
         await talk.look()
     newest = talk.timeline.window.summaries[-1]
     assert newest.unsaid

@@ -329,7 +329,7 @@ def test_the_exact_record_follows_the_prose() -> None:
 
 def test_without_any_prose_a_fixed_text_stands_for_it() -> None:
     """Nothing to summarise is said so."""
-    window = window_of(*turn(700), *turn(700), *turn(200, asked=100))
+    window = window_of(*turn(700), *turn(700), *turn(200, asked=40))
     text = completed(window, planned(window, POLICY), parts=SummaryParts()).block.text
     assert text == f"{HEADING}\n\n{NOTHING}"
 

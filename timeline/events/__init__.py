@@ -171,8 +171,8 @@ class BlocksHidden(Payload):
     counter: str = ""
     """Name of the counter of the replacements' tokens; empty in logs of earlier versions: that of their blocks."""
     unsaid: tuple[int, ...] = ()
-    """Versions of the hidden prompts whose replacement does not say every request of theirs. Empty in logs of earlier
-    versions, which did not look, and for omissions."""
+    """Versions of the hidden prompts whose replacement does not say all of them. Empty in logs of earlier versions,
+    which did not look, and for omissions."""
 
 
 class BlocksRevealed(Payload):
@@ -329,7 +329,7 @@ class CompactionCompleted(Payload):
     digest: Digest = Digest()
     unsaid: tuple[int, ...] = ()
     """Versions of the covered prompts, of earlier compactions too, of which the new context neither says nor lists
-    every request. Empty in logs of earlier versions, which did not look."""
+    everything. Empty in logs of earlier versions, which did not look."""
     lease: int | None = None
     """Version of the `CompactionStarted` whose lease it was written under."""
     duration: float | None = None

@@ -16,7 +16,7 @@ from timeline.content.native import server_part
 from timeline.content.server_words import words_said
 from timeline.facts.model import Fact
 from timeline.facts.program_names import program_names
-from timeline.facts.requests import requests_in, users_words
+from timeline.facts.requests import asked_in
 from timeline.facts.tool_use import tool_uses
 from timeline.frozen import strings_in
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from timeline.facts.model import FactKind
     from timeline.facts.tool_use import Call, UseKind
 
-FORM: Final = 7
+FORM: Final = 8
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
 MOST_NAMED: Final = 100
 """The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
@@ -168,8 +168,8 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
     (``toolu_01Ab2…``, ``i-0ab12…``); a ULID. Where a user's prompt or a call's arguments name one, names of a program
     count too (``getUserName``, ``max_tokens``): in results there are too many of them.
 
-    A **request** is a sentence of a prompt, or of a user's reason to refuse a call, see `timeline.facts.requests`; its
-    ``detail`` is how it asks.
+    A **request** is a sentence of a prompt, of a user's reason to refuse a call, or of an answer to a call's questions,
+    see `timeline.facts.requests`; its ``detail`` is how it asks.
 
     What a provider's server did names what its tools were asked and found.
 
@@ -218,9 +218,8 @@ def _named(source: _Said) -> tuple[Fact, ...]:
     named += [("identifier", identifier) for identifier in identifiers]
     tool, who = (block.name if isinstance(block, ToolCall) else ""), (BY_USER if by_user else "")
     facts = [Fact(kind, subject, block.path, version, at, tool, detail=who) for kind, subject in named]
-    if words := users_words(block):
-        asked = requests_in(words)
-        facts += (Fact("request", one.text, block.path, version, at, detail=one.manner) for one in asked)
+    asked = asked_in(block)
+    facts += (Fact("request", one.text, block.path, version, at, detail=one.manner) for one in asked)
     return tuple(facts)
 
 

@@ -26,7 +26,7 @@ class Fact(NamedTuple):
         status: exit status; None where it is unknown.
         failed: whether it failed. A failed write wrote nothing.
         detail: first words of what a failure said; hits of a search, where the output shows their number; of what a
-            user's prompt names ``prompt``; of a request ``constraint``, ``request`` or ``said``.
+            user's prompt names ``prompt``; of a request how it asks, see `timeline.facts.requests.Manner`.
     """
 
     kind: FactKind

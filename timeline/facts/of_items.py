@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from timeline.blocks import ToolCall, ToolResult, parse_instant
 from timeline.facts.extracting import facts_named, facts_of_result
-from timeline.facts.requests import users_words
+from timeline.facts.requests import is_users
 from timeline.facts.running import Placed, RunningRecord
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class WindowFacts:
 
     def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
         """Return what users ask for in the blocks of these versions, in the order of the log."""
-        live = facts_of(item for item in items if users_words(item.block))
+        live = facts_of(item for item in items if is_users(item.block))
         known = sorted((*self._covered, *live), key=_MADE_KNOWN)
         return [fact for _, fact in known if fact.kind == "request" and fact.version in covers]
 

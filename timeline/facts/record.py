@@ -10,17 +10,18 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple, cast, get_args
 
 from timeline.facts.extracting import BY_USER
 from timeline.facts.name_list import list_address
-from timeline.facts.requests import Manner, requests_in
+from timeline.facts.requests import Asked, Manner, asked_in, is_part
 from timeline.facts.tool_use import asks_agents
 from timeline.queries import FACT_KINDS, FactEntry, FactRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from timeline.blocks import Block
     from timeline.facts.model import Fact, FactKind
     from timeline.ports import TokenCounter
 
@@ -31,9 +32,11 @@ BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "fi
 NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
 MANNERS: Final[Mapping[str, int]] = {manner: place for place, manner in enumerate(get_args(Manner))}
 """How a request asks: what holds for all that comes is shown first."""
+MORE: Final[Manner] = "more"
+"""How a prompt says what is no request: its prompt is known to say more than a record has."""
 _FEW: Final = 12
 """Characters of a request that counts as said only between spaces."""
-_MORE: Final = "…"
+_CUT: Final = "…"
 """Ends what was cut."""
 
 
@@ -102,9 +105,12 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
     by_kind: dict[FactKind, list[FactEntry]] = {}
     failed: list[FactEntry] = []
     succeeded: dict[tuple[FactKind, str], int] = {}
+    unlisted: list[FactEntry] = []
     for entry in entries:
         if entry.failed:
             failed.append(entry)
+        elif not is_listed(entry):
+            unlisted.append(entry)
         else:
             by_kind.setdefault(entry.kind, []).append(entry)
             succeeded[entry.kind, entry.subject] = entry.last
@@ -119,8 +125,13 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
         counts={kind: len(of_kind) for kind, of_kind in sorted(by_kind.items())},
         open_count=len(still_open),
         error_count=len(errors),
-        asked=Counter(sorted(version for entry in by_kind.get("request", ()) for version in entry.versions)),
+        asked=Counter(sorted(v for entry in (*by_kind.get("request", ()), *unlisted) for v in entry.versions)),
     )
+
+
+def is_listed(entry: Fact | FactEntry) -> bool:
+    """Return whether a record has an entry: it has none of what a prompt says besides its requests."""
+    return entry.kind != "request" or entry.detail != MORE
 
 
 def _is_closed(failure: FactEntry, succeeded: Mapping[tuple[FactKind, str], int]) -> bool:
@@ -228,6 +239,7 @@ def shown_record(
     counter: TokenCounter,
     address: str,
     summary: str = "",
+    whole: Collection[int] = (),
     lists: bool = False,
 ) -> str:
     """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
@@ -244,10 +256,11 @@ def shown_record(
         most_tokens: cap.
         counter: counts the lines.
         address: path of the summary block.
-        summary: what the context says word for word, by `one_line`: a request in it is not said twice.
+        summary: the summary's own words, by `one_line`: a request in it is not said twice.
+        whole: versions of the prompts that are shown whole: what they alone ask for is not said twice.
         lists: whether the last line leads to the lists of all names, see `timeline.facts.name_list`.
     """
-    record = _without_said(record, summary)
+    record = _without_said(record, summary, whole)
     sections = [s for s in _sections(record, open_calls, pins, most_tokens) if s.lines]
     _take_lines(sections, most_tokens - counter.count(_rest(record, (), address, lists=lists)), counter)
     while any(section.taken for section in sections):
@@ -273,9 +286,10 @@ def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRI
         facts: requests of prompts that it does not cover.
         most: the most entries of requests.
     """
-    further = merged(fact for fact in facts if fact.kind == "request")
-    if not further:
+    every = merged(fact for fact in facts if fact.kind == "request")
+    if not every:
         return record
+    further = [entry for entry in every if is_listed(entry)]
     known = {entry.subject: entry for entry in record.done.get("request", ())}
     new = sum(entry.subject not in known for entry in further)
     for entry in further:
@@ -287,7 +301,7 @@ def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRI
         record,
         done={**record.done, "request": _ranked("request", list(known.values()))[:most]},
         counts={**record.counts, "request": record.counts.get("request", 0) + new},
-        asked={**record.asked, **Counter(version for entry in further for version in entry.versions)},
+        asked={**record.asked, **Counter(version for entry in every for version in entry.versions)},
     )
 
 
@@ -297,53 +311,57 @@ def one_line(texts: Iterable[str]) -> str:
 
 
 def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tuple[int, ...]:
-    """Return the versions of the prompts of which the context neither says nor lists every request.
+    """Return the versions of the prompts of which the context neither says nor lists everything.
+
+    A line that was cut lists its request only in part, and nothing lists what a prompt says besides its requests.
 
     Args:
         record: of everything before the window.
-        context: all that the model is shown of it, by `one_line`: the summary, with its record, and what was carried.
-        whole: versions of the prompts that are carried whole.
+        context: what stays in view of it for certain, by `one_line`: the summary, with its record.
+        whole: versions of the prompts that are shown whole.
     """
     counted: Counter[int] = Counter()
     for entry in record.done.get("request", ()):
-        if _is_said(entry, context) or (not _is_beginning(entry) and _line(entry).text in context):
+        if _is_said(entry, context) or _lists(entry, context):
             counted.update(entry.versions)
     return tuple(sorted(v for v, count in record.asked.items() if counted[v] < count and v not in whole))
 
 
-def says_all(context: str, prompt: str) -> bool:
-    """Return whether a text, as `one_line` makes it, says word for word all that a prompt asks for."""
-    return all(_says(context, asked.text, asked.manner) for asked in requests_in(prompt))
+def says_all(context: str, block: Block) -> bool:
+    """Return whether a text, as `one_line` makes it, says word for word all that a user says in a block."""
+    return one_line([block.text]) in context or all(_says(context, asked) for asked in asked_in(block))
 
 
 def _is_said(entry: FactEntry, context: str) -> bool:
-    return _says(context, entry.subject, entry.detail)
+    return _says(context, _asked_by(entry))
 
 
-def _says(context: str, asked: str, manner: str) -> bool:
-    words = asked.removesuffix(_MORE)
-    if len(words) <= _FEW:
-        words = f" {words} "  # "no" is in many words
-    return words in context and not _is_part(asked, manner)
+def _lists(entry: FactEntry, context: str) -> bool:
+    """Return whether a context has the line of a request, with all of its words."""
+    return len(entry.subject) <= _LONGEST_SUBJECT and not is_part(_asked_by(entry)) and _line(entry).text in context
 
 
-def _is_beginning(entry: FactEntry) -> bool:
-    return _is_part(entry.subject, entry.detail)
+def _asked_by(entry: FactEntry) -> Asked:
+    return Asked(entry.subject, cast("Manner", entry.detail))
 
 
-def _is_part(asked: str, manner: str) -> bool:
-    """Return whether it is the beginning of a prompt in which nothing else was found."""
-    return manner == "said" and asked.endswith(_MORE)
+def _says(context: str, asked: Asked) -> bool:
+    words = f" {asked.text} " if len(asked.text) <= _FEW else asked.text  # "no" is in many words
+    return words in context and not is_part(asked)
 
 
-def _without_said(record: FactRecord, text: str) -> FactRecord:
-    """Return a record without the requests that a text says word for word."""
+def _without_said(record: FactRecord, text: str, whole: Collection[int]) -> FactRecord:
+    """Return a record without the requests that a text says word for word, and without those of prompts shown whole."""
     asked = record.done.get("request", ())
-    left = tuple(entry for entry in asked if not _is_said(entry, text))
+    left = tuple(entry for entry in asked if not _is_said(entry, text) and not _all_in(entry.versions, whole))
     if len(left) == len(asked):
         return record
     counts = {**record.counts, "request": record.counts["request"] - len(asked) + len(left)}
     return replace(record, done={**record.done, "request": left}, counts=counts)
+
+
+def _all_in(versions: Sequence[int], whole: Collection[int]) -> bool:
+    return bool(versions) and all(version in whole for version in versions)
 
 
 def _sections(
@@ -483,7 +501,7 @@ def _failure(entry: FactEntry) -> str:
 def _brief(text: str, most: int) -> str:
     """Return a text on one line, cut at so many characters."""
     line = " ".join(text[: most * 4].split())
-    return line if len(line) <= most and len(text) <= most * 4 else line[:most] + "…"
+    return line if len(line) <= most and len(text) <= most * 4 else line[:most] + _CUT
 
 
 def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) -> None:

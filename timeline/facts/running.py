@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from timeline.facts.record import BY_USE, MANNERS, MOST_ENTRIES, NAMES, WORK, is_meant
+from timeline.facts.record import BY_USE, MANNERS, MOST_ENTRIES, NAMES, WORK, is_listed, is_meant
 from timeline.queries import FACT_KINDS, FactEntry, FactRecord
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ class RunningRecord:
         self._done: dict[FactKind, tuple[list[_Key], ...]] = {}
         self._open: list[_Key] = []
         self._errors: list[_Key] = []
+        self._unlisted: list[_Key] = []
         self._workers: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -151,8 +152,9 @@ class RunningRecord:
         Whether a file that could not be read is an open failure depends on whether it was written, too.
         """
         if (done := self._known.get((kind, subject, False))) is not None:
+            listed = is_listed(done.newest.fact)
             rankings = _RANKINGS.get(kind, _PLAIN)
-            ranks = self._done.setdefault(kind, tuple([] for _ in rankings))
+            ranks = self._done.setdefault(kind, tuple([] for _ in rankings)) if listed else (self._unlisted,)
             for ranked, ranking in zip(ranks, rankings, strict=True):
                 change(ranked, ranking(done))
         for failed in self._failures(kind, subject):
@@ -181,7 +183,7 @@ class RunningRecord:
     def record(self, most: int = MOST_ENTRIES) -> FactRecord:
         """Return the record of all that was taken, with at most ``most`` entries a kind."""
         kinds = sorted(kind for kind, ranks in self._done.items() if ranks[0])
-        requests = self._done["request"][0] if "request" in self._done else ()
+        requests = [*(self._done["request"][0] if "request" in self._done else ()), *self._unlisted]
         errors = [key for key in self._errors if not self._workers[key[1]]]
         asked = [v for key in requests for v in self._known["request", key[-1], False].versions]
         return FactRecord(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.facts.record import one_line, says_all
-from timeline.facts.requests import users_words
+from timeline.facts.requests import is_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def left_unsaid(items: Iterable[Item], replacements: Iterable[Replacement]) -> tuple[int, ...]:
-    """Return the versions of the prompts whose replacement does not say every request, in order.
+    """Return the versions of the prompts whose replacement does not say everything, in order.
 
-    A user's reason for refusing a call counts as a prompt.
+    A user's reason for refusing a call counts as a prompt, and so do answers to a call's questions and attached texts.
 
     Args:
         items: of the window that the hide is planned for.
         replacements: what is shown from now on.
     """
     shown = {replacement.version: replacement.text for replacement in replacements}
-    asking = ((item.version, words) for item in items if item.version in shown and (words := users_words(item.block)))
-    return tuple(sorted(version for version, words in asking if not says_all(one_line([shown[version]]), words)))
+    asking = (item for item in items if item.version in shown and is_users(item.block))
+    return tuple(sorted(item.version for item in asking if not says_all(one_line([shown[item.version]]), item.block)))

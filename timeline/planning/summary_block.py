@@ -19,7 +19,7 @@ from timeline.blocks import (
 from timeline.events import NOBODY, CompactionCompleted, WrittenBy
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.record import RECORD_HEADING, one_line, settled, shown_record, unsaid, with_asked
-from timeline.facts.requests import users_words
+from timeline.facts.requests import is_users
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest
@@ -47,6 +47,8 @@ HEADING: Final = BLOCK_FORM.heading
 SPLIT_HEADING: Final = "Turn Context (split turn)"
 """The label of the turn prefix in the cut-point design [cut_point]."""
 NOTHING: Final = "Nothing was said before this point."
+_NEVER_HIDDEN: Final = 40
+"""Tokens of a prompt that no policy of ours hides by itself: what would stand for it is no shorter."""
 _SAID: Final = {"role", "question", "answer"}
 
 
@@ -89,11 +91,12 @@ def compaction_event(
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
     record = with_asked(record, _half_shown(window, covers, now))
-    words = _kept_words(window, plan, covers)
-    kept = one_line(words.values())
-    summary_text = one_line((kept, parts.history, parts.turn_prefix))
+    in_view = _shown_whole(window, plan, covers)
+    whole = {item.version for item in in_view}
+    lasting = [item.block.text for item in in_view if item.tokens <= _NEVER_HIDDEN]
+    said = one_line((*lasting, parts.history, parts.turn_prefix))
     record_now = settled(record, _since(window, covers, now))
-    shown = _shown(window, plan, record_now, path, counter, summary_text, lists=_lists(policy)) if form.record else ""
+    shown = _shown(window, plan, record_now, path, counter, said, whole, policy) if form.record else ""
     text = _compose(parts, shown, form)
     tokens = sum(counter.count(summary_text) for summary_text in (form.question, text, form.answer) if summary_text)
     block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
@@ -115,7 +118,7 @@ def compaction_event(
         written_by=written_by,
         none_due=none_due,
         digest=build_digest(plan.covered),
-        unsaid=unsaid(record, one_line((kept, text)), words),
+        unsaid=unsaid(record, one_line((*lasting, text)), whole),
         **covered_figures(superseded(window, plan), plan.covered),
     )
     further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
@@ -238,29 +241,39 @@ def _compose(parts: SummaryParts, shown: str, form: SummaryForm) -> str:
     return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
 
 
-def _kept_words(window: Window, plan: Plan, covers: Covers) -> dict[int, str]:
-    """Return what users say that the model is still shown whole once a plan is carried out, by version."""
+def _shown_whole(window: Window, plan: Plan, covers: Covers) -> list[Item]:
+    """Return what users say that the model is still shown whole once a plan is carried out.
+
+    A later hide may shorten the long ones, and reports them; of the prompts that said the same before it knows nothing.
+    """
     carried = set(plan.carried)
     previewed = {replacement.version for replacement in plan.previews}
-    return {
-        item.version: words
+    return [
+        item
         for item in window.items
-        if (words := users_words(item.block))
+        if is_users(item.block)
         and (item.version in carried or item.version not in covers)
         and item.is_in_sight
         and item.version not in previewed
-    }
+    ]
 
 
 def _half_shown(window: Window, covers: Covers, now: datetime) -> Iterator[Fact]:
     """Yield what users ask for behind a plan's range, of which the model is shown the beginning alone."""
     for item in window.items:
-        if item.state == "hidden" and not item.is_in_sight and item.version not in covers and users_words(item.block):
+        if item.state == "hidden" and not item.is_in_sight and item.version not in covers and is_users(item.block):
             yield from facts_named(item.block, item.version, item.block.at or now)
 
 
 def _shown(  # noqa: PLR0917 - the parts of a summary
-    window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter, summary_text: str, *, lists: bool
+    window: Window,
+    plan: Plan,
+    record: FactRecord,
+    path: str,
+    counter: TokenCounter,
+    said: str,
+    whole: Collection[int],
+    policy: Policy,
 ) -> str:
     carried = set(plan.carried)
     return shown_record(
@@ -270,8 +283,9 @@ def _shown(  # noqa: PLR0917 - the parts of a summary
         most_tokens=plan.caps.digest,
         counter=counter,
         address=path,
-        summary=summary_text,
-        lists=lists,
+        summary=said,
+        whole=whole,
+        lists=_lists(policy),
     )
 
 
