@@ -1,60 +1,101 @@
-"""Seal and link the events of an append: what their rows hold that depends on their place in the log."""
+"""Seal and link the events of appends: what their rows hold that depends on their place in the log.
+
+It is the inner loop of an append. What is appended together is hashed by column, which takes two thirds of the time.
+"""
 
 from __future__ import annotations
 
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.events.chain import SALT, commitment, link
-from timeline.events.encoding import checksum
+from timeline.events.chain import SALT, commitment, commitments, link, links, random_salts
+from timeline.events.encoding import checksum, checksums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .codec import Batch
+    from .codec import Batch, Draft
 
 
 class Sealed(NamedTuple):
-    """The columns of a batch's rows that depend on its place, each with a value for every event.
+    """The columns of the rows of events that depend on their place, each with a value for every event.
 
     Attributes:
         checksums: of the events.
         salts: of the events; None for one whose payload was erased before it was imported.
         commitments: to the payloads; `chain.stored` says what is kept of them.
-        links: of the events, the last one the new head.
+        links: of the events, the last one of a conversation its new head.
     """
 
     checksums: list[str]
-    salts: list[bytes | None]
+    salts: Sequence[bytes | None]
     commitments: list[bytes]
     links: list[bytes]
 
 
 def seal(batch: Batch, after: int, head: bytes) -> Sealed:
-    """Seal the events of a batch behind a version and its link.
+    """Seal the events of a batch behind a version and its link."""
+    if batch.seals or batch.proved or len(batch.drafts) == 1:
+        return _one_by_one(batch, after, head)
+    return _by_column([(batch, after)], {batch.conversation: head})
 
-    It is the inner loop of an append: what does not differ between two events is looked up once.
+
+def seal_together(placed: Sequence[tuple[Batch, int]], heads: dict[str, bytes]) -> Sealed:
+    """Seal the events of batches, each behind a version of its conversation.
+
+    Args:
+        placed: the batches, each with the version before its first event; those of a conversation in their order.
+        heads: the newest link of each conversation, which moves on.
     """
+    if len(placed) > 1 and not any(batch.seals or batch.proved for batch, _ in placed):
+        return _by_column(placed, heads)
+    parts = []
+    for batch, after in placed:
+        parts.append(seal(batch, after, heads[batch.conversation]))
+        heads[batch.conversation] = parts[-1].links[-1]
+    if len(parts) == 1:
+        return parts[0]
+    return Sealed(*[list(chain.from_iterable(columns)) for columns in zip(*parts, strict=True)])
+
+
+def _by_column(placed: Sequence[tuple[Batch, int]], heads: dict[str, bytes]) -> Sealed:
+    """Seal events that bring neither seals nor checksums."""
+    conversations: list[str] = []
+    versions: list[int] = []
+    drafts: list[Draft] = []
+    for batch, after in placed:
+        events = len(batch.drafts)
+        conversations += [batch.conversation] * events
+        versions += range(after + 1, after + 1 + events)
+        drafts += batch.drafts
+    salts = _own_salts(len(drafts))
+    hashes = checksums(conversations, versions, drafts)
+    committed = commitments(salts, hashes)
+    return Sealed(hashes, salts, committed, links(heads, conversations, versions, drafts, committed))
+
+
+def _one_by_one(batch: Batch, after: int, head: bytes) -> Sealed:
+    """Seal the events of a batch that may bring their seals, or checksums that were compared."""
     conversation, version = batch.conversation, after
     proved = batch.proved[1] if batch.proved is not None and batch.proved[0] == after + 1 else ()
-    checksums: list[str] = []
+    hashes: list[str] = []
     salts: list[bytes | None] = []
-    commitments: list[bytes] = []
-    links: list[bytes] = []
-    seals = batch.seals or _own_seals(batch.salts)
+    committed: list[bytes] = []
+    made: list[bytes] = []
+    seals: Sequence[tuple[bytes | None, bytes]] = batch.seals or [(salt, b"") for salt in _own_salts(len(batch.drafts))]
     placed = zip(batch.drafts, seals, proved or repeat(""), strict=False)
     for (id_, type_, schema_version, at, _, _, _, payload), (salt, kept), compared in placed:
         version += 1
         hashed = compared or checksum(conversation, version, id_, type_, schema_version, at, payload)
         c = kept if salt is None or (compared and kept) else commitment(salt, hashed)
         head = link(head, conversation, version, id_, type_, schema_version, at, c)
-        checksums.append(hashed)
+        hashes.append(hashed)
         salts.append(salt)
-        commitments.append(c)
-        links.append(head)
-    return Sealed(checksums, salts, commitments, links)
+        committed.append(c)
+        made.append(head)
+    return Sealed(hashes, salts, committed, made)
 
 
-def _own_seals(salts: bytes) -> Sequence[tuple[bytes, bytes]]:
-    """Return the salts of a batch, each with a commitment that is still to be computed."""
-    return [(salts[start : start + SALT], b"") for start in range(0, len(salts), SALT)]
+def _own_salts(events: int) -> list[bytes]:
+    salts = random_salts(events)
+    return [salts[start : start + SALT] for start in range(0, len(salts), SALT)]

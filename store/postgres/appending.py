@@ -16,6 +16,7 @@ from timeline.ports import Appended, Expected
 
 from .. import append_rules
 from ..digests import rows_of
+from ..sealing import seal_together
 from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, statements
 from .create import NO_META
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..codec import Batch
+    from ..sealing import Sealed
     from .connections import Connection
 
 MOST_EVENTS: Final = 2 ** (statements.ORDINALS - 1)
 """Events of one statement: the other half of a transaction's positions is for appends that need a higher one."""
 _HALF: Final = 2 ** (statements.ORDINALS - 1)
 _WHOLE: Final = 2**statements.ORDINALS
+_new: Final = tuple.__new__
+"""Makes a `Placed` in a third of the time that its constructor takes."""
 
 
 class Lost(Exception):
@@ -57,59 +61,71 @@ class Group:
         placed: the batches, each with its place.
         moves: how the row of each conversation moves on.
         rows: the rows of the events.
+        events: their number.
         needs_transaction: something comes with the events which the statement does not write.
     """
 
     placed: list[Placed] = field(default_factory=list)
     moves: dict[str, _Move] = field(default_factory=dict)
     rows: EventRows = field(default_factory=EventRows)
+    events: int = 0
     needs_transaction: bool = False
 
     def add(self, batch: Batch, head: Head) -> None:
-        """Put a batch behind a head, or behind the batch before it on the same log."""
+        """Put a batch behind the head of its log, which moves on: its link once the group has parameters."""
         move = self.moves.get(batch.conversation)
         if move is None:
-            move = self.moves[batch.conversation] = _Move(head, head.copied())
-        after = move.head.version
-        move.head.link = self.rows.add(batch, head.key, after, move.head.link)
-        move.head.version += len(batch.drafts)
+            move = self.moves[batch.conversation] = _Move(head, (head.key, head.version, head.link, head.first_version))
+        first, events = head.version + 1, len(batch.drafts)
+        self.rows.add(batch, head.key, first)
+        head.version += events
+        self.events += events
         move.at = batch.drafts[-1].at
         if batch.snapshot is not None:
             move.window_start = batch.snapshot.window_start
         if batch.values or batch.snapshot or batch.compactions or batch.redacted:
             self.needs_transaction = True
-        self.placed.append(Placed(batch, head.key, after + 1, move.head.version, len(self.rows) - 1))
+        self.placed.append(_new(Placed, (batch, head.key, first, head.version, self.events - 1)))
 
     def of_one(self) -> list[Any]:
         """Return the parameters of `statements.APPEND_ONE` but the last one, of a group with one event."""
+        sealed = self._sealed()
         (move,) = self.moves.values()
-        return [*move.row(), *self.rows.of_one()]
+        return [*move.row(), *self.rows.of_one(sealed)]
 
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
+        sealed = self._sealed()
         # By key: two statements that move the same rows then take them in the same order.
         moves = sorted((move.row() for move in self.moves.values()), key=lambda row: row[0])
-        return [*map(given, zip(*moves, strict=True)), *self.rows.parameters()]
+        return [*map(given, zip(*moves, strict=True)), *self.rows.parameters(sealed)]
+
+    def _sealed(self) -> Sealed:
+        """Seal the events, once, and move the heads on to their links."""
+        links = {conversation: move.head.link for conversation, move in self.moves.items()}
+        sealed = seal_together([(placed.batch, placed.first - 1) for placed in self.placed], links)
+        for conversation, link in links.items():
+            self.moves[conversation].head.link = link
+        return sealed
 
 
 @dataclass(slots=True)
 class _Move:
     """How a statement moves the row of a conversation on: from the head that was seen to the head behind its events."""
 
-    seen: Head
     head: Head
+    seen: tuple[int, int, bytes, int]
+    """The key, the version, the link and the first version of the row that the statement expects."""
     at: str = ""
     window_start: int | None = None
 
     def row(self) -> tuple[Any, ...]:
-        seen, head = self.seen, self.head
-        was = (seen.key, seen.version, seen.link, seen.first_version)
-        return *was, head.version, self.at, head.link, self.window_start
+        return *self.seen, self.head.version, self.at, self.head.link, self.window_start
 
 
-def at_the_end(batch: Batch, head: Head | None) -> bool:
-    """Return whether a batch goes behind a head without a closer look: the log exists, and is where it is expected."""
-    if head is None or not batch.drafts or (batch.snapshot is not None and head.first_version > 1):
+def at_the_end(batch: Batch, head: Head) -> bool:
+    """Return whether a batch goes behind the head of its log without a closer look: it is where it is expected."""
+    if not batch.drafts or (batch.snapshot is not None and head.first_version > 1):
         return False
     try:
         return append_rules.starting_version(batch, head) == head.version
@@ -136,7 +152,7 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
         asyncpg.UniqueViolationError: an id or a path is in use; nothing of the group was written.
         StoreCorrupt: the store has lost what positions are made of; nothing was written.
     """
-    is_one = len(group.rows) == 1
+    is_one = group.events == 1
     if is_one:
         row = await connection.fetchrow(statements.APPEND_ONE, *group.of_one(), least)
     else:

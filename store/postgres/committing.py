@@ -33,17 +33,18 @@ from .appending import (
 )
 from .database import ATTEMPTS, PATIENCE
 from .failures import AGAIN, DRIVER_ERRORS, is_away, store_error
-from .log_head import Head, heads_of, shared_paths
+from .log_head import heads_of, shared_paths
 from .parts import break_off
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from timeline.ports import Appended
 
     from ..codec import Batch
     from .connections import Connection, Lent
     from .database import Database
+    from .log_head import Head
 
 log: Final = logging.getLogger("timeline.store")
 MOST_HEADS: Final = 4_096
@@ -70,10 +71,11 @@ class Uncertain(Exception):
 class Heads(OrderedDict[str, "Head"]):
     """The heads of logs as this store last saw them, up to `MOST_HEADS` of them: the least recent are forgotten."""
 
-    def remember(self, conversation: str, head: Head) -> None:
-        """Remember a head as the most recent one."""
-        self[conversation] = head
-        self.move_to_end(conversation)
+    def remember(self, heads: Iterable[tuple[str, Head]]) -> None:
+        """Remember heads as the most recent ones."""
+        for conversation, head in heads:
+            self[conversation] = head
+            self.move_to_end(conversation)
         while len(self) > MOST_HEADS:
             self.popitem(last=False)
 
@@ -156,16 +158,15 @@ class Committer:
     def _unknown(self, batches: Sequence[Batch]) -> dict[str, int]:
         """Return the conversations of which no head is remembered, each with the number of its first batch."""
         first: dict[str, int] = {}
-        for number, batch in enumerate(batches):
-            if batch.conversation not in self._heads:
-                first.setdefault(batch.conversation, number)
+        heads = self._heads
+        for number in [number for number, batch in enumerate(batches) if batch.conversation not in heads]:
+            first.setdefault(batches[number].conversation, number)
         return first
 
     async def _opened(self, batches: Sequence[Batch], first: dict[str, int]) -> dict[int, Appended]:
         """Open the new ones of some conversations together, by the first batch of each; return the places."""
         async with self._begun() as connection:
-            for conversation, head in (await heads_of(connection, first)).items():
-                self._heads.remember(conversation, head)
+            self._heads.remember((await heads_of(connection, first)).items())
             new = [number for conversation, number in first.items() if conversation not in self._heads]
             new = [number for number in new if opens(batches[number])]
             if len(new) < _SEVERAL or sum(len(batches[number].drafts) for number in new) > MOST_EVENTS:
@@ -174,41 +175,43 @@ class Committer:
         return {new[place]: appended for place, appended in opened.items()}
 
     async def _together(self, batches: Sequence[Batch]) -> tuple[dict[int, Appended], int]:
-        """Write the batches that go to the ends of their logs; return their places, and how many were tried."""
-        if self._database.address.pgbouncer:
-            async with self._begun() as connection:
-                group, numbers, written = await self._placed(connection, batches)
-        else:
-            connection = await self._connected()
-            self._reached = True
-            group, numbers, written = await self._placed(connection, batches)
-        won = {group.placed[number].batch.conversation for number in written}
-        for conversation, move in group.moves.items():
-            if conversation in won:
-                self._heads.remember(conversation, move.head)
-            else:
-                self._heads.forget(conversation)
-        return {numbers[number]: appended for number, appended in written.items()}, len(numbers)
+        """Write the batches that go to the ends of their logs; return their places, and how many were tried.
 
-    async def _placed(
-        self, connection: Connection, batches: Sequence[Batch]
-    ) -> tuple[Group, dict[int, int], dict[int, Appended]]:
-        """Write the batches that go to the ends of their logs; return their group, their numbers in it, and places."""
-        if unknown := self._unknown(batches):
-            for conversation, head in (await heads_of(connection, unknown)).items():
-                self._heads.remember(conversation, head)
-        group, numbers = self._grouped(batches, await self._in_shared_past(connection, batches))
-        if not numbers:
-            return group, numbers, {}
+        A head moves on with what is put behind it. Where that was not written, it is forgotten.
+        """
+        group = Group()
         try:
-            if not group.needs_transaction or connection.is_in_transaction():
-                return group, numbers, await write(connection, group)
-            async with connection.transaction(isolation="read_committed"):
-                return group, numbers, await write(connection, group)
+            if self._database.address.pgbouncer:
+                async with self._begun() as connection:
+                    numbers, written = await self._placed(connection, batches, group)
+            else:
+                connection = await self._connected()
+                self._reached = True
+                numbers, written = await self._placed(connection, batches, group)
         except BaseException:
             for conversation in group.moves:
                 self._heads.forget(conversation)
             raise
+        self._heads.remember([(conversation, move.head) for conversation, move in group.moves.items()])
+        if len(written) < len(numbers):
+            won = {group.placed[number].batch.conversation for number in written}
+            for conversation in group.moves.keys() - won:
+                self._heads.forget(conversation)
+        return {numbers[number]: appended for number, appended in written.items()}, len(numbers)
+
+    async def _placed(
+        self, connection: Connection, batches: Sequence[Batch], group: Group
+    ) -> tuple[list[int], dict[int, Appended]]:
+        """Write the batches that go to the ends of their logs as a group; return their numbers in it, and places."""
+        if unknown := self._unknown(batches):
+            self._heads.remember((await heads_of(connection, unknown)).items())
+        numbers = self._grouped(batches, group, await self._in_shared_past(connection, batches))
+        if not numbers:
+            return numbers, {}
+        if not group.needs_transaction or connection.is_in_transaction():
+            return numbers, await write(connection, group)
+        async with connection.transaction(isolation="read_committed"):
+            return numbers, await write(connection, group)
 
     async def _broke(self, error: BaseException) -> bool:
         """Give the connection back after an error; return whether it broke, so that the server may be away."""
@@ -235,33 +238,29 @@ class Committer:
 
     async def _in_shared_past(self, connection: Connection, batches: Sequence[Batch]) -> set[int]:
         """Return the numbers of the batches with a path that is in use in what their fork shares with its parent."""
-        found = set()
-        for number, batch in enumerate(batches):
-            head = self._heads.get(batch.conversation)
-            if head is not None and head.base and await shared_paths(connection, batch, head):
-                found.add(number)
-        return found
+        heads = [self._heads.get(batch.conversation) for batch in batches]
+        forks = [(number, head) for number, head in enumerate(heads) if head is not None and head.base]
+        return {number for number, head in forks if await shared_paths(connection, batches[number], head)}
 
-    def _grouped(self, batches: Sequence[Batch], taken: set[int]) -> tuple[Group, dict[int, int]]:
-        """Put the batches that go to the ends of their logs into a group; return their numbers by place in it too."""
-        group = Group()
-        numbers: dict[int, int] = {}
-        heads: dict[str, Head | None] = {}
+    def _grouped(self, batches: Sequence[Batch], group: Group, taken: set[int]) -> list[int]:
+        """Put the batches that go to the ends of their logs into a group; return their numbers by place in it."""
+        numbers: list[int] = []
+        left: set[str] = set()
         for number, batch in enumerate(batches):
             conversation = batch.conversation
-            head = heads[conversation] if conversation in heads else self._heads.get(conversation)
+            head = self._heads.get(conversation)
             if (
-                number in taken
+                head is None
+                or number in taken
+                or conversation in left
                 or not at_the_end(batch, head)
-                or head is None
-                or len(group.rows) + len(batch.drafts) > MOST_EVENTS
+                or group.events + len(batch.drafts) > MOST_EVENTS
             ):
-                heads[conversation] = None  # what comes behind it waits for its turn as well
+                left.add(conversation)  # what comes behind it waits for its turn as well
                 continue
-            numbers[len(group.placed)] = number
             group.add(batch, head)
-            heads[conversation] = group.moves[conversation].head
-        return group, numbers
+            numbers.append(number)
+        return numbers
 
     async def _alone(self, batch: Batch, *, in_doubt: bool) -> Appended | BaseException:
         """Append one batch in a transaction of its own, again where another writer or a broken connection was first.

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from timeline.events.chain import SALT, stored
 
-from ..sealing import seal
 from .escaping import MOST, escaped, holds_escaped, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..codec import Batch, Draft
+    from ..sealing import Sealed
 
 T = TypeVar("T")
 _ERASED: Final = bytes(SALT)
@@ -31,35 +31,24 @@ class EventRows:
         self._drafts: list[Draft] = []
         self._keys: list[int] = []
         self._versions: list[int] = []
-        self._checksums: list[str] = []
-        self._salts: list[bytes | None] = []
-        self._commitments: list[bytes] = []
-        self._links: list[bytes] = []
 
-    def __len__(self) -> int:
-        return len(self._drafts)
-
-    def add(self, batch: Batch, key: int, after: int, link: bytes) -> bytes:
-        """Add the rows of a batch behind a version of a log, and behind its link; return the newest link."""
-        sealed = seal(batch, after, link)
+    def add(self, batch: Batch, key: int, first: int) -> None:
+        """Add the rows of a batch, whose events have the versions of a log from ``first`` on."""
+        events = len(batch.drafts)
         self._drafts += batch.drafts
-        self._keys += [key] * len(batch.drafts)
-        self._versions += range(after + 1, after + 1 + len(batch.drafts))
-        self._checksums += sealed.checksums
-        self._salts += sealed.salts
-        self._commitments += sealed.commitments
-        self._links += sealed.links
-        return self._links[-1]
+        self._keys += [key] * events
+        self._versions += range(first, first + events)
 
-    def of_one(self) -> list[Any]:
+    def of_one(self, sealed: Sealed) -> list[Any]:
         """Return the parameters of `statements.APPEND_ONE` from the ninth on, which write the only event."""
         ((id_, type_, form, _, path, turn, tokens, payload),) = self._drafts
         key, rest = (None, None) if path is None else split(path)
         turn = None if turn is None else escaped(turn)
-        sealed = [self._checksums[0], self._salts[0], stored(self._salts[0], self._commitments[0])]
-        return [id_, escaped(type_), form, key, rest, turn, tokens, payload, *sealed]
+        (checksum,), (salt,), (commitment,), _ = sealed
+        own = [checksum, salt, stored(salt, commitment)]
+        return [id_, escaped(type_), form, key, rest, turn, tokens, payload, *own]
 
-    def parameters(self) -> list[Any]:
+    def parameters(self, sealed: Sealed) -> list[Any]:
         """Return the parameters of `statements.APPEND` from the ninth on: the columns of the events."""
         ids, types, forms, ats, paths, turns, tokens, payloads = zip(*self._drafts, strict=True)
         keys, key = _shared(self._keys)
@@ -67,11 +56,11 @@ class EventRows:
         shared = [_shared(_escaped(types)), _shared(forms), _shared(ats), _shared(_escaped(turns))]
         (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = shared
         indexed, rests = _split(paths)
-        commitments = list(map(stored, self._salts, self._commitments)) if None in self._salts else ()
+        commitments = list(map(stored, sealed.salts, sealed.commitments)) if None in sealed.salts else ()
         arrays = [keys, versions, all_types, all_forms, all_ats, given(indexed), given(rests), all_turns]
         values = [key, self._versions[0], type_, form, at, turn]
-        salts = b"".join([salt or _ERASED for salt in self._salts])
-        fixed = [_unhexed(ids), _unhexed(self._checksums), salts, b"".join(self._links)]
+        salts = b"".join([salt or _ERASED for salt in sealed.salts])
+        fixed = [_unhexed(ids), _unhexed(sealed.checksums), salts, b"".join(sealed.links)]
         return [*arrays, given(tokens), payloads, commitments, *values, *fixed]
 
 

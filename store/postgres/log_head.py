@@ -42,10 +42,6 @@ class Head:
     first_version: int = 1
     link: bytes = START
 
-    def copied(self) -> Head:
-        """Return a copy, which moves on while this one stays as it is."""
-        return Head(self.key, self.version, self.base, self.parent_key, self.first_version, self.link)
-
 
 @dataclass(slots=True)
 class Known:

@@ -209,9 +209,8 @@ class _Raw:
     async def _parameters(self, names: Sequence[str], events: int) -> list[Any]:
         group = Group()
         for name in names:
-            head = self._heads.get(name) or await self._open(name)
+            head = self._heads[name] = self._heads.get(name) or await self._open(name)
             group.add(encode(name, _events(events), Expected.ANY, {}, None), head)
-            self._heads[name] = group.moves[name].head
         return group.parameters()
 
     async def _open(self, name: str) -> Head:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.downgrade import before_chain
-from timeline.events.chain import SALT, START, commitment, given, link, random_salts, remains
+from timeline.events.chain import SALT, START, commitment, commitments, given, link, links, random_salts, remains
+from timeline.events.encoding import checksum, checksums
 from timeline.ports import Expected, Snapshot
 from timeline.store.migrations import migrate
 from timeline.store.sqlite import chaining
@@ -39,9 +40,9 @@ def head(file: Path, conversation: str) -> bytes:
 
 def proved(file: Path, conversation: str, before: bytes = START) -> bytes:
     """Compute the chain of a conversation anew, event by event, as the module's docstring says; return its head."""
-    for version, id_, type_, schema_version, at, checksum, salt, c, stored in rows(file, conversation):
+    for version, id_, type_, schema_version, at, hashed, salt, c, stored in rows(file, conversation):
         assert len(salt) == SALT
-        assert commitment(salt, checksum) == c
+        assert commitment(salt, hashed) == c
         before = link(before, conversation, version, id_, type_, schema_version, at, c)
         assert before == stored, version
     assert head(file, conversation) == before
@@ -71,6 +72,26 @@ def test_a_commitment_depends_on_salt_and_payload() -> None:
     assert commitment(b"a" * SALT, "x") != commitment(b"a" * SALT, "y")
     salts = random_salts(3)
     assert len({salts[:SALT], salts[SALT : 2 * SALT], salts[2 * SALT :]}) == 3
+
+
+def test_events_that_are_hashed_together_have_the_hashes_that_each_has_alone() -> None:
+    """Whatever else is among them: other conversations, other letters, a payload that is hashed in parts."""
+    written = [
+        ("id 1", "type", 1, "2026", "path", "turn", 3, "{}"),
+        ("id 2", "typ\ne", 2, "2027", None, None, None, "ä" * 1_000_001),
+        ("id 3", "type", 1, "2026", None, None, 0, '"\U0001f600"'),
+    ]
+    conversations, versions, salts = ["a", "ü", "a"], [7, 1, 8], [bytes([n]) * SALT for n in range(3)]
+    together = checksums(conversations, versions, written)
+    heads = {"a": b"h" * 33, "ü": START}
+    linked = links(heads, conversations, versions, written, commitments(salts, together))
+    alone = {"a": b"h" * 33, "ü": START}
+    for place, (conversation, version, event) in enumerate(zip(conversations, versions, written, strict=True)):
+        hashed = checksum(conversation, version, *event[:4], event[7])
+        c = commitment(salts[place], hashed)
+        alone[conversation] = link(alone[conversation], conversation, version, *event[:4], c)
+        assert (together[place], linked[place]) == (hashed, alone[conversation])
+    assert heads == alone
 
 
 def test_what_is_left_of_an_erased_event_is_vouched_for() -> None:

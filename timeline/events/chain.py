@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
 
 FORM: Final = b"\x01"
@@ -25,6 +26,10 @@ SALT: Final = 16
 """Bytes of a salt."""
 START: Final = bytes(SIZE)
 """Stands for the link before the first event of a chain."""
+
+
+Written: TypeAlias = tuple[str, str, int, str, str | None, str | None, int | None, str]
+"""An event as it is written, without its place: id, type, schema version, time, path, turn, tokens and payload."""
 
 
 class Seal(NamedTuple):
@@ -42,6 +47,13 @@ def random_salts(events: int) -> bytes:
 def commitment(salt: bytes, checksum: str) -> bytes:
     """Return the commitment to an event's payload, by the checksum that covers it: so a payload is hashed once."""
     return FORM + sha256(b"c" + salt + checksum.encode()).digest()
+
+
+def commitments(salts: Iterable[bytes], checksums: Iterable[str]) -> list[bytes]:
+    """Return the `commitment` to each payload; it writes the format itself, as `links` does."""
+    return [
+        FORM + sha256(b"c" + salt + hashed.encode()).digest() for salt, hashed in zip(salts, checksums, strict=True)
+    ]
 
 
 def stored(salt: bytes | None, c: bytes) -> bytes | None:
@@ -76,6 +88,33 @@ def link(  # noqa: PLR0917 - the order of the parts is the format
     """
     parts = f"{version}\n{schema_version}\n{at}\n{id_}\n{len(type_)}\n{type_}\n{conversation}"
     return FORM + sha256(b"l" + previous + c + parts.encode()).digest()
+
+
+def links(
+    heads: dict[str, bytes],
+    conversations: Iterable[str],
+    versions: Iterable[int],
+    events: Iterable[Written],
+    commitments_: Iterable[bytes],
+) -> list[bytes]:
+    """Return the `link` of each event, behind the newest link of its conversation.
+
+    It is the inner loop of an append, so it writes the format itself; a test compares the two.
+
+    Args:
+        heads: the newest link of each conversation, which moves on.
+        conversations: of each event, its conversation; the events of one come in the order of their versions.
+        versions: of each event, its version.
+        events: the events.
+        commitments_: of each event, its commitment.
+    """
+    made: list[bytes] = []
+    placed = zip(conversations, versions, events, commitments_, strict=True)
+    for conversation, version, (id_, type_, schema_version, at, _, _, _, _), c in placed:
+        parts = f"{version}\n{schema_version}\n{at}\n{id_}\n{len(type_)}\n{type_}\n{conversation}"
+        heads[conversation] = newest = FORM + sha256(b"l" + heads[conversation] + c + parts.encode()).digest()
+        made.append(newest)
+    return made
 
 
 def remains(link_: bytes, type_: str, path: str | None) -> bytes:
