@@ -18,7 +18,7 @@ from .failures import InDoubt
 from .queries import QueryMixin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
     from types import TracebackType
     from uuid import UUID
 
@@ -81,7 +81,7 @@ class DatabaseStore(QueryMixin):
             raise AppendUncertain(where, problem, ids, again, known=doubt.known) from doubt.__cause__
 
     @abstractmethod
-    async def _append(self, batch: Batch) -> Appended:
+    def _append(self, batch: Batch) -> Awaitable[Appended]:
         """Write an append, or look up the version of a conversation for one without events.
 
         Raises:

@@ -21,6 +21,7 @@ import asyncpg
 
 from timeline.errors import StoreBusy, TimelineError
 
+from ..failures import InDoubt
 from .appending import (
     MOST_EVENTS,
     Group,
@@ -54,9 +55,10 @@ _SEVERAL: Final = 2
 _ROUNDS: Final = 5
 """Times that a group that came second is tried as a group."""
 _LONGEST_PAUSE: Final = 0.05
+_KNOWN: Final = "They may be in the log by now or not. Wait until the server is back"
 
 
-class Uncertain(Exception):
+class Uncertain(InDoubt):
     """The connection broke while an append was under way, and the same append again has not settled what became of it.
 
     The server did not come back, or refuses what it may have taken before: one that took over, say, and only reads.
@@ -65,7 +67,8 @@ class Uncertain(Exception):
     def __init__(self, error: BaseException) -> None:
         away = not isinstance(error, Lost) and is_away(error)
         then = error if away else f"and the same append again failed, {str(error) or 'other writers were first'}"
-        super().__init__(f"the connection broke{': ' if away else ', '}{then}")
+        super().__init__(f"the connection broke{': ' if away else ', '}{then}", _KNOWN)
+        self.__cause__ = error
 
 
 class Heads(OrderedDict[str, "Head"]):

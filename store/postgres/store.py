@@ -6,17 +6,15 @@ It is made of parts over one `Database`. None of them knows the store.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self, get_args
+from typing import TYPE_CHECKING, Self, get_args
 
 from timeline.errors import StoreError
 
 from ..codec import NO_VALUES
 from ..database_store import DatabaseStore
-from ..failures import InDoubt
 from ..log_reader import LogReader
 from .address import parse
 from .appending import append_within
-from .committing import Uncertain
 from .database import Database, Durability
 from .forgetting import Forgetting
 from .horizon import Horizon
@@ -28,7 +26,7 @@ from .waking import Waking
 from .writer import Figures, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from timeline.events.other_payloads import Retention
@@ -45,8 +43,6 @@ if TYPE_CHECKING:
 
     from ..codec import Batch
     from .waking import Heard
-
-_KNOWN: Final = "They may be in the log by now or not. Wait until the server is back"
 
 
 class PostgresStore(DatabaseStore):
@@ -70,9 +66,9 @@ class PostgresStore(DatabaseStore):
         self._scavenging = Scavenging(database)
         self._forgetting = Forgetting(database, log)
 
-        def note(batch: Batch, appended: Appended) -> None:
-            waking.tell(batch.conversation, {draft.type for draft in batch.drafts})
-            horizon.note(appended.position)
+        def note(written: Sequence[tuple[Batch, Appended]]) -> None:
+            waking.tell([(batch.conversation, [draft.type for draft in batch.drafts]) for batch, _ in written])
+            horizon.note(max([appended.position for _, appended in written]))
 
         self._writer = Writer(database, note)
 
@@ -126,14 +122,11 @@ class PostgresStore(DatabaseStore):
         async for heard in self.waking.hear():
             yield heard
 
-    async def _append(self, batch: Batch) -> Appended:
+    def _append(self, batch: Batch) -> Awaitable[Appended]:
         self.database.check_writable()
         if not batch.drafts:
-            return await self.database.do(partial(append_within, batch=batch))
-        try:
-            return await self._writer.append(batch)
-        except Uncertain as doubt:
-            raise InDoubt(str(doubt), _KNOWN) from doubt
+            return self.database.do(partial(append_within, batch=batch))
+        return self._writer.append(batch)
 
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with the log, at one moment; see `Proofs.examine`."""

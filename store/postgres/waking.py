@@ -29,7 +29,7 @@ from .failures import DRIVER_ERRORS, has_no_room, is_away
 from .statements import ALIVE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 
     from .database import Database
     from .horizon import Horizon
@@ -130,14 +130,16 @@ class Waking:
         name = f"{address.schema}\n{address.tenant or 0}"
         return cls(connect, name, address.where, horizon=horizon, listens=listens)
 
-    def tell(self, conversation: str, types: Collection[str]) -> None:
-        """Note that a conversation got events of these types; it is sent soon. It never waits and never fails."""
-        if (of := self._queued.get(conversation)) is not None:
-            of.update(types)
-        elif len(self._queued) < _MOST_CONVERSATIONS:
-            self._queued[conversation] = set(types)
-        else:
-            self._all = True
+    def tell(self, appended: Iterable[tuple[str, Iterable[str]]]) -> None:
+        """Note that conversations got events of these types; it is sent soon. It never waits and never fails."""
+        queued = self._queued
+        for conversation, types in appended:
+            if (of := queued.get(conversation)) is not None:
+                of.update(types)
+            elif len(queued) < _MOST_CONVERSATIONS:
+                queued[conversation] = set(types)
+            else:
+                self._all = True
         self._wake()
 
     async def hear(self) -> AsyncIterator[Heard]:

@@ -72,10 +72,14 @@ class _Job(NamedTuple):
     since: float
 
 
-class Writer:
-    """Queues the appends of a store and commits them; ``on_written`` is called with each one that was written."""
+_new: Final = tuple.__new__
+"""Makes a `_Job` in a third of the time that its constructor takes."""
 
-    def __init__(self, database: Database, on_written: Callable[[Batch, Appended], None]) -> None:
+
+class Writer:
+    """Queues the appends of a store and commits them; ``on_written`` is called with those that were written."""
+
+    def __init__(self, database: Database, on_written: Callable[[Sequence[tuple[Batch, Appended]]], None]) -> None:
         self._database, self._where, self._on_written = database, database.where, on_written
         heads = Heads()
         self._idle = [Committer(database, heads) for _ in range(APPENDERS)]
@@ -109,7 +113,7 @@ class Writer:
                 " the server. Nothing was written; wait a little, then try again."
             )
         future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        job = _Job(future, batch, size, monotonic())
+        job = _new(_Job, (future, batch, size, monotonic()))
         jobs = self._jobs.get(batch.conversation)
         if jobs is None:
             self._jobs[batch.conversation] = deque([job])
@@ -139,23 +143,21 @@ class Writer:
         self._look = None
         now = monotonic()
         for jobs in self._jobs.values():
-            while jobs and self._is_over(jobs[0], now):
-                jobs.popleft()
+            while jobs and (jobs[0].future.done() or now - jobs[0].since > LONGEST_WAIT):
+                self._drop(jobs.popleft(), now)
         since = min(self._under_way_since.values(), default=now)
         if now - since >= SLOW:
             self._database.say_unanswered(f"an append, behind which {self.figures.waiting:,} wait,", now - since)
         if self._jobs:
             self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_around)
 
-    def _is_over(self, job: _Job, now: float) -> bool:
-        """Return whether a job in the queue is over: its caller went away, or was refused, as it waited too long."""
-        if not job.future.done() and now - job.since > LONGEST_WAIT:
+    def _drop(self, job: _Job, now: float) -> None:
+        """Leave out a job whose caller went away, or refuse it, as it waited too long."""
+        if not job.future.done():
             refusal = f"{self._where}: the append waited for {now - job.since:.0f} seconds."
             job.future.set_exception(StoreBusy(f"{refusal} Nothing was written; try again."))
-        if job.future.done():
-            self.figures.waiting -= 1
-            self.figures.waiting_characters -= job.size
-        return job.future.done()
+        self.figures.waiting -= 1
+        self.figures.waiting_characters -= job.size
 
     def _begin(self) -> None:
         """Begin a group if it is its turn. It gathers a moment later, so that all who append at once are in it."""
@@ -203,16 +205,17 @@ class Writer:
             taken = len(group)
             while jobs and len(group) < MOST_TOGETHER and size < MOST_CHARACTERS:
                 job = jobs.popleft()
-                if self._is_over(job, now):
+                if job.future.done() or now - job.since > LONGEST_WAIT:
+                    self._drop(job, now)
                     continue
-                self.figures.waiting -= 1
-                self.figures.waiting_characters -= job.size
                 group.append(job)
                 size += job.size
             if len(group) > taken:
                 self._under_way += 1
             else:
                 del self._jobs[conversation]
+        self.figures.waiting -= len(group)
+        self.figures.waiting_characters -= size
         return group
 
     async def _answer(self, committer: Committer, group: list[_Job]) -> None:
@@ -229,15 +232,18 @@ class Writer:
         self.figures.groups += 1
         self.figures.appends += len(group)
         self.figures.lost += committer.lost - lost
-        for job, outcome in zip(group, outcomes, strict=True):
+        written: list[tuple[Batch, Appended]] = []
+        for (future, batch, _, _), outcome in zip(group, outcomes, strict=True):
             if isinstance(outcome, BaseException):
-                if not job.future.done():
-                    job.future.set_exception(outcome)
+                if not future.done():
+                    future.set_exception(outcome)
                 continue
-            if not job.future.done():
-                job.future.set_result(outcome)
+            if not future.done():
+                future.set_result(outcome)
             if not outcome.repeated:
-                self._on_written(job.batch, outcome)
+                written.append((batch, outcome))
+        if written:
+            self._on_written(written)
 
     def _give_turns(self, batches: Sequence[Batch]) -> None:
         """Let the conversations of a group that has ended wait for their next turns, if they have more."""
