@@ -33,45 +33,61 @@ class Sealed(NamedTuple):
     links: list[bytes]
 
 
+class Together:
+    """The events of batches that are sealed together, by column; each column has a value for every event.
+
+    Attributes:
+        drafts: the events.
+        conversations: the conversation of each.
+        versions: the version of each.
+    """
+
+    def __init__(self) -> None:
+        self.drafts: list[Draft] = []
+        self.conversations: list[str] = []
+        self.versions: list[int] = []
+        self._placed: list[tuple[Batch, int]] = []
+        self._by_column = True
+
+    def __len__(self) -> int:
+        return len(self.drafts)
+
+    def add(self, batch: Batch, after: int) -> None:
+        """Add a batch behind a version of its conversation, and behind the batches of this that were added before."""
+        events = len(batch.drafts)
+        self.drafts += batch.drafts
+        self.conversations += [batch.conversation] * events
+        self.versions += range(after + 1, after + 1 + events)
+        self._placed.append((batch, after))
+        if batch.seals or batch.proved:
+            self._by_column = False
+
+    def seal(self, heads: dict[str, bytes]) -> Sealed:
+        """Seal the events.
+
+        Args:
+            heads: the newest link of each conversation, which moves on.
+        """
+        if self._by_column and len(self.drafts) > 1:
+            salts = _own_salts(len(self.drafts))
+            hashes = checksums(self.conversations, self.versions, self.drafts)
+            committed = commitments(salts, hashes)
+            linked = links(heads, self.conversations, self.versions, self.drafts, committed)
+            return Sealed(hashes, salts, committed, linked)
+        parts = []
+        for batch, after in self._placed:
+            parts.append(_one_by_one(batch, after, heads[batch.conversation]))
+            heads[batch.conversation] = parts[-1].links[-1]
+        return parts[0] if len(parts) == 1 else Sealed(*[[*chain(*columns)] for columns in zip(*parts, strict=True)])
+
+
 def seal(batch: Batch, after: int, head: bytes) -> Sealed:
     """Seal the events of a batch behind a version and its link."""
-    if batch.seals or batch.proved or len(batch.drafts) == 1:
+    if len(batch.drafts) == 1:
         return _one_by_one(batch, after, head)
-    return _by_column([(batch, after)], {batch.conversation: head})
-
-
-def seal_together(placed: Sequence[tuple[Batch, int]], heads: dict[str, bytes]) -> Sealed:
-    """Seal the events of batches, each behind a version of its conversation.
-
-    Args:
-        placed: the batches, each with the version before its first event; those of a conversation in their order.
-        heads: the newest link of each conversation, which moves on.
-    """
-    if len(placed) > 1 and not any(batch.seals or batch.proved for batch, _ in placed):
-        return _by_column(placed, heads)
-    parts = []
-    for batch, after in placed:
-        parts.append(seal(batch, after, heads[batch.conversation]))
-        heads[batch.conversation] = parts[-1].links[-1]
-    if len(parts) == 1:
-        return parts[0]
-    return Sealed(*[list(chain.from_iterable(columns)) for columns in zip(*parts, strict=True)])
-
-
-def _by_column(placed: Sequence[tuple[Batch, int]], heads: dict[str, bytes]) -> Sealed:
-    """Seal events that bring neither seals nor checksums."""
-    conversations: list[str] = []
-    versions: list[int] = []
-    drafts: list[Draft] = []
-    for batch, after in placed:
-        events = len(batch.drafts)
-        conversations += [batch.conversation] * events
-        versions += range(after + 1, after + 1 + events)
-        drafts += batch.drafts
-    salts = _own_salts(len(drafts))
-    hashes = checksums(conversations, versions, drafts)
-    committed = commitments(salts, hashes)
-    return Sealed(hashes, salts, committed, links(heads, conversations, versions, drafts, committed))
+    together = Together()
+    together.add(batch, after)
+    return together.seal({batch.conversation: head})
 
 
 def _one_by_one(batch: Batch, after: int, head: bytes) -> Sealed:

@@ -33,8 +33,10 @@ class Home:
             ForkedProcess: this process is a fork of its own.
             WrongEventLoop: another event loop runs here than its own.
         """
-        self.check_process()
         loop = _running_loop()
+        if loop is not None and loop is self._loop:
+            return  # a fork has another one, or none: the loop that forked does not run there
+        self.check_process()
         if self._loop is None:
             self._loop = loop
         elif loop is not self._loop:

@@ -16,12 +16,12 @@ from timeline.ports import Appended, Expected
 
 from .. import append_rules
 from ..digests import rows_of
-from ..sealing import seal_together
+from ..sealing import Together
 from ..waypoint_bodies import waypoint_columns
-from . import digest_rows, statements
+from . import digest_rows, event_rows, statements
 from .create import NO_META
 from .escaping import escaped, key_of, text_as_stored
-from .event_rows import EventRows, given
+from .event_rows import given
 from .log_head import NOWHERE, Head, check_not_erased, check_snapshot, fork_off, heads_of, known
 
 if TYPE_CHECKING:
@@ -60,15 +60,13 @@ class Group:
     Attributes:
         placed: the batches, each with its place.
         moves: how the row of each conversation moves on.
-        rows: the rows of the events.
-        events: their number.
+        events: their events.
         needs_transaction: something comes with the events which the statement does not write.
     """
 
     placed: list[Placed] = field(default_factory=list)
     moves: dict[str, _Move] = field(default_factory=dict)
-    rows: EventRows = field(default_factory=EventRows)
-    events: int = 0
+    events: Together = field(default_factory=Together)
     needs_transaction: bool = False
 
     def add(self, batch: Batch, head: Head) -> None:
@@ -76,34 +74,34 @@ class Group:
         move = self.moves.get(batch.conversation)
         if move is None:
             move = self.moves[batch.conversation] = _Move(head, (head.key, head.version, head.link, head.first_version))
-        first, events = head.version + 1, len(batch.drafts)
-        self.rows.add(batch, head.key, first)
-        head.version += events
-        self.events += events
+        first = head.version + 1
+        self.events.add(batch, head.version)
+        head.version += len(batch.drafts)
         move.at = batch.drafts[-1].at
         if batch.snapshot is not None:
             move.window_start = batch.snapshot.window_start
         if batch.values or batch.snapshot or batch.compactions or batch.redacted:
             self.needs_transaction = True
-        self.placed.append(_new(Placed, (batch, head.key, first, head.version, self.events - 1)))
+        self.placed.append(_new(Placed, (batch, head.key, first, head.version, len(self.events.drafts) - 1)))
 
     def of_one(self) -> list[Any]:
         """Return the parameters of `statements.APPEND_ONE` but the last one, of a group with one event."""
         sealed = self._sealed()
         (move,) = self.moves.values()
-        return [*move.row(), *self.rows.of_one(sealed)]
+        return [*move.row(), *event_rows.of_one(self.events, sealed)]
 
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
         sealed = self._sealed()
+        keys = {conversation: move.head.key for conversation, move in self.moves.items()}
         # By key: two statements that move the same rows then take them in the same order.
         moves = sorted((move.row() for move in self.moves.values()), key=lambda row: row[0])
-        return [*map(given, zip(*moves, strict=True)), *self.rows.parameters(sealed)]
+        return [*map(given, zip(*moves, strict=True)), *event_rows.parameters(self.events, sealed, keys)]
 
     def _sealed(self) -> Sealed:
         """Seal the events, once, and move the heads on to their links."""
         links = {conversation: move.head.link for conversation, move in self.moves.items()}
-        sealed = seal_together([(placed.batch, placed.first - 1) for placed in self.placed], links)
+        sealed = self.events.seal(links)
         for conversation, link in links.items():
             self.moves[conversation].head.link = link
         return sealed
@@ -152,7 +150,7 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
         asyncpg.UniqueViolationError: an id or a path is in use; nothing of the group was written.
         StoreCorrupt: the store has lost what positions are made of; nothing was written.
     """
-    is_one = group.events == 1
+    is_one = len(group.events) == 1
     if is_one:
         row = await connection.fetchrow(statements.APPEND_ONE, *group.of_one(), least)
     else:

@@ -14,54 +14,44 @@ from timeline.events.chain import SALT, stored
 from .escaping import MOST, escaped, holds_escaped, split
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ..codec import Batch, Draft
-    from ..sealing import Sealed
+    from ..sealing import Sealed, Together
 
 T = TypeVar("T")
 _ERASED: Final = bytes(SALT)
 """In the place of the salt of an event that comes with its commitment; the server writes NULL."""
 
 
-class EventRows:
-    """The rows of the events that one statement writes."""
+def of_one(events: Together, sealed: Sealed) -> list[Any]:
+    """Return the parameters of `statements.APPEND_ONE` from the ninth on, which write the only event."""
+    ((id_, type_, form, _, path, turn, tokens, payload),) = events.drafts
+    (checksum,), (salt,), (commitment,), _ = sealed
+    key, rest = (None, None) if path is None else split(path)
+    turn = None if turn is None else escaped(turn)
+    return [id_, escaped(type_), form, key, rest, turn, tokens, payload, checksum, salt, stored(salt, commitment)]
 
-    def __init__(self) -> None:
-        self._drafts: list[Draft] = []
-        self._keys: list[int] = []
-        self._versions: list[int] = []
 
-    def add(self, batch: Batch, key: int, first: int) -> None:
-        """Add the rows of a batch, whose events have the versions of a log from ``first`` on."""
-        events = len(batch.drafts)
-        self._drafts += batch.drafts
-        self._keys += [key] * events
-        self._versions += range(first, first + events)
+def parameters(events: Together, sealed: Sealed, keys_of: Mapping[str, int]) -> list[Any]:
+    """Return the parameters of `statements.APPEND` from the ninth on: the columns of the events.
 
-    def of_one(self, sealed: Sealed) -> list[Any]:
-        """Return the parameters of `statements.APPEND_ONE` from the ninth on, which write the only event."""
-        ((id_, type_, form, _, path, turn, tokens, payload),) = self._drafts
-        key, rest = (None, None) if path is None else split(path)
-        turn = None if turn is None else escaped(turn)
-        (checksum,), (salt,), (commitment,), _ = sealed
-        own = [checksum, salt, stored(salt, commitment)]
-        return [id_, escaped(type_), form, key, rest, turn, tokens, payload, *own]
-
-    def parameters(self, sealed: Sealed) -> list[Any]:
-        """Return the parameters of `statements.APPEND` from the ninth on: the columns of the events."""
-        ids, types, forms, ats, paths, turns, tokens, payloads = zip(*self._drafts, strict=True)
-        keys, key = _shared(self._keys)
-        versions = self._versions if keys else ()  # those of one conversation follow each other
-        shared = [_shared(_escaped(types)), _shared(forms), _shared(ats), _shared(_escaped(turns))]
-        (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = shared
-        indexed, rests = _split(paths)
-        commitments = list(map(stored, sealed.salts, sealed.commitments)) if None in sealed.salts else ()
-        arrays = [keys, versions, all_types, all_forms, all_ats, given(indexed), given(rests), all_turns]
-        values = [key, self._versions[0], type_, form, at, turn]
-        salts = b"".join([salt or _ERASED for salt in sealed.salts])
-        fixed = [_unhexed(ids), _unhexed(sealed.checksums), salts, b"".join(sealed.links)]
-        return [*arrays, given(tokens), payloads, commitments, *values, *fixed]
+    Args:
+        events: the events.
+        sealed: what they are sealed with.
+        keys_of: the keys of their conversations.
+    """
+    ids, types, forms, ats, paths, turns, tokens, payloads = zip(*events.drafts, strict=True)
+    keys, key = _shared([keys_of[conversation] for conversation in events.conversations])
+    versions = events.versions if keys else ()  # those of one conversation follow each other
+    shared = [_shared(_escaped(types)), _shared(forms), _shared(ats), _shared(_escaped(turns))]
+    (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = shared
+    indexed, rests = _split(paths)
+    commitments = list(map(stored, sealed.salts, sealed.commitments)) if None in sealed.salts else ()
+    arrays = [keys, versions, all_types, all_forms, all_ats, given(indexed), given(rests), all_turns]
+    values = [key, events.versions[0], type_, form, at, turn]
+    salts = b"".join([salt or _ERASED for salt in sealed.salts])
+    fixed = [_unhexed(ids), _unhexed(sealed.checksums), salts, b"".join(sealed.links)]
+    return [*arrays, given(tokens), payloads, commitments, *values, *fixed]
 
 
 def _shared(column: Sequence[T]) -> tuple[Sequence[T], T | None]:

@@ -247,8 +247,9 @@ class Writer:
 
     def _give_turns(self, batches: Sequence[Batch]) -> None:
         """Let the conversations of a group that has ended wait for their next turns, if they have more."""
-        for conversation in dict.fromkeys(batch.conversation for batch in batches):
-            self._under_way -= 1
+        ended = dict.fromkeys([batch.conversation for batch in batches])
+        self._under_way -= len(ended)
+        for conversation in ended:
             if self._jobs[conversation]:
                 self._turns.append(conversation)
             else:
