@@ -49,9 +49,6 @@ class Together:
         self._placed: list[tuple[Batch, int]] = []
         self._by_column = True
 
-    def __len__(self) -> int:
-        return len(self.drafts)
-
     def add(self, batch: Batch, after: int) -> None:
         """Add a batch behind a version of its conversation, and behind the batches of this that were added before."""
         events = len(batch.drafts)

@@ -7,6 +7,7 @@ only where it did: the second one writes nothing, and looks again. Why it is not
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import sub
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import StoreCorrupt, VersionConflict
@@ -21,7 +22,7 @@ from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, event_rows, statements
 from .create import NO_META
 from .escaping import escaped, key_of, text_as_stored
-from .event_rows import given
+from .event_rows import given, shared
 from .log_head import NOWHERE, Head, check_not_erased, check_snapshot, fork_off, heads_of, known
 
 if TYPE_CHECKING:
@@ -93,10 +94,14 @@ class Group:
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
         sealed = self._sealed()
-        keys = {conversation: move.head.key for conversation, move in self.moves.items()}
         # By key: two statements that move the same rows then take them in the same order.
-        moves = sorted((move.row() for move in self.moves.values()), key=lambda row: row[0])
-        return [*map(given, zip(*moves, strict=True)), *event_rows.parameters(self.events, sealed, keys)]
+        moves = sorted([move.row() for move in self.moves.values()])
+        keys, seen, seen_links, seen_firsts, versions, ats, links, starts = zip(*moves, strict=True)
+        firsts, first = shared(seen_firsts)
+        counts, count = shared(list(map(sub, versions, seen)))
+        rows = [keys, seen, b"".join(seen_links), firsts, counts, ats, b"".join(links), given(starts)]
+        keys_of = {conversation: move.head.key for conversation, move in self.moves.items()}
+        return [*rows, *event_rows.parameters(self.events, sealed, keys_of), first, count]
 
     def _sealed(self) -> Sealed:
         """Seal the events, once, and move the heads on to their links."""
@@ -150,7 +155,7 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
         asyncpg.UniqueViolationError: an id or a path is in use; nothing of the group was written.
         StoreCorrupt: the store has lost what positions are made of; nothing was written.
     """
-    is_one = len(group.events) == 1
+    is_one = len(group.events.drafts) == 1
     if is_one:
         row = await connection.fetchrow(statements.APPEND_ONE, *group.of_one(), least)
     else:

@@ -257,7 +257,7 @@ class Committer:
                 or number in taken
                 or conversation in left
                 or not at_the_end(batch, head)
-                or len(group.events) + len(batch.drafts) > MOST_EVENTS
+                or len(group.events.drafts) + len(batch.drafts) > MOST_EVENTS
             ):
                 left.add(conversation)  # what comes behind it waits for its turn as well
                 continue

@@ -33,7 +33,7 @@ def of_one(events: Together, sealed: Sealed) -> list[Any]:
 
 
 def parameters(events: Together, sealed: Sealed, keys_of: Mapping[str, int]) -> list[Any]:
-    """Return the parameters of `statements.APPEND` from the ninth on: the columns of the events.
+    """Return the parameters of `statements.APPEND` from the ninth to the 29th: the columns of the events.
 
     Args:
         events: the events.
@@ -41,10 +41,10 @@ def parameters(events: Together, sealed: Sealed, keys_of: Mapping[str, int]) -> 
         keys_of: the keys of their conversations.
     """
     ids, types, forms, ats, paths, turns, tokens, payloads = zip(*events.drafts, strict=True)
-    keys, key = _shared([keys_of[conversation] for conversation in events.conversations])
+    keys, key = shared([keys_of[conversation] for conversation in events.conversations])
     versions = events.versions if keys else ()  # those of one conversation follow each other
-    shared = [_shared(_escaped(types)), _shared(forms), _shared(ats), _shared(_escaped(turns))]
-    (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = shared
+    all_shared = [shared(_escaped(types)), shared(forms), shared(ats), shared(_escaped(turns))]
+    (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = all_shared
     indexed, rests = _split(paths)
     commitments = list(map(stored, sealed.salts, sealed.commitments)) if None in sealed.salts else ()
     arrays = [keys, versions, all_types, all_forms, all_ats, given(indexed), given(rests), all_turns]
@@ -54,7 +54,7 @@ def parameters(events: Together, sealed: Sealed, keys_of: Mapping[str, int]) -> 
     return [*arrays, given(tokens), payloads, commitments, *values, *fixed]
 
 
-def _shared(column: Sequence[T]) -> tuple[Sequence[T], T | None]:
+def shared(column: Sequence[T]) -> tuple[Sequence[T], T | None]:
     """Return a column, or nothing and the value that is the same in all its rows."""
     first = column[0]
     return ((), first) if column.count(first) == len(column) else (column, None)

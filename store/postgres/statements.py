@@ -127,9 +127,9 @@ HEADS: Final = (
 )
 
 
-def _cut(column: int, size: int) -> str:
+def _cut(column: int, size: int, table: str = "e") -> str:
     """Write the part of a row out of a parameter that has one of that many bytes for each."""
-    return f"substring(${column}::bytea FROM e.place * {size} + 1 FOR {size})"
+    return f"substring(${column}::bytea FROM {table}.place * {size} + 1 FOR {size})"
 
 
 def _began(least: int) -> str:
@@ -147,13 +147,15 @@ _COLUMNS = """tenant, conversation, version, position, event_id, type, schema_ve
 APPEND: Final = f"""
 WITH cas AS MATERIALIZED (
     UPDATE conversations AS c
-    SET version = b.last, updated_at = b.at, head = b.head, window_start = coalesce(b.window_start, c.window_start)
-    FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::text[], $7::bytea[],
-        $8::bigint[]) AS b (key, seen, seen_head, seen_first, last, at, head, window_start)
-    WHERE c.key = b.key AND c.version = b.seen AND c.head IS NOT DISTINCT FROM b.seen_head
-        AND c.first_version = b.seen_first AND EXISTS (SELECT FROM store_meta)
+    SET version = b.seen + coalesce(b.events, $31::bigint), updated_at = b.at, head = {_cut(7, SIZE, "b")},
+        window_start = coalesce(b.window_start, c.window_start)
+    FROM (SELECT *, (ordinal - 1)::integer AS place
+        FROM unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::bigint[], $6::text[], $8::bigint[]) WITH ORDINALITY
+            AS b (key, seen, seen_first, events, at, window_start, ordinal)) AS b
+    WHERE c.key = b.key AND c.version = b.seen AND c.head IS NOT DISTINCT FROM {_cut(3, SIZE, "b")}
+        AND c.first_version = coalesce(b.seen_first, $30::bigint) AND EXISTS (SELECT FROM store_meta)
     RETURNING c.key
-), {_began(30)}, written AS (
+), {_began(32)}, written AS (
     INSERT INTO events ({_COLUMNS})
     SELECT began.tenant, coalesce(e.key, $20::bigint), coalesce(e.version, $21::bigint + e.place),
         began.position + e.place, encode({_cut(26, 16)}, 'hex')::uuid, coalesce(e.type, $22::text),
@@ -171,9 +173,9 @@ SELECT began.position, (SELECT array_agg(key) FROM cas) FROM began
 """Append to many conversations at once: to each that still has the version and the head that were seen, none of the
 others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
 positions are made, with its first write, and so it must not have one before it looks whether another one was first.
-A column may be shorter than the others of its table: the rest of it is NULL. The parameters from 20 take the place of a
-NULL in each row; those from 26 are columns whose parts have one length.
-Parameter 30 is the lowest position that the events may have, of an append that cannot be the first one.
+A column may be shorter than the others of its table: the rest of it is NULL. The parameters from 20 to 25, 30 and 31
+take the place of a NULL in each row; 3, 7 and those from 26 to 29 are columns whose parts have one length.
+Parameter 32 is the lowest position that the events may have, of an append that cannot be the first one.
 In a damaged store without a row in `store_meta` there is no position: then no head moves on, and no row comes back."""
 APPEND_ONE: Final = f"""
 WITH cas AS MATERIALIZED (

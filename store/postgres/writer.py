@@ -81,6 +81,7 @@ class Writer:
 
     def __init__(self, database: Database, on_written: Callable[[Sequence[tuple[Batch, Appended]]], None]) -> None:
         self._database, self._where, self._on_written = database, database.where, on_written
+        self._loop = asyncio.get_running_loop()
         heads = Heads()
         self._idle = [Committer(database, heads) for _ in range(APPENDERS)]
         self._jobs: dict[str, deque[_Job]] = {}
@@ -112,7 +113,7 @@ class Writer:
                 f"{self._where}: {figures.waiting:,} appends with {figures.waiting_characters:,} characters wait for"
                 " the server. Nothing was written; wait a little, then try again."
             )
-        future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Appended] = self._loop.create_future()
         job = _new(_Job, (future, batch, size, monotonic()))
         jobs = self._jobs.get(batch.conversation)
         if jobs is None:
@@ -123,7 +124,7 @@ class Writer:
         figures.waiting += 1
         figures.waiting_characters += size
         self._begin()
-        self._look = self._look or future.get_loop().call_later(_LOOK, self._look_around)
+        self._look = self._look or self._loop.call_later(_LOOK, self._look_around)
         return future
 
     async def stop(self) -> None:
@@ -149,7 +150,7 @@ class Writer:
         if now - since >= SLOW:
             self._database.say_unanswered(f"an append, behind which {self.figures.waiting:,} wait,", now - since)
         if self._jobs:
-            self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_around)
+            self._look = self._loop.call_later(_LOOK, self._look_around)
 
     def _drop(self, job: _Job, now: float) -> None:
         """Leave out a job whose caller went away, or refuse it, as it waited too long."""
