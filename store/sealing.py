@@ -46,7 +46,7 @@ class Together:
         self.drafts: list[Draft] = []
         self.conversations: list[str] = []
         self.versions: list[int] = []
-        self._placed: list[tuple[Batch, int]] = []
+        self._batches: list[Batch] = []
         self._by_column = True
 
     def add(self, batch: Batch, after: int) -> None:
@@ -55,7 +55,7 @@ class Together:
         self.drafts += batch.drafts
         self.conversations += [batch.conversation] * events
         self.versions += range(after + 1, after + 1 + events)
-        self._placed.append((batch, after))
+        self._batches.append(batch)
         if batch.seals or batch.proved:
             self._by_column = False
 
@@ -65,16 +65,18 @@ class Together:
         Args:
             heads: the newest link of each conversation, which moves on.
         """
-        if self._by_column and len(self.drafts) > 1:
+        if self._by_column and len(self.drafts) != 1:
             salts = _own_salts(len(self.drafts))
             hashes = checksums(self.conversations, self.versions, self.drafts)
             committed = commitments(salts, hashes)
             linked = links(heads, self.conversations, self.versions, self.drafts, committed)
             return Sealed(hashes, salts, committed, linked)
-        parts = []
-        for batch, after in self._placed:
-            parts.append(_one_by_one(batch, after, heads[batch.conversation]))
+        parts: list[Sealed] = []
+        place = 0
+        for batch in self._batches:
+            parts.append(_one_by_one(batch, self.versions[place] - 1, heads[batch.conversation]))
             heads[batch.conversation] = parts[-1].links[-1]
+            place += len(batch.drafts)
         return parts[0] if len(parts) == 1 else Sealed(*[[*chain(*columns)] for columns in zip(*parts, strict=True)])
 
 

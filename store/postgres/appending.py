@@ -165,9 +165,9 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
     begin, moved = row
     won = {moved} if is_one else set(moved or ())
     written: dict[int, Appended] = {}
-    for number, placed in enumerate(group.placed):
-        if placed.key in won:
-            written[number] = Appended(placed.first, placed.version, begin + placed.last)
+    for number, (_, key, first, version, last) in enumerate(group.placed):
+        if key in won:
+            written[number] = Appended(first, version, begin + last)
     if group.needs_transaction:
         await _write_beside(connection, [group.placed[number] for number in written])
     return written

@@ -1,13 +1,16 @@
-"""Events that are sent together are stored as if each had been sent alone, whatever they have in common."""
+"""What is sent together is stored as if each had been sent alone, whatever it has in common."""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from timeline.audit.verify import verify
 from timeline.blocks import UserPrompt
 from timeline.events import BlockAppended, BlocksPinned, NewEvent, UnknownPayload, event_id
 from timeline.store.postgres.store import PostgresStore
+from timeline.store.testing import events
 
 if TYPE_CHECKING:
     from timeline.events import Payload
@@ -49,6 +52,25 @@ async def test_events_that_are_sent_together_are_stored_like_those_that_are_sent
             assert await rows(store, f"together {number}") == await rows(store, f"alone {number}")
             stored = (await store.load_window(f"together {number}")).events
             assert [each.payload for each in stored] == [each.payload for each in events]
+
+
+async def test_heads_that_move_on_together_may_have_nothing_in_common(postgres_url: str) -> None:
+    """How many events they get, how many were removed, and the links before: each is a column, or one value for all."""
+    sizes = {"a": 1, "b": 3, "c": 2}
+    async with await PostgresStore.open(postgres_url) as store:
+        for name, size in sizes.items():
+            await store.append(name, events(size))
+        async with store.database.begun() as connection:
+            await connection.execute("UPDATE conversations SET first_version = version WHERE id = 'b'")
+    async with await PostgresStore.open(postgres_url) as store:
+        for times in (2, 3):
+            groups = store.figures.groups
+            done = await asyncio.gather(*[store.append(name, events(size)) for name, size in sizes.items()])
+            assert (store.figures.groups - groups, store.figures.lost) == (1, 0)
+            assert [each.version for each in done] == [times * size for size in sizes.values()]
+        for name, size in sizes.items():
+            report = await verify(store, name)
+            assert (report.events, report.checksum, report.order, report.chain) == (3 * size, 0, 0, 0)
 
 
 def event(number: int, payload: Payload) -> NewEvent:
