@@ -22,7 +22,7 @@ from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, event_rows, statements
 from .create import NO_META
 from .escaping import escaped, key_of, text_as_stored
-from .event_rows import given, shared
+from .event_rows import given, shared, timed
 from .log_head import NOWHERE, Head, check_not_erased, check_snapshot, fork_off, heads_of, known
 
 if TYPE_CHECKING:
@@ -99,9 +99,11 @@ class Group:
         keys, seen, seen_links, seen_firsts, versions, ats, links, starts = zip(*moves, strict=True)
         firsts, first = shared(seen_firsts)
         counts, count = shared(list(map(sub, versions, seen)))
-        rows = [keys, seen, b"".join(seen_links), firsts, counts, ats, b"".join(links), given(starts)]
+        own_ats, times = timed(ats)
+        rows = [keys, seen, b"".join(seen_links), firsts, counts, own_ats, b"".join(links), given(starts)]
         keys_of = {conversation: move.head.key for conversation, move in self.moves.items()}
-        return [*rows, *event_rows.parameters(self.events, sealed, keys_of), first, count]
+        *of_events, event_times = event_rows.parameters(self.events, sealed, keys_of)
+        return [*rows, *of_events, first, count, times, event_times]
 
     def _sealed(self) -> Sealed:
         """Seal the events, once, and move the heads on to their links."""

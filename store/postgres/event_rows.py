@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from timeline.events.chain import SALT, stored
 
 from .escaping import MOST, escaped, holds_escaped, split
+from .statements import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ def of_one(events: Together, sealed: Sealed) -> list[Any]:
 
 
 def parameters(events: Together, sealed: Sealed, keys_of: Mapping[str, int]) -> list[Any]:
-    """Return the parameters of `statements.APPEND` from the ninth to the 29th: the columns of the events.
+    """Return the parameters of `statements.APPEND` from the ninth to the 29th, and the 33rd: the columns of the events.
 
     Args:
         events: the events.
@@ -45,19 +46,26 @@ def parameters(events: Together, sealed: Sealed, keys_of: Mapping[str, int]) -> 
     versions = events.versions if keys else ()  # those of one conversation follow each other
     all_shared = [shared(_escaped(types)), shared(forms), shared(ats), shared(_escaped(turns))]
     (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = all_shared
+    own_ats, times = timed(all_ats)
     indexed, rests = _split(paths)
     commitments = list(map(stored, sealed.salts, sealed.commitments)) if None in sealed.salts else ()
-    arrays = [keys, versions, all_types, all_forms, all_ats, given(indexed), given(rests), all_turns]
+    arrays = [keys, versions, all_types, all_forms, own_ats, given(indexed), given(rests), all_turns]
     values = [key, events.versions[0], type_, form, at, turn]
     salts = b"".join([salt or _ERASED for salt in sealed.salts])
     fixed = [_unhexed(ids), _unhexed(sealed.checksums), salts, b"".join(sealed.links)]
-    return [*arrays, given(tokens), payloads, commitments, *values, *fixed]
+    return [*arrays, given(tokens), payloads, commitments, *values, *fixed, times]
 
 
 def shared(column: Sequence[T]) -> tuple[Sequence[T], T | None]:
     """Return a column, or nothing and the value that is the same in all its rows."""
     first = column[0]
     return ((), first) if column.count(first) == len(column) else (column, None)
+
+
+def timed(column: Sequence[str]) -> tuple[Sequence[str], bytes]:
+    """Return a column of times, or nothing and one string of bytes, if all of them have one length."""
+    times = "".join(column)
+    return ((), times.encode()) if set(map(len, column)) == {TIME} and times.isascii() else (column, b"")
 
 
 def given(column: Sequence[Any]) -> Sequence[Any]:

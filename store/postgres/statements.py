@@ -26,6 +26,8 @@ FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.
 
 OWN: Final = f"tenant = {TENANT}"
 """Condition of every look-up that does not begin at a conversation's key."""
+TIME: Final = len("2026-01-01T00:00:00.000000Z")
+"""Bytes of nearly every time."""
 ORDINALS: Final = 20
 """Bits of a position below the transaction's number: the place of the event among those of its transaction."""
 HORIZON: Final = (
@@ -132,6 +134,11 @@ def _cut(column: int, size: int, table: str = "e") -> str:
     return f"substring(${column}::bytea FROM {table}.place * {size} + 1 FOR {size})"
 
 
+def _cut_time(column: int, table: str) -> str:
+    """Write the time of a row: out of an array, or out of a parameter with all of them."""
+    return f"coalesce({table}.at, encode({_cut(column, TIME, table)}, 'escape'))"
+
+
 def _began(least: int) -> str:
     """Write the common table expression of an append's first position, and of its tenant."""
     return f"""began AS MATERIALIZED (
@@ -147,20 +154,20 @@ _COLUMNS = """tenant, conversation, version, position, event_id, type, schema_ve
 APPEND: Final = f"""
 WITH cas AS MATERIALIZED (
     UPDATE conversations AS c
-    SET version = b.seen + coalesce(b.events, $31::bigint), updated_at = b.at, head = {_cut(7, SIZE, "b")},
-        window_start = coalesce(b.window_start, c.window_start)
+    SET version = b.seen + coalesce(b.events, $31::bigint), updated_at = {_cut_time(32, "b")},
+        head = {_cut(7, SIZE, "b")}, window_start = coalesce(b.window_start, c.window_start)
     FROM (SELECT *, (ordinal - 1)::integer AS place
         FROM unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::bigint[], $6::text[], $8::bigint[]) WITH ORDINALITY
             AS b (key, seen, seen_first, events, at, window_start, ordinal)) AS b
     WHERE c.key = b.key AND c.version = b.seen AND c.head IS NOT DISTINCT FROM {_cut(3, SIZE, "b")}
         AND c.first_version = coalesce(b.seen_first, $30::bigint) AND EXISTS (SELECT FROM store_meta)
     RETURNING c.key
-), {_began(32)}, written AS (
+), {_began(34)}, written AS (
     INSERT INTO events ({_COLUMNS})
     SELECT began.tenant, coalesce(e.key, $20::bigint), coalesce(e.version, $21::bigint + e.place),
         began.position + e.place, encode({_cut(26, 16)}, 'hex')::uuid, coalesce(e.type, $22::text),
-        coalesce(e.schema_version, $23::bigint), coalesce(e.at, $24::text), e.path, e.path_rest,
-        coalesce(e.turn_id, $25::text), e.tokens, e.payload, encode({_cut(27, 32)}, 'hex'),
+        coalesce(e.schema_version, $23::bigint), coalesce($24::text, {_cut_time(33, "e")}),
+        e.path, e.path_rest, coalesce(e.turn_id, $25::text), e.tokens, e.payload, encode({_cut(27, 32)}, 'hex'),
         CASE WHEN e.c IS NULL THEN {_cut(28, SALT)} END, e.c, {_cut(29, SIZE)}
     FROM began CROSS JOIN (SELECT *, (ordinal - 1)::integer AS place
         FROM unnest($9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[], $15::text[],
@@ -174,8 +181,8 @@ SELECT began.position, (SELECT array_agg(key) FROM cas) FROM began
 others. It has to be the first statement of its transaction that writes: a transaction takes its number, of which the
 positions are made, with its first write, and so it must not have one before it looks whether another one was first.
 A column may be shorter than the others of its table: the rest of it is NULL. The parameters from 20 to 25, 30 and 31
-take the place of a NULL in each row; 3, 7 and those from 26 to 29 are columns whose parts have one length.
-Parameter 32 is the lowest position that the events may have, of an append that cannot be the first one.
+take the place of a NULL in each row; 3, 7, 26 to 29, 32 and 33 are columns whose parts have one length.
+Parameter 34 is the lowest position that the events may have, of an append that cannot be the first one.
 In a damaged store without a row in `store_meta` there is no position: then no head moves on, and no row comes back."""
 APPEND_ONE: Final = f"""
 WITH cas AS MATERIALIZED (

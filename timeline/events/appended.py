@@ -250,9 +250,9 @@ def write_appended(payload: BlockAppended, at: datetime, time: str) -> str | Non
         at: the time of its event, which mostly is the block's.
         time: this time in a block's form, without microseconds where there are none.
     """
-    if type(payload.block) not in _FIELDS:
-        return None
-    fields = _plain_fields(payload.block, at, time)
+    block = payload.block
+    known = _FIELDS.get(type(block))
+    fields = None if known is None else _plain_fields(block, known, at, time)
     if fields is None:
         return None
     try:
@@ -261,14 +261,14 @@ def write_appended(payload: BlockAppended, at: datetime, time: str) -> str | Non
         return None
 
 
-def _plain_fields(block: Block, at: datetime, time: str) -> dict[str, Any] | None:
+def _plain_fields(block: Block, known: tuple[tuple[str, Any], ...], at: datetime, time: str) -> dict[str, Any] | None:
     """Return the result of `Block.dump` where both JSON writers agree on it; None where that is not certain.
 
     They agree on texts, whole numbers and constants, also one level down, as in the arguments of a call.
     """
     values = block.__dict__
     fields: dict[str, Any] = {}
-    for name, default in _FIELDS[type(block)]:
+    for name, default in known:
         value = values[name]
         if value is default:
             continue
