@@ -90,6 +90,8 @@ class Writer:
         """The conversations that wait and are not under way, in the order of their turns."""
         self._under_way = 0
         """Conversations that are under way."""
+        self._answered = 0
+        """Conversations that were answered, and may append again once their callers have had their turn."""
         self._beginning = False
         """Whether a task is about to take a group."""
         self._running: set[asyncio.Task[None]] = set()
@@ -171,9 +173,10 @@ class Writer:
     def _share(self) -> int:
         """Return how many conversations the next group takes; 0 while they wait for the group that is under way."""
         waiting = len(self._turns)
-        if self._under_way:
-            return waiting if waiting >= max(FEWEST, self._under_way) else 0
-        return waiting if waiting < APPENDERS * FEWEST else waiting // APPENDERS
+        if self._under_way and waiting < max(FEWEST, self._under_way):
+            return 0
+        active = waiting + self._under_way + self._answered
+        return waiting if active < APPENDERS * FEWEST else min(waiting, -(-active // APPENDERS))
 
     async def _run(self, committer: Committer) -> None:
         """Commit groups until none is due."""
@@ -229,7 +232,7 @@ class Writer:
             outcomes = [error] * len(group)
         finally:
             del self._under_way_since[committer]
-            self._give_turns(batches)
+            answered = self._give_turns(batches)
         self.figures.groups += 1
         self.figures.appends += len(group)
         self.figures.lost += committer.lost - lost
@@ -243,15 +246,24 @@ class Writer:
                 future.set_result(outcome)
             if not outcome.repeated:
                 written.append((batch, outcome))
+        if answered >= FEWEST:
+            self._answered += answered
+            self._loop.call_soon(self._had_their_turn, answered)  # behind those whom their futures wake
         if written:
             self._on_written(written)
 
-    def _give_turns(self, batches: Sequence[Batch]) -> None:
-        """Let the conversations of a group that has ended wait for their next turns, if they have more."""
+    def _had_their_turn(self, answered: int) -> None:
+        self._answered -= answered
+
+    def _give_turns(self, batches: Sequence[Batch]) -> int:
+        """Let the conversations of a group that has ended wait for their next turns; return how many have no more."""
         ended = dict.fromkeys([batch.conversation for batch in batches])
         self._under_way -= len(ended)
+        answered = 0
         for conversation in ended:
             if self._jobs[conversation]:
                 self._turns.append(conversation)
             else:
                 del self._jobs[conversation]
+                answered += 1
+        return answered

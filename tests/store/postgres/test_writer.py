@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ import pytest
 from tests.postgres import without
 from timeline.errors import ConversationErased, VersionConflict
 from timeline.ports import Appended, Expected
+from timeline.store.codec import encode
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.store import PostgresStore
-from timeline.store.postgres.writer import FEWEST
+from timeline.store.postgres.writer import FEWEST, Writer
 from timeline.store.testing import block_event, events, fork
 
 if TYPE_CHECKING:
@@ -89,21 +91,21 @@ async def test_two_stores_that_open_the_same_conversations_open_each_once(
 
 
 @asynccontextmanager
-async def held(url: str, conversation: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
-    """Hold the row of a conversation, so that an append to it waits."""
+async def held(url: str, *conversations: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    """Hold the rows of conversations, so that an append to one of them waits."""
     connection = await asyncpg.connect(without(url, "schema"), server_settings={"search_path": parse(url).schema})
     try:
         async with connection.transaction():
-            await connection.execute("SELECT FROM conversations WHERE id = $1 FOR UPDATE", conversation)
+            await connection.execute("SELECT FROM conversations WHERE id = ANY($1) FOR UPDATE", conversations)
             yield connection
     finally:
         await connection.close()
 
 
-async def waited_for(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    """Wait until somebody waits for what a connection holds."""
+async def waited_for(connection: asyncpg.Connection[asyncpg.Record], waiting: int = 1) -> None:
+    """Wait until so many others wait for what a connection holds."""
     async with asyncio.timeout(30):
-        while not await connection.fetchval(LOCKED, connection.get_server_pid()):  # noqa: ASYNC110 - the server knows
+        while await connection.fetchval(LOCKED, connection.get_server_pid()) < waiting:  # noqa: ASYNC110 - the server knows
             await asyncio.sleep(0.01)
 
 
@@ -136,6 +138,31 @@ async def test_a_few_appends_go_together_and_many_in_two_groups(store: PostgresS
         await asyncio.gather(*(store.append(name, events(1)) for name in together))
         groups.append(store.figures.groups - before)
     assert groups == [1, 2]
+
+
+async def test_two_groups_that_are_answered_at_once_are_followed_by_two_of_their_size(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    """Whom the second one answered append again in a moment, so that those of the first one are a half already."""
+    names = [f"c{number}" for number in range(4 * FEWEST)]
+    await asyncio.gather(*(store.append(name, events(1)) for name in names))
+    sizes: list[int] = []
+    writer = Writer(store.database, lambda written: sizes.append(len(written)))
+
+    async def work(name: str) -> None:
+        for event in events(4):
+            await writer.append(encode(name, [event], Expected.ANY, {}, None))
+
+    async with held(postgres_url, names[0], names[-1]) as holder:
+        tasks = [asyncio.create_task(work(name)) for name in names]
+        await waited_for(holder, 2)
+        release = asyncio.create_task(holder.execute("COMMIT; BEGIN"))
+        await asyncio.sleep(0)  # it is sent
+        time.sleep(0.1)  # noqa: ASYNC251 - both answers are there before this process looks at one of them
+        await release
+        await asyncio.gather(*tasks)
+    await writer.stop()
+    assert sizes[:6] == [2 * FEWEST] * 6  # in the last two nobody appends again, and what is left may be halved
 
 
 async def test_who_appends_again_and_again_is_served_without_a_task_for_each_append(store: PostgresStore) -> None:
