@@ -78,5 +78,5 @@ async def _append(store: PostgresStore) -> float:
     return time.perf_counter() - start
 
 
-def _silent(conversation: str, types: object) -> None:
-    del conversation, types
+def _silent(appended: object) -> None:
+    del appended
