@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from timeline.planning.line_numbers import with_few_numbers
 
-PRINTED: Final = re.compile(r"([ 0]*)([0-9]+)(\t|→|\| |\||: |:)")
+PRINTED: Final = re.compile(r"([ 0]*)([0-9]+)(\t|→|\||:)(.*)", re.DOTALL)
 
 
 def numbered(texts: list[str], first: int = 1, form: str = "{:6}\t") -> list[str]:
@@ -23,21 +23,40 @@ def numbered(texts: list[str], first: int = 1, form: str = "{:6}\t") -> list[str
 def read(shown: list[str]) -> list[str]:
     """Return the lines as a reader numbers them, who shares no code with the planner.
 
-    Between two numbers that are as far apart as their lines are, he counts, and prints as the first one is printed.
+    Between two numbers that are as far apart as their lines are, he counts, and prints as the first one is printed;
+    with a blank behind a bar or a colon if there is one in front of all texts with a number, and no more than one.
     """
     places = [(place, found) for place, line in enumerate(shown) if (found := PRINTED.match(line)) is not None]
+    texts = {sign: [found[4] for _, found in places if found[3] == sign and found[4].strip()] for sign in "|:"}
+    blanks = {sign: min((len(text) - len(text.lstrip(" ")) for text in of), default=0) for sign, of in texts.items()}
     lines = [*shown]
     for (above, first), (below, second) in pairwise(places):
         if int(second[2]) - int(first[2]) == below - above and first[3] == second[3]:
             width, zeros = len(first[1]) + len(first[2]), first[1].startswith("0")
             for place in range(above + 1, below):
                 number = str(int(first[2]) + place - above)
-                lines[place] = number.rjust(width, "0" if zeros else " ") + first[3] + lines[place]
+                lines[place] = (
+                    number.rjust(width, "0" if zeros else " ") + first[3] + " " * blanks.get(first[3], 0) + lines[place]
+                )
     return lines
 
 
 FORMS: Final = ["{:6}\t", "{:6}→", "{}\t", "{:05}| ", "{}: ", "{}:", "{:4}|"]
-TEXTS: Final = st.sampled_from(["", "def f():", "    return 1", "\tx", "12: twelve", "     7\tseven", "3", "a: b", "|"])
+TEXTS: Final = st.sampled_from(
+    [
+        "",
+        "def f():",
+        "    return 1",
+        " * of a comment",
+        "\tx",
+        "12: twelve",
+        "0: zero",
+        "     7\tseven",
+        "3",
+        "a: b",
+        "|",
+    ]
+)
 RUNS: Final = st.lists(
     st.one_of(
         st.lists(TEXTS, max_size=3),
@@ -93,7 +112,27 @@ def test_numbers_that_could_not_be_counted_stay(lines: list[str]) -> None:
     assert with_few_numbers(lines, 10) == lines
 
 
-def test_a_line_that_would_read_as_a_number_keeps_its_own() -> None:
-    """A file may hold what a tool printed."""
-    lines = numbered(["a", "12\ttwelve", "c", "d", "e"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_left_of_a_line_is_the_line_in_the_file(form: str) -> None:
+    """With its whole indentation, which an edit has to name, also behind a sign without a blank."""
+    texts = ["def f():", "    first = 1", "    second = 2", "    return first", "", "def g():", "    return 3"]
+    assert with_few_numbers(numbered(texts, form=form), 10)[1:6] == texts[1:6]
+
+
+def test_the_number_of_the_first_line_that_is_not_indented_stays() -> None:
+    """Without it nothing would show whether the blank behind the colon is the tool's."""
+    lines = numbered(["    a", "    b", "c", "    d", "    e"], form="{}:")
+    assert with_few_numbers(lines, 10) == [lines[0], "    b", lines[2], "    d", lines[4]]
+
+
+def test_numbers_stay_where_all_lines_behind_a_colon_are_indented() -> None:
+    """Nothing shows whether the first blank is the tool's."""
+    lines = numbered(["    a", "    b", "    c", "    d"], form="{}:")
+    assert with_few_numbers(lines, 10) == lines
+
+
+@pytest.mark.parametrize("text", ["12\ttwelve", "00:12:33 started", "0: zero", " 7 | seven"])
+def test_a_line_that_would_read_as_a_number_keeps_its_own(text: str) -> None:
+    """A file may hold what a tool printed, or times."""
+    lines = numbered(["a", text, "c", "d", "e"])
     assert with_few_numbers(lines, 10) == [lines[0], lines[1], "c", "d", lines[4]]

@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NUMBER: Final = r"((?: {0,12}|0{0,6})[1-9]\d{0,6})(\t|→|\| ?|: ?)"
+_NUMBER: Final = r"((?: {0,12}|0{0,6})[1-9]\d{0,6})(\t|→|\||:)"
 """A number as tools that read files print it: padded with blanks or zeros, or not."""
+_BEFORE_BLANK: Final = frozenset("|:")
+"""Signs behind which some tools print a blank."""
 _NUMBERED: Final = re.compile(_NUMBER + "(.*)", re.DOTALL)
+_LIKE_A_NUMBER: Final = re.compile(r"\s*\d+\s*[\t→|:]")
+"""A text that might be taken for one behind a number, although no tool here would have printed it so."""
 _TWO: Final = re.compile(rf"^{_NUMBER}.*\n{_NUMBER}", re.MULTILINE)
 
 
@@ -40,6 +44,7 @@ _NAME: Final = 1_000
 _LONG: Final = 100_000
 """Characters that are looked through in a millisecond."""
 _NO_LINE: Final = Line(None, "")
+_BLANK: Final = " "
 
 
 def may_have_numbers(text: str) -> bool:
@@ -47,15 +52,31 @@ def may_have_numbers(text: str) -> bool:
     return len(text) > _LONG or _TWO.search(text) is not None
 
 
-def lines_of(text: str) -> list[Line]:
-    """Return the lines of a text."""
-    return [line_of(line) for line in text.split("\n")]
+def lines_of(texts: Sequence[str]) -> list[Line]:
+    """Return lines apart from their numbers.
+
+    Whether the tool printed a blank behind a bar or a colon, or the text is indented, the least indented line shows: a
+    tool prints one blank behind all of them, or none.
+    """
+    lines = [line_of(text) for text in texts]
+    for sign in _BEFORE_BLANK:
+        if min((_depth(line) for line in lines if line.sign == sign and line.text.strip()), default=0) == 1:
+            lines = [_behind_blank(line) if line.sign == sign else line for line in lines]
+    return lines
 
 
-def line_of(line: str) -> Line:
-    """Return a line apart from its number."""
-    found = _NUMBERED.fullmatch(line)
-    return Line(None, line) if found is None else Line(int(found[1]), found[3], found[1], found[2])
+def _behind_blank(line: Line) -> Line:
+    return line._replace(text=line.text[1:], sign=line.sign + _BLANK) if line.text.startswith(_BLANK) else line
+
+
+def _depth(line: Line) -> int:
+    return len(line.text) - len(line.text.lstrip(_BLANK))
+
+
+def line_of(text: str) -> Line:
+    """Return a line apart from its number; what follows the sign is its text."""
+    found = _NUMBERED.fullmatch(text)
+    return Line(None, text) if found is None else Line(int(found[1]), found[3], found[1], found[2])
 
 
 def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
@@ -65,7 +86,9 @@ def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
         texts: the lines.
         every: a number stays where it is a multiple of this, and at both ends of a run of lines.
     """
-    lines = [line_of(text) for text in texts]
+    lines = lines_of(texts)
+    begins = _where_texts_begin(lines)
+    signs = {"\t", "→", *(lines[place].sign for place in begins)}
     shown: list[str] = []
     counted, place = _NO_LINE, 0  # the last line that keeps its number, and where it is
     for here, line in enumerate(lines):
@@ -74,7 +97,8 @@ def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
         if follows and not in_a_run:
             return list(texts)  # the lines between have no numbers, and would be counted
         below = lines[here + 1] if here + 1 < len(lines) else _NO_LINE
-        if in_a_run and _is_between(line, every) and _follows(below, counted, here + 1 - place):
+        between = in_a_run and line.sign in signs and here not in begins and _is_between(line, every)
+        if between and _follows(below, counted, here + 1 - place):
             shown.append(line.text)
             continue
         shown.append(texts[here])
@@ -83,16 +107,25 @@ def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
     return shown
 
 
+def _where_texts_begin(lines: Sequence[Line]) -> set[int]:
+    """Return the places of lines that show where texts begin: behind a bar or a colon the first one not indented."""
+    places: dict[str, int] = {}
+    for place, line in enumerate(lines):
+        if line.sign[:1] in _BEFORE_BLANK and line.text.strip() and not _depth(line):
+            places.setdefault(line.sign[0], place)
+    return {*places.values()}
+
+
 def _is_between(line: Line, every: int) -> bool:
     """Return whether a line is no mark, and would not be read as one without its number."""
     if line.number is None or line.number >= _NAME:
         return False
-    return line.number % every != 0 and line_of(line.text).number is None
+    return line.number % every != 0 and _LIKE_A_NUMBER.match(line.text) is None
 
 
 def _follows(line: Line, counted: Line, distance: int) -> bool:
     """Return whether a line is numbered as so many lines behind another one are."""
-    if line.number is None or counted.number is None or line.sign != counted.sign:
+    if line.number is None or counted.number is None or line.sign[:1] != counted.sign[:1]:
         return False
     printed = str(counted.number + distance)
     pad = counted.printed[0] if counted.printed[0] in " 0" else " "
