@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from timeline.planning.line_numbers import with_few_numbers
 
-PRINTED: Final = re.compile(r"([ 0]*)([0-9]+)(\t|→|\||:)(.*)", re.DOTALL)
+PRINTED: Final = re.compile(r"([ 0]*)([0-9]+)(\t|→|\| )")
 
 
 def numbered(texts: list[str], first: int = 1, form: str = "{:6}\t") -> list[str]:
@@ -23,25 +23,20 @@ def numbered(texts: list[str], first: int = 1, form: str = "{:6}\t") -> list[str
 def read(shown: list[str]) -> list[str]:
     """Return the lines as a reader numbers them, who shares no code with the planner.
 
-    Between two numbers that are as far apart as their lines are, he counts, and prints as the first one is printed;
-    with a blank behind a bar or a colon if there is one in front of all texts with a number, and no more than one.
+    Between two numbers that are as far apart as their lines are, he counts, and prints as the first one is printed.
     """
     places = [(place, found) for place, line in enumerate(shown) if (found := PRINTED.match(line)) is not None]
-    texts = {sign: [found[4] for _, found in places if found[3] == sign and found[4].strip()] for sign in "|:"}
-    blanks = {sign: min((len(text) - len(text.lstrip(" ")) for text in of), default=0) for sign, of in texts.items()}
     lines = [*shown]
     for (above, first), (below, second) in pairwise(places):
         if int(second[2]) - int(first[2]) == below - above and first[3] == second[3]:
             width, zeros = len(first[1]) + len(first[2]), first[1].startswith("0")
             for place in range(above + 1, below):
                 number = str(int(first[2]) + place - above)
-                lines[place] = (
-                    number.rjust(width, "0" if zeros else " ") + first[3] + " " * blanks.get(first[3], 0) + lines[place]
-                )
+                lines[place] = number.rjust(width, "0" if zeros else " ") + first[3] + lines[place]
     return lines
 
 
-FORMS: Final = ["{:6}\t", "{:6}→", "{}\t", "{:05}| ", "{}: ", "{}:", "{:4}|"]
+FORMS: Final = ["{:6}\t", "{:6}→", "{}\t", "{}→", "{:05}| "]
 TEXTS: Final = st.sampled_from(
     [
         "",
@@ -50,7 +45,7 @@ TEXTS: Final = st.sampled_from(
         " * of a comment",
         "\tx",
         "12: twelve",
-        "0: zero",
+        "0| zero",
         "     7\tseven",
         "3",
         "a: b",
@@ -101,7 +96,9 @@ def test_numbers_are_known_in_the_forms_that_tools_print(form: str) -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        ["1: one", "3: three", "5: five", "7: seven"],
+        ["1\tone", "3\tthree", "5\tfive", "7\tseven"],
+        ["1: one", "2: two", "3: three", "4: four"],
+        ["1|     one", "2|     two", "3|     three"],
         ["one", "two", "three"],
         ["5\tfive", "six", "7\tseven", "8\teight", "9\tnine"],
         ["1\tone", "2→two", "3\tthree"],
@@ -119,20 +116,8 @@ def test_what_is_left_of_a_line_is_the_line_in_the_file(form: str) -> None:
     assert with_few_numbers(numbered(texts, form=form), 10)[1:6] == texts[1:6]
 
 
-def test_the_number_of_the_first_line_that_is_not_indented_stays() -> None:
-    """Without it nothing would show whether the blank behind the colon is the tool's."""
-    lines = numbered(["    a", "    b", "c", "    d", "    e"], form="{}:")
-    assert with_few_numbers(lines, 10) == [lines[0], "    b", lines[2], "    d", lines[4]]
-
-
-def test_numbers_stay_where_all_lines_behind_a_colon_are_indented() -> None:
-    """Nothing shows whether the first blank is the tool's."""
-    lines = numbered(["    a", "    b", "    c", "    d"], form="{}:")
-    assert with_few_numbers(lines, 10) == lines
-
-
-@pytest.mark.parametrize("text", ["12\ttwelve", "00:12:33 started", "0: zero", " 7 | seven"])
+@pytest.mark.parametrize("text", ["12\ttwelve", "00→ zero", " 7 | seven"])
 def test_a_line_that_would_read_as_a_number_keeps_its_own(text: str) -> None:
-    """A file may hold what a tool printed, or times."""
+    """A file may hold what a tool printed."""
     lines = numbered(["a", text, "c", "d", "e"])
     assert with_few_numbers(lines, 10) == [lines[0], lines[1], "c", "d", lines[4]]

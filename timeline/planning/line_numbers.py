@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NUMBER: Final = r"((?: {0,12}|0{0,6})[1-9]\d{0,6})(\t|→|\||:)"
-"""A number as tools that read files print it: padded with blanks or zeros, or not."""
-_BEFORE_BLANK: Final = frozenset("|:")
-"""Signs behind which some tools print a blank."""
+_NUMBER: Final = r"( {0,12}[1-9]\d{0,6}(?=[\t→])|0{1,6}[1-9]\d{0,6}(?=\| ))(\t|→|\| )"
+"""A number as tools that read files print it: before a tab or an arrow, or padded with zeros before a bar and a blank.
+
+Not before a colon: data is written so, and whether a blank behind it is the tool's or the text's cannot be seen.
+"""
 _NUMBERED: Final = re.compile(_NUMBER + "(.*)", re.DOTALL)
-_LIKE_A_NUMBER: Final = re.compile(r"\s*\d+\s*[\t→|:]")
+_LIKE_A_NUMBER: Final = re.compile(r"\s*\d+\s*[\t→|]")
 """A text that might be taken for one behind a number, although no tool here would have printed it so."""
 _TWO: Final = re.compile(rf"^{_NUMBER}.*\n{_NUMBER}", re.MULTILINE)
 
@@ -44,7 +45,6 @@ _NAME: Final = 1_000
 _LONG: Final = 100_000
 """Characters that are looked through in a millisecond."""
 _NO_LINE: Final = Line(None, "")
-_BLANK: Final = " "
 
 
 def may_have_numbers(text: str) -> bool:
@@ -52,25 +52,9 @@ def may_have_numbers(text: str) -> bool:
     return len(text) > _LONG or _TWO.search(text) is not None
 
 
-def lines_of(texts: Sequence[str]) -> list[Line]:
-    """Return lines apart from their numbers.
-
-    Whether the tool printed a blank behind a bar or a colon, or the text is indented, the least indented line shows: a
-    tool prints one blank behind all of them, or none.
-    """
-    lines = [line_of(text) for text in texts]
-    for sign in _BEFORE_BLANK:
-        if min((_depth(line) for line in lines if line.sign == sign and line.text.strip()), default=0) == 1:
-            lines = [_behind_blank(line) if line.sign == sign else line for line in lines]
-    return lines
-
-
-def _behind_blank(line: Line) -> Line:
-    return line._replace(text=line.text[1:], sign=line.sign + _BLANK) if line.text.startswith(_BLANK) else line
-
-
-def _depth(line: Line) -> int:
-    return len(line.text) - len(line.text.lstrip(_BLANK))
+def lines_of(text: str) -> list[Line]:
+    """Return the lines of a text."""
+    return [line_of(line) for line in text.split("\n")]
 
 
 def line_of(text: str) -> Line:
@@ -86,9 +70,7 @@ def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
         texts: the lines.
         every: a number stays where it is a multiple of this, and at both ends of a run of lines.
     """
-    lines = lines_of(texts)
-    begins = _where_texts_begin(lines)
-    signs = {"\t", "→", *(lines[place].sign for place in begins)}
+    lines = [line_of(text) for text in texts]
     shown: list[str] = []
     counted, place = _NO_LINE, 0  # the last line that keeps its number, and where it is
     for here, line in enumerate(lines):
@@ -97,23 +79,13 @@ def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
         if follows and not in_a_run:
             return list(texts)  # the lines between have no numbers, and would be counted
         below = lines[here + 1] if here + 1 < len(lines) else _NO_LINE
-        between = in_a_run and line.sign in signs and here not in begins and _is_between(line, every)
-        if between and _follows(below, counted, here + 1 - place):
+        if in_a_run and _is_between(line, every) and _follows(below, counted, here + 1 - place):
             shown.append(line.text)
             continue
         shown.append(texts[here])
         if line.number is not None:
             counted, place = line, here
     return shown
-
-
-def _where_texts_begin(lines: Sequence[Line]) -> set[int]:
-    """Return the places of lines that show where texts begin: behind a bar or a colon the first one not indented."""
-    places: dict[str, int] = {}
-    for place, line in enumerate(lines):
-        if line.sign[:1] in _BEFORE_BLANK and line.text.strip() and not _depth(line):
-            places.setdefault(line.sign[0], place)
-    return {*places.values()}
 
 
 def _is_between(line: Line, every: int) -> bool:
@@ -125,7 +97,7 @@ def _is_between(line: Line, every: int) -> bool:
 
 def _follows(line: Line, counted: Line, distance: int) -> bool:
     """Return whether a line is numbered as so many lines behind another one are."""
-    if line.number is None or counted.number is None or line.sign[:1] != counted.sign[:1]:
+    if line.number is None or counted.number is None or line.sign != counted.sign:
         return False
     printed = str(counted.number + distance)
     pad = counted.printed[0] if counted.printed[0] in " 0" else " "

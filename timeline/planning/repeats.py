@@ -99,7 +99,7 @@ class Passages:
     def add(self, item: Item) -> None:
         """Read one more item."""
         self._shown[item.version] = _shown(item)
-        lines = self._lines[item.version] = lines_of(_text(item).split("\n"))
+        lines = self._lines[item.version] = lines_of(_text(item))
         for number in range(len(lines) - _BEGINNING + 1):
             places = self._places.setdefault(_beginning(lines, number), [])
             places.append(_Place(item.version, number))
@@ -152,8 +152,7 @@ def without_passages(text: str, repeats: Repeats, passages: Passages) -> tuple[s
         repeats: says which passages are worth it.
         passages: what is in sight.
     """
-    texts = text.split("\n")
-    lines = lines_of(texts)
+    texts, lines = text.split("\n"), lines_of(text)
     sources: set[int] = set()
     written: list[str] = []
     place = 0
