@@ -33,7 +33,7 @@ class Sealed(NamedTuple):
     links: list[bytes]
 
 
-class Together:
+class Unsealed:
     """The events of batches that are sealed together, by column; each column has a value for every event.
 
     Attributes:
@@ -84,9 +84,9 @@ def seal(batch: Batch, after: int, head: bytes) -> Sealed:
     """Seal the events of a batch behind a version and its link."""
     if len(batch.drafts) == 1:
         return _one_by_one(batch, after, head)
-    together = Together()
-    together.add(batch, after)
-    return together.seal({batch.conversation: head})
+    unsealed = Unsealed()
+    unsealed.add(batch, after)
+    return unsealed.seal({batch.conversation: head})
 
 
 def _one_by_one(batch: Batch, after: int, head: bytes) -> Sealed:

@@ -17,7 +17,7 @@ from timeline.ports import Appended, Expected
 
 from .. import append_rules
 from ..digests import rows_of
-from ..sealing import Together
+from ..sealing import Unsealed
 from ..waypoint_bodies import waypoint_columns
 from . import digest_rows, event_rows, statements
 from .create import NO_META
@@ -67,7 +67,7 @@ class Group:
 
     placed: list[Placed] = field(default_factory=list)
     moves: dict[str, _Move] = field(default_factory=dict)
-    events: Together = field(default_factory=Together)
+    events: Unsealed = field(default_factory=Unsealed)
     needs_transaction: bool = False
 
     def add(self, batch: Batch, head: Head) -> None:

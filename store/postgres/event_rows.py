@@ -17,14 +17,14 @@ from .statements import TIME
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..sealing import Sealed, Together
+    from ..sealing import Sealed, Unsealed
 
 T = TypeVar("T")
 _ERASED: Final = bytes(SALT)
 """In the place of the salt of an event that comes with its commitment; the server writes NULL."""
 
 
-def of_one(events: Together, sealed: Sealed) -> list[Any]:
+def of_one(events: Unsealed, sealed: Sealed) -> list[Any]:
     """Return the parameters of `statements.APPEND_ONE` from the ninth on, which write the only event."""
     ((id_, type_, form, _, path, turn, tokens, payload),) = events.drafts
     (checksum,), (salt,), (commitment,), _ = sealed
@@ -33,7 +33,7 @@ def of_one(events: Together, sealed: Sealed) -> list[Any]:
     return [id_, escaped(type_), form, key, rest, turn, tokens, payload, checksum, salt, stored(salt, commitment)]
 
 
-def parameters(events: Together, sealed: Sealed, keys_of: Mapping[str, int]) -> list[Any]:
+def parameters(events: Unsealed, sealed: Sealed, keys_of: Mapping[str, int]) -> list[Any]:
     """Return the parameters of `statements.APPEND` from the ninth to the 29th, and the 33rd: the columns of the events.
 
     Args:
