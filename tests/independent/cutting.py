@@ -140,9 +140,13 @@ class Cutter:
         return min(tokens, (self.settings.limit - self.fixed) / part)
 
     def _previewed(self, items: list[Item]) -> list[Item]:
+        """Return what is shown: above the trigger the largest items as previews, until the target is met."""
         shown = list(items)
+        if not self.due(shown):
+            return shown
+        target = self.settings.target * self.settings.limit
         for at in sorted(range(len(items)), key=lambda at: -items[at].size):
-            if not self.due(shown) or shown[at].size <= PREVIEW:
+            if self.fixed + total(shown) <= target or shown[at].size <= PREVIEW:
                 break
             if shown[at].block.kind in {"prompt", "call", "result"}:
                 shown[at] = replace(shown[at], size=PREVIEW, form="preview")
