@@ -71,6 +71,19 @@ async def test_a_session_that_the_policy_shows_whole_is_loaded_as_it_is() -> Non
         assert await loaded(compacted(store, policies.balanced(max_tokens=80_000))) == session.rows
 
 
+async def test_a_session_of_whose_newest_result_only_numbers_are_left_out_is_loaded_as_it_is() -> None:
+    """All of it is in sight: that is no reason to write a session anew that was interrupted behind the result."""
+    session = Written().works(1)
+    session.user("Read the file.")
+    session.asks(use("call_2", "Read", file_path="a.py"))
+    session.result("call_2", "\n".join(f"{number:6}→this is line {number} of the file" for number in range(1, 60)))
+    async with open_store("memory://") as store:
+        await feed(store, session.rows)
+        rows = await loaded(compacted(store, policies.balanced(max_tokens=80_000)))
+        assert any(item.is_abridged for item in (await opened(store)).window.items)
+    assert rows == session.rows
+
+
 async def test_a_compacted_session_says_what_the_policy_shows() -> None:
     """Behind a boundary, as the client writes one: the links lead from the newest row to it and end there."""
     session = Written().works(12)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.events import ABANDONED, BlocksHidden, CompactionCompleted
+from timeline.events import ABANDONED, ABRIDGED, BlocksHidden, CompactionCompleted
 from timeline.integrations.claude_agent_sdk.rows import row_id, uuid_of
 from timeline.integrations.claude_agent_sdk.sessions import HANDED, THROUGH, is_handed
 from timeline.integrations.claude_agent_sdk.standing_for import lines_through
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _COMMON: Final = ("sessionId", "cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 _CALLS: Final = "tool_use"
-_THEIRS: Final = frozenset({"imported", ABANDONED})
-"""Reasons for which the client has left a block out itself."""
+_THEIRS: Final = ABRIDGED | {"imported", ABANDONED}
+"""Reasons of hides that leave the client's own lines true: it left the block out itself, or all of it is in sight."""
 _DECISIONS: Final = (
     "compaction.completed",
     "compaction.reverted",
