@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.portable.recordings import TALK, recording
 from tests.scenes import Scribe, after, answer, call, log_of, payloads_of, prompt, result, small_policy, words
 from timeline import Timeline, policies
+from timeline.blocks import ToolResult
 from timeline.importers import ImportedCompaction, ImportedHide
 from timeline.lab.simulate import simulate, unpaired
 from timeline.store.memory import MemoryStore
@@ -75,6 +76,20 @@ async def test_what_the_recorded_client_compacted_and_hid_is_ignored() -> None:
     timeline = await Timeline.open(store, run.id)
     assert len(timeline.window.items) == 6
     assert "THEIRS" not in str(timeline.window.items)
+
+
+async def test_numbers_that_new_results_leave_out_are_no_hidden_blocks() -> None:
+    """Nothing gave way: all of such a result is in sight, as a replay of the log counts it, too."""
+    printed = "\n".join(f"{number:6}\tline {number} of the file that is read" for number in range(1, 80))
+    read = [
+        call("a", turn_id="turn_1", response_id="m1"),
+        ToolResult(call_id="a", text=printed, turn_id="turn_1"),
+        answer(turn_id="turn_1", response_id="m2"),
+    ]
+    store = MemoryStore()
+    run = await simulate(store, recording(prompt(turn_id="turn_1"), *read), policies.none(line_numbers={}))
+    assert (await Timeline.open(store, run.id)).window.items[2].is_abridged
+    assert run.hides == 0
 
 
 async def test_a_session_that_overflows_its_budget_is_compacted_and_sound() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from timeline.errors import BudgetError, InvalidArgument
-from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled, derived_event_id
+from timeline.events import ABRIDGED, BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled, derived_event_id
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
 from timeline.fold.turns import RESPONSE_BLOCKS
@@ -365,7 +365,7 @@ async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> 
             result.steps.append(_step(event.version, payload))
             printed |= dict.fromkeys((payload.block.path, *payload.digest.paths))
         elif isinstance(payload, BlocksHidden):
-            result.hides += len(payload.blocks)
+            result.hides += len(payload.blocks) if payload.reason not in ABRIDGED else 0
             printed |= dict.fromkeys(addresses[replacement.version] for replacement in payload.blocks)
     result.dead_paths = await _dead_paths(timeline, printed)
 
