@@ -29,7 +29,7 @@ from tests.scenes import (
 from timeline import policies
 from timeline.blocks import Reasoning
 from timeline.errors import InvalidPolicy
-from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
+from timeline.events import NUMBERED, BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
 from timeline.planning.account import account_of, fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.diff import diff
@@ -234,6 +234,15 @@ def test_a_late_result_takes_its_place_on_the_wire_only() -> None:
     assert wire.first_difference is not None
     assert wire.first_difference.after_path == "tc:turn_1.a.result"
     assert "interrupted" in wire.first_difference.before
+
+
+def test_a_late_result_that_is_abridged_before_it_is_first_sent_is_no_hide() -> None:
+    """Its place was kept by a stand-in: it is what came late, and nothing that was sent gave way."""
+    fold = fold_of(prompt(5), call("a"), prompt(6))
+    before = seen(fold)
+    grow(fold, result("a", 9))
+    apply(fold, BlocksHidden(reason=NUMBERED, blocks=(Replacement(version=5, text="1\tfew numbers", tokens=3),)))
+    assert diff(before, seen(fold)).prefixes[1].cause.kind == "late_result"
 
 
 def test_an_answer_that_was_the_last_word_has_its_white_space_back() -> None:

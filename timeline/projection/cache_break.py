@@ -119,7 +119,7 @@ def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: 
     changed = [
         (i, item)
         for i, item in enumerate(after.window.items)
-        if item.changed_at > before.version and not item.is_summary
+        if item.changed_at > before.version and not item.is_summary and not _is_new(item, before)
     ]
     if changed:
         # The last changed item up to the difference; if none, a wire wrote blocks before the first changed one anew.
@@ -132,6 +132,11 @@ def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: 
     if now.place == END:
         return Cause("shortened", "the later context ends here")
     return None
+
+
+def _is_new(item: Item, before: RenderedContext) -> bool:
+    """Return whether a block was abridged before it was first sent, which changes nothing that was."""
+    return item.is_abridged and item.version > before.version
 
 
 def _change(item: Item) -> Cause:
