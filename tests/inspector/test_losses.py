@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.scenes import log_of, opened
+from timeline import policies
 from timeline.audit.calls import RecordedCall
-from timeline.audit.decisions import CallDecision
+from timeline.audit.decisions import CallDecision, decision_of
+from timeline.blocks import ToolCall, ToolResult
 from timeline.events import ModelCalled
 from timeline.inspector.losses import cache_uses
 from timeline.lab.prices import read_prices
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
@@ -72,6 +76,21 @@ def test_the_cause_is_one_that_would_have_lost_it_in_any_case_or_else_a_decision
     assert found.cause.version == (None if kind in {"model", "gap", "below_minimum", "other"} else 15)
     if "model" not in now:
         assert found.extra == pytest.approx(sent * (6.25 - 0.5) / 1e6)
+
+
+async def test_what_new_results_were_sent_without_is_no_cause() -> None:
+    """They were never in the cache: the decision changes nothing that was sent before."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=policies.none(line_numbers={}))
+    printed = "\n".join(f"{number:6}\tline {number} of the file that is read" for number in range(1, 80))
+    await timeline.append(ToolCall(call_id="a", name="read"), ToolResult(call_id="a", text=printed))
+    await timeline.render()
+    [abridged] = [decision_of(event) for event in await log_of(store, timeline.id) if event.type == "blocks.hidden"]
+    calls = [call(1, 0, cache_write_5m_tokens=20_000), call(2, 60, cache_write_5m_tokens=20_000)]
+    [_, found] = cache_uses(calls, [(), (abridged,)], read_prices())
+    assert found is not None
+    assert found.cause is not None
+    assert found.cause.kind == "other"
 
 
 def test_an_hour_is_kept_for_an_hour_and_a_call_without_usage_hides_no_loss() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import instant_text
 from timeline.events import (
+    ABRIDGED,
     BlockRedacted,
     BlocksHidden,
     BlocksPinned,
@@ -52,21 +53,28 @@ DECISIONS: Final = (
 
 
 class CallDecision(NamedTuple):
-    """A decision before a call: the version, time and type of its event, and what it decided, in words."""
+    """A decision before a call: the version, time and type of its event, and what it decided, in words.
+
+    Attributes:
+        keeps_prefix: it says how new blocks are sent, and changes nothing that was sent before.
+    """
 
     version: int
     at: datetime
     type: str
     text: str
+    keeps_prefix: bool = False
 
     def dump(self) -> dict[str, Any]:
         """Return its JSON form."""
-        return {**self._asdict(), "at": instant_text(self.at)}
+        return {"version": self.version, "at": instant_text(self.at), "type": self.type, "text": self.text}
 
 
 def decision_of(event: Event) -> CallDecision:
     """Return the decision of an event."""
-    return CallDecision(event.version, event.at, event.type, _in_words(event.payload))
+    payload = event.payload
+    abridging = isinstance(payload, BlocksHidden) and payload.reason in ABRIDGED
+    return CallDecision(event.version, event.at, event.type, _in_words(payload), keeps_prefix=abridging)
 
 
 def _in_words(payload: Payload) -> str:

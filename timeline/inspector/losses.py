@@ -116,7 +116,7 @@ def _cause(
         text = f"the request is shorter than the {price.minimum:,} tokens from which on a prefix is kept"
         return LossCause(kind="below_minimum", text=text, likely=True)
     for type_, kind in _KINDS.items():
-        found = next((decision for decision in decisions if decision.type == type_), None)
+        found = next((one for one in decisions if one.type == type_ and not one.keeps_prefix), None)
         if found is not None:
             return LossCause(kind=kind, text=found.text, version=found.version)
     text = "the log has no decision that explains it: the request was built otherwise, or the provider dropped it"
