@@ -22,5 +22,6 @@ def by_role(items: Iterable[Item]) -> dict[str, int]:
 
 
 def kind_of(item: Item) -> str:
-    """Return the kind of a live block, as the account has it; what is hidden is a kind of its own."""
-    return "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")
+    """Return the kind of a live block, as the account has it; what is hidden is a kind of its own, unless abridged."""
+    shown = item.replacement is None or item.is_abridged
+    return CATEGORIES.get(item.block.type, "other") if shown else "hidden"
