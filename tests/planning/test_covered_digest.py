@@ -9,7 +9,7 @@ import pytest
 from tests.scenes import answer, apply, call, fold_of, prompt, result, window_of
 from timeline.blocks import Attachment, StageDigest
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Named, Problem, Search, ToolOutputs
-from timeline.events import BlocksHidden, Replacement
+from timeline.events import ABRIDGED, BlocksHidden, Replacement
 from timeline.planning.covered_digest import build_digest
 
 if TYPE_CHECKING:
@@ -192,6 +192,14 @@ def test_hidden_blocks_are_listed_with_what_stood_for_them() -> None:
     apply(fold, 5, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a: 100 tokens]", tokens=4),)))
     digest = build_digest(fold.window.items)
     assert digest.hidden == (HiddenBlock(path="tc:turn_1.a.result", replacement="[a: 100 tokens]"),)
+
+
+@pytest.mark.parametrize("reason", sorted(ABRIDGED))
+def test_abridged_results_are_no_hidden_blocks(reason: str) -> None:
+    """All of them was in sight."""
+    fold = fold_of(prompt(), call("a"), result("a", 100))
+    apply(fold, 5, BlocksHidden(reason=reason, blocks=(Replacement(version=4, text="1: one", tokens=4),)))
+    assert build_digest(fold.window.items).hidden == ()
 
 
 @pytest.mark.shows("002-46")

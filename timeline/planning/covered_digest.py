@@ -77,9 +77,12 @@ def _artifact(item: Item) -> Artifact:
 
 
 def _hidden(covered: Sequence[Item]) -> Iterator[HiddenBlock]:
-    """Return the blocks that were hidden behind a text; a thought, or a call's arguments, have none."""
+    """Return the blocks that were hidden behind a text; a thought, or a call's arguments, have none.
+
+    An abridged result was in sight until it was covered.
+    """
     for item in covered:
-        if item.replacement is not None and item.replacement.text:
+        if item.replacement is not None and item.replacement.text and not item.is_abridged:
             yield _replaced(item.block.path, item.replacement.text.removesuffix(f" {Address(item.version)}"))
         elif is_stripped(item):
             yield _replaced(item.block.path, item.block.text)
