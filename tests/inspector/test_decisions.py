@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.inspector.asking import Answer, ask, segment
-from timeline import Timeline
+from timeline import Timeline, policies
+from timeline.blocks import ToolCall, ToolResult
 from timeline.inspector import inspector
 from timeline.inspector.asked import DECISIONS
 from timeline.store import open_store
@@ -130,6 +131,17 @@ async def test_a_dry_run_is_refused_as_the_decision_is(deciding: Any, app: Any, 
         assert answers[0].json == answers[1].json, wish
         assert answers[0].status in {404, 409}, wish
     assert (await decide(app, sent.id, decision="pin", block="@2", dry_run=True)).status == 403
+
+
+async def test_an_abridged_result_can_be_shown_whole_and_be_hidden() -> None:
+    """It is in sight, only shorter."""
+    printed = "\n".join(f"{number:6}\tline {number} of the file that is read" for number in range(1, 80))
+    async with open_store("memory://") as store:
+        timeline = await Timeline.open(store, "c", policy=policies.none(line_numbers={}))
+        await timeline.append(ToolCall(call_id="a", name="read"), ToolResult(call_id="a", text=printed))
+        await timeline.render()
+        answer = await ask(inspector(store, allow=DECISIONS), "/v1/conversations/c/why", {"block": "@3"})
+    assert answer.json["decisions"] == ["reveal", "hide", "pin"]
 
 
 async def test_a_block_names_the_decisions_that_its_state_allows(

@@ -142,9 +142,10 @@ async def possible(reader: Reader, conversation: str, name: str) -> tuple[Decisi
 
 def _allowed_by(window: Window, item: Item) -> tuple[Decision, ...]:
     found: list[Decision] = []
-    if item.state in {"hidden", "omitted"}:
+    gone = item.state in {"hidden", "omitted"}
+    if gone:
         found.append("reveal")
-    elif _may_hide(window, item):
+    if (not gone or item.is_abridged) and _may_hide(window, item):
         found.append("hide")
     if not item.is_summary:
         found.append("unpin" if item.pinned else "pin")
