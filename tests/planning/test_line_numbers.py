@@ -93,31 +93,47 @@ def test_numbers_are_known_in_the_forms_that_tools_print(form: str) -> None:
     assert with_few_numbers(lines, 10)[5:10] == ["some text"] * 5
 
 
+SHORT: Final = ["one", "two", "three", "four"]
+
+
 @pytest.mark.parametrize(
     "lines",
     [
         ["1\tone", "3\tthree", "5\tfive", "7\tseven"],
-        ["1: one", "2: two", "3: three", "4: four"],
-        ["1|     one", "2|     two", "3|     three"],
-        ["one", "two", "three"],
-        ["5\tfive", "six", "7\tseven", "8\teight", "9\tnine"],
-        ["1\tone", "2→two", "3\tthree"],
+        numbered(SHORT, form="{}: "),
+        numbered(["    indented"] * 4, form="{}|"),
+        SHORT,
+        ["5\tfive", "six", *numbered(SHORT, first=7, form="{}\t")],
+        ["1\tone", "2→two", "3\tthree", "4→four"],
     ],
 )
 def test_numbers_that_could_not_be_counted_stay(lines: list[str]) -> None:
     """They have gaps, or none; or a line between two runs would be counted as one that had a number."""
-    assert with_few_numbers(lines, 10) == lines
+    assert with_few_numbers(lines, 3) == lines
+
+
+def test_a_run_of_no_more_lines_than_one_in_so_many_keeps_its_numbers() -> None:
+    """It saves next to nothing, and may be a list of hours, or what a search found."""
+    lines = numbered(SHORT)
+    assert with_few_numbers(lines, 4) == lines
+    assert with_few_numbers(lines, 3) == [lines[0], "two", lines[2], lines[3]]
+
+
+def test_numbers_under_a_head_of_columns_stay() -> None:
+    """They are data of a table, such as the ids of its rows."""
+    lines = ["id\tname", *numbered(SHORT, form="{}\t")]
+    assert with_few_numbers(lines, 3) == lines
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_left_of_a_line_is_the_line_in_the_file(form: str) -> None:
-    """With its whole indentation, which an edit has to name, also behind a sign without a blank."""
+    """With its whole indentation, which an edit has to name."""
     texts = ["def f():", "    first = 1", "    second = 2", "    return first", "", "def g():", "    return 3"]
-    assert with_few_numbers(numbered(texts, form=form), 10)[1:6] == texts[1:6]
+    assert with_few_numbers(numbered(texts, form=form), 6)[1:5] == texts[1:5]
 
 
 @pytest.mark.parametrize("text", ["12\ttwelve", "00→ zero", " 7 | seven"])
 def test_a_line_that_would_read_as_a_number_keeps_its_own(text: str) -> None:
     """A file may hold what a tool printed."""
     lines = numbered(["a", text, "c", "d", "e"])
-    assert with_few_numbers(lines, 10) == [lines[0], lines[1], "c", "d", lines[4]]
+    assert with_few_numbers(lines, 4) == [lines[0], lines[1], "c", lines[3], lines[4]]

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _NUMBER: Final = r"( {0,12}[1-9]\d{0,6}(?=[\t→])|0{1,6}[1-9]\d{0,6}(?=\| ))(\t|→|\| )"
 """A number as tools that read files print it: before a tab or an arrow, or padded with zeros before a bar and a blank.
@@ -44,7 +44,6 @@ _NAME: Final = 1_000
 """A number of four digits or more is a fact by itself, which agents quote: it stays."""
 _LONG: Final = 100_000
 """Characters that are looked through in a millisecond."""
-_NO_LINE: Final = Line(None, "")
 
 
 def may_have_numbers(text: str) -> bool:
@@ -68,24 +67,36 @@ def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
 
     Args:
         texts: the lines.
-        every: a number stays where it is a multiple of this, and at both ends of a run of lines.
+        every: a number stays where it is a multiple of this, at both ends of a run of lines, and in a shorter run.
     """
     lines = [line_of(text) for text in texts]
-    shown: list[str] = []
-    counted, place = _NO_LINE, 0  # the last line that keeps its number, and where it is
-    for here, line in enumerate(lines):
-        follows = _follows(line, counted, here - place)
-        in_a_run = follows and lines[here - 1].number is not None
-        if follows and not in_a_run:
+    shown = list(texts)
+    before = -1  # the last line with a number above the run
+    for start, end in _runs(lines):
+        if before >= 0 and _follows(lines[start], lines[before], start - before):
             return list(texts)  # the lines between have no numbers, and would be counted
-        below = lines[here + 1] if here + 1 < len(lines) else _NO_LINE
-        if in_a_run and _is_between(line, every) and _follows(below, counted, here + 1 - place):
-            shown.append(line.text)
-            continue
-        shown.append(texts[here])
-        if line.number is not None:
-            counted, place = line, here
+        before = end - 1
+        if end - start > every and not _is_column(texts, lines, start):
+            for place in range(start + 1, end - 1):
+                if _is_between(lines[place], every):
+                    shown[place] = lines[place].text
     return shown
+
+
+def _runs(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
+    """Yield the first line of each run of numbers that follow each other, and the line behind its last one."""
+    start = 0
+    for place in range(1, len(lines) + 1):
+        if place < len(lines) and _follows(lines[place], lines[start], place - start):
+            continue
+        if lines[start].number is not None:
+            yield start, place
+        start = place
+
+
+def _is_column(texts: Sequence[str], lines: Sequence[Line], start: int) -> bool:
+    """Return whether the numbers of a run are the first column of a table, whose head is above: they are data."""
+    return start > 0 and lines[start].sign in texts[start - 1]
 
 
 def _is_between(line: Line, every: int) -> bool:
