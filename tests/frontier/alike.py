@@ -132,14 +132,14 @@ FEW: Final = Words(record=600, summary=400)
 SOME: Final = Words(record=600, summary=800)
 """Where a compaction comes every few minutes: each is written, and then read by every call."""
 ALIKE: Final = [
-    Alike("anthropic-compact", keep=6_000),
-    Alike("claude-code", keep=10_000),
+    Alike("anthropic-compact", keep=6_000, trigger=0.7),
+    Alike("claude-code", keep=10_000, trigger=0.77),
     Alike("cline", keep=36_000, trigger=0.8),
-    Alike("crush", keep=6_000),
-    Alike("deepagents", keep=0.16, trigger=0.77),
-    Alike("keep_last", trigger=0.77),
+    Alike("crush", keep=6_000, trigger=0.78),
+    Alike("deepagents", keep=0.17, trigger=0.77),
+    Alike("keep_last", trigger=0.71),
     Alike("keep_ratio"),
-    Alike("langchain", trigger=0.82),
+    Alike("langchain", trigger=0.79),
     Alike("opencode", keep=14_000, trigger=0.93),
     Alike("pi", keep=18_000, trigger=0.92),
     Alike("seed-002-first"),
