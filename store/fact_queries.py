@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from timeline.errors import ConversationNotFound, StoreCorrupt
 from timeline.facts.record import merged, record_from
+from timeline.log.collector import collector_at_rest
 from timeline.log.off_loop import in_thread
 from timeline.queries import FactEntry
 
@@ -195,14 +196,19 @@ class DatabaseFacts(ABC):
         reached, _ = await self.progress()
         scope = await self._scope(conversation)
         if any(reached < part.last for part in scope.parts):
-            wanted = FactFilter.checked()
-            every = [found async for found in self._found(scope, wanted, reached, SCANNED)]
-            asked = [found for found in every if covers is None or found.row.version in covers]
-            return record_from(merged(fact_of(each.row, moment_of(each.at), each.path) for each in asked), most)
+            return await self._read_from_log(scope, reached, covers, most)
         key = scope.parts[0].key
         if covers is None or key is None or len(scope.parts) > 1:
             return await self._merged_anew(scope, covers, most)
         return await self._going_on(scope, key, covers, most)
+
+    async def _read_from_log(self, scope: _Scope, reached: int, covers: Covers | None, most: int) -> FactRecord:
+        """Return the record of a scope whose rows do not reach its end."""
+        with collector_at_rest():  # what is read is gone when it is merged, see `timeline.log.collector`
+            every = [found async for found in self._found(scope, FactFilter.checked(), reached, SCANNED)]
+            asked = [found for found in every if covers is None or found.row.version in covers]
+            facts = (fact_of(each.row, moment_of(each.at), each.path) for each in asked)
+            return await in_thread(lambda: record_from(merged(facts), most))
 
     async def _merged_anew(self, scope: _Scope, covers: Covers | None, most: int) -> FactRecord:
         """Return the record that the database merges from all rows of a scope."""
