@@ -110,8 +110,8 @@ class StoredFact:
         failed: whether it failed. A failed write wrote nothing.
         detail: first words of what a failure said; hits of a search, where the output shows their number; ``prompt``
             where a user's prompt names a URL or an identifier; of a request ``constraint`` (it holds for what comes),
-            ``request``, ``said`` (the beginning of a prompt in which neither was found), or ``more`` (the beginning of
-            what a prompt says besides).
+            ``request``, ``said`` (the beginning of a prompt in which neither was found), or ``more`` (the prompt
+            says something besides; its words are no fact).
         covered: whether a compaction in force covers the block to read, so that the model is no longer shown it.
         source: ``digest`` if its event was scavenged before facts were kept: an entry of a compaction's digest is all
             that is left of it, which may stand for several uses of a file.

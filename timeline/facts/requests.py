@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
 
 Manner: TypeAlias = Literal["constraint", "request", "said", "more"]
-"""It holds for what comes; it is done once; it is all that is known of a prompt in which neither was found; it is the
-beginning of what a prompt says besides, which no record lists."""
+"""It holds for what comes; it is done once; it is all that is known of a prompt in which neither was found; the prompt
+says something besides, which no record lists."""
 
 MOST_ASKED: Final = 300
 """The most sentences that are taken from one prompt, constraints first."""
@@ -124,39 +124,43 @@ _WRAPPED: Final = 50
 """Characters of a line that may be wrapped: the next one then goes on with its sentence if it begins in lower case."""
 
 
+_SAYS_MORE: Final = Asked(_MORE, "more")
+"""Without its words: nothing lists them, and a store that removes history keeps the facts of it."""
+
+
 def requests_in(text: str) -> tuple[Asked, ...]:
     """Return what a prompt asks for, in the order of its text, each sentence once.
 
     A short prompt is one request. Of a longer one, a sentence counts that has a word of a constraint or of a request,
     that begins with an imperative, or that is a question; so does each item of a list. Where none does, the first
     sentence counts, with a sign that there is more. What counts for none of this, such as statements, code between
-    fences and quoted lines, is there by the beginning of its first sentence, as the last one: ``more``. So are the
-    words of a hook. The time is linear in the text.
+    fences and quoted lines, is there without its words, as the last one: ``more``. So are the words of a hook. The time
+    is linear in the text.
     """
     if _HOOK.match(text):
-        return (_beginning(" ".join(text[: LONGEST * 4].split()), "more"),)
+        return (_SAYS_MORE,)
     own = _own_words(text)
     if len(own) <= SHORT * 2 and len(whole := " ".join(own.split())) <= SHORT:
         manners = {_manner(sentence) for sentence in _parted(whole)}
         return (Asked(whole, next((each for each in _ASKS if each in manners), "said")),) if whole else ()
     found: dict[str, Manner] = {}
-    first = more = ""
+    first, more = "", False
     for sentence, place in _sentences(own):
         manner = None if place == "quoted" else _manner(sentence) or ("request" if place == "item" else None)
         first = first or (sentence if place != "quoted" else "")
         if manner is not None:
             found.setdefault(_cut(sentence), manner)
         else:
-            more = more or sentence
+            more = True
     if not found:
         first = first or " ".join(own[: LONGEST * 4].split())
-        return (_beginning(first, "said"),) if first else ()
+        return (Asked(f"{first[:LONGEST].rstrip('.')}{_MORE}", "said"),) if first else ()
     if len(found) > MOST_ASKED:
         chosen = sorted(found, key=lambda sentence: found[sentence] != "constraint")
-        more = more or chosen[MOST_ASKED]
+        more = True
         found = {sentence: found[sentence] for sentence in chosen[:MOST_ASKED]}
     asked = tuple(Asked(sentence, manner) for sentence, manner in found.items())
-    return (*asked, _beginning(more, "more")) if more else asked
+    return (*asked, _SAYS_MORE) if more else asked
 
 
 def asked_in(block: Block) -> tuple[Asked, ...]:
@@ -165,8 +169,7 @@ def asked_in(block: Block) -> tuple[Asked, ...]:
     A file that a user attaches may be rules or code, so that none of its sentences is taken for a request.
     """
     if type(block) is Attachment:
-        words = " ".join(block.text[: LONGEST * 4].split())
-        return (_beginning(words, "more"),) if words else ()
+        return (_SAYS_MORE,) if block.text.strip() else ()
     return requests_in(users_words(block))
 
 
@@ -179,10 +182,6 @@ def is_part(asked: Asked) -> bool:
     """Return whether this is the beginning of something longer: who has its words does not have all that was said."""
     begins = asked.manner == "more" or (asked.manner == "said" and asked.text.endswith(_MORE))
     return begins or len(asked.text) > LONGEST
-
-
-def _beginning(text: str, manner: Manner) -> Asked:
-    return Asked(f"{text[:LONGEST].rstrip('.')}{_MORE}", manner)
 
 
 def users_words(block: Block) -> str:
