@@ -131,6 +131,14 @@ async def test_a_prompt_that_says_more_than_its_requests_is_reported(store: Even
     assert done.unsaid == (2,)
 
 
+async def test_each_prompt_that_says_more_is_reported_by_every_compaction_behind_it(store: EventStore) -> None:
+    """Their marks have the same words, none; and a user may say no more than three dots."""
+    rules = [f"{RULE} {part} is off limits. {'It is used by others. ' * 20}" for part in ("The parser", "The wire")]
+    timeline, done = await compacted(store, *rules, "…")
+    assert done.unsaid == (2, 4, 6)
+    assert (await again(store, timeline)).unsaid == (2, 4, 6)
+
+
 async def test_a_rule_that_a_longer_prompt_repeats_is_listed_beside_it(store: EventStore) -> None:
     """The longer one may be hidden next, and reports no prompt but itself."""
     timeline = await opened(store, policy=small_policy(**ROOMY), summarizer=Scribe())

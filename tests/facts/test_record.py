@@ -176,7 +176,7 @@ def test_a_request_of_which_the_line_is_cut_is_unsaid() -> None:
 
 def test_a_prompt_that_says_more_than_its_requests_is_unsaid_and_what_it_says_besides_is_not_listed() -> None:
     """Neither by a line nor in the count of what has no room."""
-    facts = [fact("request", "Fix it.", 2, detail="request"), fact("request", "…", 2, detail="more")]
+    facts = [fact("request", "Fix it.", 2, detail="request"), fact("request", "", 2, detail="more")]
     for record in (record_of(facts), with_asked(record_of([]), facts)):
         assert unsaid(record, one_line(["Fix it. The API is frozen…"])) == (2,)
         assert unsaid(record, "", whole=[2]) == ()

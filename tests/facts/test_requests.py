@@ -225,14 +225,14 @@ def test_what_a_prompt_says_besides_its_requests_is_marked_without_its_words(tex
     Facts stay where history is removed, so the mark quotes nothing of it.
     """
     long = f"{text}\n\nAlways run {'all of the ' * SHORT}tests."
-    assert requests_in(long)[-1] == Asked("…", "more")
+    assert requests_in(long)[-1] == Asked("", "more")
     assert "more" not in {said.manner for said in requests_in("Use tabs.\n" * SHORT)}
 
 
 @pytest.mark.parametrize("begins", ["Operation stopped by hook:", "Stop hook feedback:"])
 def test_what_a_hook_says_is_no_request_but_more_than_nothing(begins: str) -> None:
     """The user set it up."""
-    assert requests_in(f"{begins}\nPlease commit first.") == (Asked("…", "more"),)
+    assert requests_in(f"{begins}\nPlease commit first.") == (Asked("", "more"),)
 
 
 def test_what_the_user_typed_behind_a_command_counts() -> None:
@@ -275,7 +275,7 @@ def test_the_answers_to_the_questions_of_a_call_are_the_users(begins: str, ends:
 def test_an_attached_text_says_something_and_none_of_its_sentences_is_a_request() -> None:
     """It may be rules or code; a picture says nothing."""
     rules = Attachment(text="# Rules\nNever touch vendor/.", meta={"file": "RULES.md"})
-    assert asked_in(rules) == (Asked("…", "more"),)
+    assert asked_in(rules) == (Asked("", "more"),)
     assert is_users(rules)
     assert asked_in(Attachment(data={"type": "image"})) == ()
     assert not is_users(Attachment(data={"type": "image"}))

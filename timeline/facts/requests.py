@@ -124,8 +124,10 @@ _WRAPPED: Final = 50
 """Characters of a line that may be wrapped: the next one then goes on with its sentence if it begins in lower case."""
 
 
-_SAYS_MORE: Final = Asked(_MORE, "more")
-"""Without its words: nothing lists them, and a store that removes history keeps the facts of it."""
+_SAYS_MORE: Final = Asked("", "more")
+"""Without its words: nothing lists them, and a store that removes history keeps the facts of it.
+
+Empty, as no request is: facts are merged by what they say, and a prompt may say "…"."""
 
 
 def requests_in(text: str) -> tuple[Asked, ...]:
