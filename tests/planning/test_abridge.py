@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.planning.test_repeats import LINES, numbered, read
+from tests.planning.test_repeats import LINES, abridged, numbered, read
 from tests.scenes import COUNTER, answer, call, fold_of, grow, prompt, window_of
 from timeline import policies
 from timeline.fold.fold import Fold
-from timeline.planning.abridge import abridgeable, plan_abridged
+from timeline.planning.abridge import abridgeable
 from timeline.policy.model import LineNumbers, Repeats
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ BOTH = policies.none(line_numbers=LineNumbers(), repeats=Repeats())
 def test_a_new_result_shows_one_number_in_ten_and_says_so() -> None:
     """Of forty lines the first one and four more keep theirs."""
     lines = numbered(LINES)
-    planned = plan_abridged(window_of(prompt(), *read("a", lines)), NUMBERS, COUNTER)
+    planned = abridged(window_of(prompt(), *read("a", lines)), NUMBERS)
     shown = planned.numbered[0].text.split("\n")
     assert shown[0] == "[one line in 10 has its number, all of them in @4]"
     assert [line for line in shown if line in lines] == [lines[place] for place in (0, 9, 19, 29, 39)]
@@ -35,7 +35,7 @@ def test_passages_are_left_out_before_numbers_are() -> None:
     """The ends of a passage keep their numbers: what is left out between them is numbered from there."""
     edited = [*LINES[:20], *[f"    and new line {number} of the edit" for number in range(12)], *LINES[20:]]
     window = window_of(prompt(), *read("a", numbered(LINES)), *read("b", numbered(edited)))
-    planned = plan_abridged(window, BOTH, COUNTER)
+    planned = abridged(window, BOTH)
     lines = numbered(edited)
     above = [lines[0], "[… 18 lines, as above in @4]", lines[19]]
     new = [*edited[20:29], lines[29], *edited[30:32]]
@@ -49,7 +49,7 @@ def test_each_result_of_one_response_has_its_own_reason() -> None:
     both: list[Block] = [call(name, response_id="r") for name in "bc"]
     texts = {"b": LINES, "c": [f"{number:6}→{number * number} and so on" for number in range(1, 60)]}
     both += [read(name, lines)[1] for name, lines in texts.items()]
-    planned = plan_abridged(window_of(prompt(), *read("a", LINES), *both), BOTH, COUNTER)
+    planned = abridged(window_of(prompt(), *read("a", LINES), *both), BOTH)
     assert [(reason, [block.version for block in blocks]) for reason, blocks in planned.by_reason] == [
         ("repeated", [7]),
         ("numbered", [8]),
@@ -64,7 +64,7 @@ def test_numbers_that_were_sent_stay(behind: Block) -> None:
 
 def test_a_result_of_a_few_numbered_lines_stays() -> None:
     """What it saves is less than `LineNumbers.minimum`."""
-    planned = plan_abridged(window_of(prompt(), *read("a", numbered(LINES[:12]))), NUMBERS, COUNTER)
+    planned = abridged(window_of(prompt(), *read("a", numbered(LINES[:12]))), NUMBERS)
     assert planned == ((), ())
 
 

@@ -19,7 +19,7 @@ from timeline.events import (
 )
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import take_snapshot
-from timeline.planning.abridge import plan_abridged
+from timeline.planning.abridge import Abridged, abridgeable, plan_abridged
 from timeline.planning.account import costs_of
 from timeline.planning.hide import plan_hide
 from timeline.planning.outline import outline
@@ -30,6 +30,7 @@ from timeline.policy.model import Hiding, Repeats
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
+    from timeline.policy.model import Policy
 
 LINES = [f"    line {number} of the file says something of its own" for number in range(1, 41)]
 
@@ -44,14 +45,19 @@ def numbered(lines: list[str], first: int = 1) -> list[str]:
     return [f"{number:6}→{line}" for number, line in enumerate(lines, first)]
 
 
+def abridged(window: Window, policy: Policy, known: Passages | None = None) -> Abridged:
+    """Plan how the newest results of a window are shown."""
+    return plan_abridged(abridgeable(window, policy), window, policy, COUNTER, known or Passages())
+
+
 def shown(window: Window, repeats: Repeats | None = None) -> list[str]:
     """Return the texts of the planned replacements."""
-    return [planned.text for planned in plan_abridged(window, none(repeats=repeats or Repeats()), COUNTER).repeated]
+    return [planned.text for planned in abridged(window, none(repeats=repeats or Repeats())).repeated]
 
 
 def hidden(fold: Fold) -> tuple[Replacement, ...]:
     """Plan, and take the plan in."""
-    planned = plan_abridged(fold.window, none(repeats=Repeats()), COUNTER).repeated
+    planned = abridged(fold.window, none(repeats=Repeats())).repeated
     apply(fold, fold.version + 1, BlocksHidden(reason=REPEATED, blocks=planned))
     return planned
 
@@ -192,8 +198,8 @@ def test_passages_that_were_read_before_give_the_same_plan() -> None:
         if decision is not None:
             apply(fold, fold.version + 1, decision)
         grow(fold, *read(f"c{fold.version}", LINES))
-        planned = plan_abridged(fold.window, none(repeats=Repeats()), COUNTER, kept).repeated
-        assert planned == plan_abridged(fold.window, none(repeats=Repeats()), COUNTER).repeated
+        planned = abridged(fold.window, none(repeats=Repeats()), kept).repeated
+        assert planned == abridged(fold.window, none(repeats=Repeats())).repeated
         assert planned
 
 

@@ -125,7 +125,7 @@ class _DueDecisions:
             window, passages = self.pressure.window, self.known.passages
             new = abridgeable(window, self.policy)
             compared = new if self.policy.repeats is None else window.items
-            plan = partial(plan_abridged, window, self.policy, self.counter, passages)
+            plan = partial(plan_abridged, new, window, self.policy, self.counter, passages)
             abridged = await off_loop(len(compared) + passages.unread(compared), plan)
             tokens = {item.version: item.tokens for item in new}
             decided[:] = [

@@ -12,9 +12,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.lab.alike import Alike
-from timeline.lab.due import may_decide
+from timeline.lab.due import is_due, may_be_cold
 from timeline.lab.replay import UNLIMITED, Run
-from timeline.planning.abridge import abridgeable
 from timeline.planning.account import AccountCache
 from timeline.planning.hide import plan_hide
 from timeline.policy.model import Never, OverThreshold, Policy
@@ -216,10 +215,10 @@ class _Decides:
         messages = self._sizes.at(len(self.messages), window, policy)
         self.messages.append(messages)
         total = self._fixed.tokens + messages
-        if not may_decide(window, policy, total, line, call.now):
-            return False
-        if window.stages or total >= line or abridgeable(window, policy):
+        if is_due(window, policy, total, line):
             return True
+        if not may_be_cold(window, policy, call.now):
+            return False
         if policy.compact_when_cold is not None and total > policy.compact_when_cold * policy.max_tokens:
             return True
         return self._hides(window)

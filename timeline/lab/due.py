@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
 
 
+def is_due(window: Window, policy: Policy, total: int, line: int) -> bool:
+    """Return whether a render is due, cold or not: for staged work, a context at its line, or results to abridge."""
+    return bool(window.stages) or total >= line or bool(abridgeable(window, policy))
+
+
+def may_be_cold(window: Window, policy: Policy, now: datetime) -> bool:
+    """Return whether the cache is cold, under a policy that does something then."""
+    acts = policy.hiding is not None or policy.compact_when_cold is not None
+    return acts and coldness(window, policy, now) is not None
+
+
 def may_decide(window: Window, policy: Policy, total: int, line: int, now: datetime) -> bool:
     """Return whether a decision is not ruled out: staged work, a context at its trigger or limit, or a cold cache.
 
@@ -27,8 +38,4 @@ def may_decide(window: Window, policy: Policy, total: int, line: int, now: datet
         line: the policy's trigger or limit, whichever is lower.
         now: time of the call.
     """
-    if window.stages or total >= line or abridgeable(window, policy):
-        return True
-    return (policy.hiding is not None or policy.compact_when_cold is not None) and (
-        coldness(window, policy, now) is not None
-    )
+    return is_due(window, policy, total, line) or may_be_cold(window, policy, now)

@@ -17,6 +17,8 @@ from timeline.planning.line_numbers import may_have_numbers, with_few_numbers
 from timeline.planning.repeats import Passages, without_passages
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.fold.window import Item, Window
     from timeline.policy.model import LineNumbers, Policy
     from timeline.ports import TokenCounter
@@ -40,17 +42,18 @@ class Abridged(NamedTuple):
         return tuple((reason, blocks) for reason, blocks in both if blocks)
 
 
-def plan_abridged(window: Window, policy: Policy, counter: TokenCounter, passages: Passages | None = None) -> Abridged:
+def plan_abridged(
+    new: Sequence[Item], window: Window, policy: Policy, counter: TokenCounter, passages: Passages
+) -> Abridged:
     """Plan how the newest results are shown, as far as the policy has them shorter.
 
     Args:
+        new: the results, as `abridgeable` finds them.
         window: the blocks.
         policy: its ``repeats`` and ``line_numbers`` say what is worth it.
         counter: counts the replacements.
         passages: what earlier plans read, which is not read again.
     """
-    new = abridgeable(window, policy)
-    passages = passages or Passages()
     if new and policy.repeats is not None:
         gone = unsent_calls(window.items)
         first = new[0].version

@@ -35,7 +35,6 @@ Where: TypeAlias = Literal["seen", "reachable", "found", "gone"]
 """In sight; one read away; two away, by a search and a read of what it finds; or neither."""
 ONE_READ: Final = 2_000
 """Most tokens of the one answer of the recall tool that counts."""
-_FULL: Final = frozenset({"visible", "carried"})
 
 
 class Found(NamedTuple):
