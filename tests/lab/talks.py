@@ -136,6 +136,11 @@ def code(name: str, lines: int = 40) -> str:
     return "\n".join(f"def {name}_{n}(card: Card) -> Card:  # moved by {n} days" for n in range(lines))
 
 
+def numbered(text: str) -> str:
+    """Return a text as a tool prints it that reads files: behind the numbers of its lines."""
+    return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.split("\n"), start=1))
+
+
 def work(rounds: int = 24, *, pauses: Mapping[int, float] | None = None, **fields: Any) -> Talk:
     """Return an agent's work: reads, writes, edits and tests of four files, in turns of eight rounds.
 

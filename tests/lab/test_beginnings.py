@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.depth import DEPTH, Depth, examples
-from tests.lab.talks import Talk, code, work
+from tests.lab.talks import Talk, code, numbered, work
 from tests.recorded import needs_recordings, recorded
 from tests.scenes import AT
 from timeline.blocks import Note
@@ -71,11 +71,22 @@ def noted(rounds: int) -> Talk:
     return talk
 
 
+def numbering(rounds: int) -> Talk:
+    """Return work whose files are read behind the numbers of their lines."""
+    talk = Talk()
+    talk.ask("Take care of the cards.")
+    for number in range(rounds):
+        talk.wait(400.0 if number % 9 == 8 else 0.0)
+        talk.respond(("Read", {"file_path": f"src/{number % 3}.py"}, numbered(code("cards", 30 + number))))
+    return talk
+
+
 RECORDINGS: Final[dict[str, Callable[[], Talk]]] = {
     "with pauses": lambda: work(20, pauses=PAUSES),
     "kept by itself": lambda: work(20, pauses=PAUSES, model="gpt-5.5", left=4_000, signed=False),
     "in stages": lambda: staged(34),
     "with notes": lambda: noted(24),
+    "with numbers": lambda: numbering(18),
 }
 
 
@@ -129,6 +140,15 @@ async def test_every_preset_comes_to_what_it_comes_to_alone(name: str) -> None:
     ]
     ends = max(common)
     assert 0 < ends < len(of.calls) if name == "in stages" else ends == len(of.calls)
+
+
+async def test_policies_that_abridge_alike_have_in_common_what_comes_before_another_decision() -> None:
+    """Results get shorter from the first one on: without that, such policies would have nothing in common."""
+    of, shared = measured("with numbers"), Beginnings()
+    common = [await compare(of, find_policy("balanced", max_tokens=limit), shared) for limit in (1_000_000, 500_000)]
+    assert min(common) > 5
+    without = find_policy("balanced", max_tokens=500_000).model_copy(update={"line_numbers": None})
+    assert await compare(of, without, shared) == common[1]
 
 
 async def test_what_policies_send_alike_is_made_once() -> None:
@@ -279,7 +299,7 @@ POLICIES: Final = st.builds(
 ROUNDS: Final = st.lists(
     st.tuples(
         st.sampled_from([0.0, 0.0, 0.0, 0.0, 100.0, 400.0, 4_000.0]),
-        st.sampled_from(["read", "read", "write", "fail", "say", "ask", "note", "nothing"]),
+        st.sampled_from(["read", "read", "number", "write", "fail", "say", "ask", "note", "nothing"]),
         st.integers(1, 30),
     ),
     min_size=12,
@@ -297,6 +317,8 @@ def talk_of(rounds: list[tuple[float, str, int]], stages: int | None, **fields: 
         match kind:
             case "read":
                 talk.respond(("Read", file, code("cards", lines)), thought="Let me look." if lines % 2 else "")
+            case "number":
+                talk.respond(("Read", file, numbered(code("cards", lines))))
             case "write":
                 talk.respond(("Write", {**file, "content": code("rows", lines)}, "Written."), text="I write it.")
             case "fail":

@@ -1,8 +1,8 @@
-"""What the replays of one recording have in common: everything before a policy's first decision.
+"""What the replays of one recording have in common: everything before a policy's first decision of its own.
 
-Until then contexts, costs and rows are the same under all policies that count alike and place cache markers alike. So
-one run that decides nothing goes ahead of them, and leaves marks. A policy's own run begins at the newest mark before
-the first call at which the policy might decide anything.
+Until then contexts, costs and rows are the same under all policies that count alike, place cache markers alike, and
+leave the same out of new results. So one run that decides nothing else goes ahead of them, and leaves marks. A policy's
+own run begins at the newest mark before the first call at which the policy might decide anything else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.lab.alike import Alike
-from timeline.lab.due import is_due, may_be_cold
+from timeline.lab.due import is_full, may_be_cold
 from timeline.lab.replay import UNLIMITED, Run
 from timeline.planning.account import AccountCache
 from timeline.planning.hide import plan_hide
@@ -45,14 +45,12 @@ _UNREAD: Final = (
     "min_progress_tokens",
     "attempts",
     "hiding",
-    "repeats",
-    "line_numbers",
     "compact_when_cold",
     "memory_digest",  # of stages, which end what is in common
     "stage_data",
     "system_parts",  # of a list
 )
-"""Fields of a policy that change nothing of what is sent before its first decision, nor its price."""
+"""Fields of a policy that change nothing of what is sent before its first decision of its own, nor its price."""
 _CHARGED: Final = ("results_counted_as", "message_tokens", "response_tokens", "margin", "counts")
 """Fields that say how many tokens the messages of the same conversation are counted as."""
 APART: Final = 16
@@ -62,7 +60,7 @@ _MOST_MARKS: Final = 16
 
 
 def undecided(policy: Policy, kept_long: KeptLong) -> Policy:
-    """Return a policy that decides nothing, and sends and marks what another one does until its first decision.
+    """Return a policy that abridges, sends and marks what another one does until that one decides anything else.
 
     Under a threshold the system prompt costs a message's tokens, so that trigger stays, with them.
 
@@ -94,7 +92,7 @@ class Beginnings:
         self._leaders: dict[tuple[str, int], _Leader] = {}
 
     async def lead(self, run: Run) -> None:
-        """Bring a run that has not begun near its first decision, or to its end where it makes none.
+        """Bring a run that has not begun near its first decision of its own, or to its end where it makes none.
 
         A run that looks for facts, or takes up a log's past, goes all the way by itself.
         """
@@ -134,7 +132,7 @@ class _Sizes:
 
 
 class _Leader:
-    """A run that decides nothing, as far as others needed it.
+    """A run that decides nothing but what to leave out of new results, as far as others needed it.
 
     Args:
         run: the run, before it began.
@@ -215,7 +213,7 @@ class _Decides:
         messages = self._sizes.at(len(self.messages), window, policy)
         self.messages.append(messages)
         total = self._fixed.tokens + messages
-        if is_due(window, policy, total, line):
+        if is_full(window, total, line):
             return True
         if not may_be_cold(window, policy, call.now):
             return False

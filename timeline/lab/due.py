@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
 
 
-def is_due(window: Window, policy: Policy, total: int, line: int) -> bool:
-    """Return whether a render is due, cold or not: for staged work, a context at its line, or results to abridge."""
-    return bool(window.stages) or total >= line or bool(abridgeable(window, policy))
+def is_full(window: Window, total: int, line: int) -> bool:
+    """Return whether a render may compact, cold or not: for staged work, or a context at its line."""
+    return bool(window.stages) or total >= line
 
 
 def may_be_cold(window: Window, policy: Policy, now: datetime) -> bool:
@@ -38,4 +38,5 @@ def may_decide(window: Window, policy: Policy, total: int, line: int, now: datet
         line: the policy's trigger or limit, whichever is lower.
         now: time of the call.
     """
-    return is_due(window, policy, total, line) or may_be_cold(window, policy, now)
+    due = is_full(window, total, line) or bool(abridgeable(window, policy))
+    return due or may_be_cold(window, policy, now)
