@@ -144,7 +144,7 @@ ALIKE: Final = [
     Alike("pi", keep=18_000, trigger=0.92),
     Alike("seed-002-first"),
     Alike("strands", trigger=0.81),
-    Alike("anthropic-compact", keep=4_000, words=SOME, kept_long=FIXED_PART),
+    Alike("anthropic-compact", keep=5_500, words=SOME, kept_long=FIXED_PART),
     Alike("claude-code", keep=4_500, words=FEW, kept_long=FIXED_PART),
     Alike("cline", keep=24_000, words=SOME, kept_long=FIXED_PART),
     Alike("crush", keep=2_500, trigger=0.83, words=SOME, kept_long=FIXED_PART),
@@ -159,5 +159,5 @@ ALIKE: Final = [
 ]
 """Lines and cuts of published defaults, so that no less is in sight on the average where passages are shown once, see
 `tests.frontier.settings.Once`: for 200,000 tokens first, then for 100,000 and for 32,000."""
-SPARED: Final = [Spared("clear-tool-uses", 0.1, FIXED_PART, 0.49), Spared("seed-002-first", 0.1, FIXED_PART)]
+SPARED: Final = [Spared("clear-tool-uses", 0.12, FIXED_PART, 0.49), Spared("seed-002-first", 0.1, FIXED_PART)]
 """What answers the defaults that hide, at 200,000 tokens."""
