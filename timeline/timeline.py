@@ -1498,13 +1498,13 @@ class Timeline(TimelineView):
         )
 
     async def reveal(self, path: str, *, now: datetime | None = None) -> None:
-        """Show a hidden block again; no render hides it any more.
+        """Show a hidden or abridged block in full; no render hides or abridges it any more.
 
         An abandoned block comes back with all that was abandoned together with it. ``path`` is its path or its address.
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: the block is not hidden, or a summary covers it.
+            BlockProtected: the block is shown in full, was redacted, or a summary covers it.
         """
         await self._decide_about(path, now, reveal)
 

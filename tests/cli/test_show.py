@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -7,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
+from tests.abridged import read_numbered
 from tests.cli import sessions
 from tests.cli.test_output import Terminal, writing_to
 from timeline import Timeline
 from timeline.blocks import UserPrompt
 from timeline.cli import main
 from timeline.cli.rows import read_rows
+from timeline.store import open_store
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Done
 
-STATES = {"visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"}
+STATES = {"visible", "abridged", "hidden", "carried", "omitted", "covered", "redacted", "deleted"}
 KEYS = {"version", "at", "type", "path", "state", "covered_by", "turn_id", "call_id", "tokens", "duration", "unsaid"}
 
 
@@ -29,7 +32,7 @@ KEYS = {"version", "at", "type", "path", "state", "covered_by", "turn_id", "call
 def test_every_event_has_a_row_and_every_block_one_clear_state(
     run: Callable[..., Done], recording: Path, limit: int
 ) -> None:
-    """Versions have no gap; a block has one of the seven states, and a covering summary exactly when it is covered."""
+    """Versions have no gap; a block has one of the eight states, and a covering summary exactly when it is covered."""
     report = run("simulate", recording, "--max-tokens", limit, "--json").json
     rows = run("show", report["id"], "--json").json
     assert [row["version"] for row in rows] == list(range(1, len(rows) + 1))
@@ -126,6 +129,21 @@ def test_a_hidden_block_shows_what_its_replacement_says(run: Callable[..., Done]
     assert line.split()[:2] == [f"@{row['version']}", "hidden"]
     assert shown < row["tokens"]
     assert f"(of {row['tokens']:,}) line0-" in line
+
+
+def test_an_abridged_result_is_counted_apart_from_hidden_blocks(run: Callable[..., Done], tmp_path: Path) -> None:
+    """By `show`, and by `render`, which says so of its decision as well."""
+    db = tmp_path / "numbered.db"
+
+    async def read_and_hide() -> None:
+        async with open_store(str(db)) as store:
+            timeline = await read_numbered(store)
+            await timeline.append(UserPrompt(text="Thanks."))
+            await timeline.hide(f"@{timeline.version}")
+
+    asyncio.run(read_and_hide())
+    assert "1 visible, 1 abridged, 1 hidden; the window holds" in run("show", "c", "--db", db).out
+    assert "blocks: 1 visible, 1 abridged, 1 hidden" in run("render", "c", "--db", db).out
 
 
 def test_a_terminal_gets_lines_colours_and_no_line_that_is_too_long(

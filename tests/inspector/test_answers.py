@@ -317,7 +317,7 @@ async def test_a_hide_says_which_prompts_it_leaves_something_of_unsaid(app: Any,
     row = (await ask(app, "/v1/conversations/asked/blocks")).json["rows"][-1]
     assert row["type"] == "blocks.hidden"
     assert row["unsaid"] == [timeline.version - 1]
-    assert row["text"] == f"(unsaid: @{timeline.version - 1}) manual: {timeline.version - 1}"
+    assert row["text"] == f"(unsaid: @{timeline.version - 1}) hidden (manual): {timeline.version - 1}"
 
 
 async def test_a_family_has_forks_and_parents(app: Any, store: EventStore, sent: Sent) -> None:

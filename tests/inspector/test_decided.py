@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.abridged import read_numbered
 from tests.scenes import after, answer, prompt, small_policy
 from timeline import Timeline
 from timeline.events import appended_block
@@ -66,3 +67,10 @@ async def test_of_blocks_that_are_hidden_revealed_omitted_and_redacted(store: Ev
     await timeline.redact(paths[4], reason="a name", now=after(6))
     await timeline.pin(paths[0], now=after(7))
     assert await same_at_every_version(store, "c") == {"visible", "hidden", "omitted", "redacted"}
+
+
+async def test_of_a_result_that_is_abridged_and_then_hidden(store: EventStore) -> None:
+    """Both are the same type of event; its reason parts them."""
+    timeline = await read_numbered(store)
+    await timeline.hide("@3")
+    assert await same_at_every_version(store, timeline.id) == {"visible", "abridged", "hidden"}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.abridged import read_numbered
 from tests.inspector.asking import Answer, ask, segment
-from timeline import Timeline, policies
-from timeline.blocks import ToolCall, ToolResult
+from timeline import Timeline
 from timeline.inspector import inspector
 from timeline.inspector.asked import DECISIONS
 from timeline.store import open_store
@@ -135,11 +135,8 @@ async def test_a_dry_run_is_refused_as_the_decision_is(deciding: Any, app: Any, 
 
 async def test_an_abridged_result_can_be_shown_whole_and_be_hidden() -> None:
     """It is in sight, only shorter."""
-    printed = "\n".join(f"{number:6}\tline {number} of the file that is read" for number in range(1, 80))
     async with open_store("memory://") as store:
-        timeline = await Timeline.open(store, "c", policy=policies.none(line_numbers={}))
-        await timeline.append(ToolCall(call_id="a", name="read"), ToolResult(call_id="a", text=printed))
-        await timeline.render()
+        await read_numbered(store)
         answer = await ask(inspector(store, allow=DECISIONS), "/v1/conversations/c/why", {"block": "@3"})
     assert answer.json["decisions"] == ["reveal", "hide", "pin"]
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenes import log_of, opened
-from timeline import policies
+from tests.abridged import read_numbered
+from tests.scenes import log_of
 from timeline.audit.calls import RecordedCall
 from timeline.audit.decisions import CallDecision, decision_of
-from timeline.blocks import ToolCall, ToolResult
 from timeline.events import ModelCalled
 from timeline.inspector.losses import cache_uses
 from timeline.lab.prices import read_prices
@@ -81,10 +80,7 @@ def test_the_cause_is_one_that_would_have_lost_it_in_any_case_or_else_a_decision
 async def test_what_new_results_were_sent_without_is_no_cause() -> None:
     """They were never in the cache: the decision changes nothing that was sent before."""
     store = MemoryStore()
-    timeline = await opened(store, policy=policies.none(line_numbers={}))
-    printed = "\n".join(f"{number:6}\tline {number} of the file that is read" for number in range(1, 80))
-    await timeline.append(ToolCall(call_id="a", name="read"), ToolResult(call_id="a", text=printed))
-    await timeline.render()
+    timeline = await read_numbered(store)
     [abridged] = [decision_of(event) for event in await log_of(store, timeline.id) if event.type == "blocks.hidden"]
     calls = [call(1, 0, cache_write_5m_tokens=20_000), call(2, 60, cache_write_5m_tokens=20_000)]
     [_, found] = cache_uses(calls, [(), (abridged,)], read_prices())

@@ -57,7 +57,7 @@ def test_the_decisions_before_a_call_lead_to_their_rows_in_the_log(browser: Brow
     with looking(browser, server.base) as seen:
         seen.go("/c/cards/context")
         seen.page.locator(".before").get_by_role("link").first.click()
-        expect(seen.page.locator(".log-row.current .row-event")).to_contain_text("Hidden")
+        expect(seen.page.locator(".log-row.current .row-event")).to_contain_text("hidden (")
         expect(seen.page.locator(".failed")).to_have_count(0)
 
 

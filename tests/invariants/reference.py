@@ -102,7 +102,8 @@ def states(log: Sequence[LogLine]) -> dict[int, str]:
         elif _is_redacted(log, version):
             result[version] = "redacted"
         elif (hidden := hidden_as(log, version)) is not None:
-            result[version] = "omitted" if hidden.mode == "omit" else "hidden"
+            told = "abridged" if hidden.reason in {"repeated", "numbered"} else "hidden"
+            result[version] = "omitted" if hidden.mode == "omit" else told
         else:
             result[version] = "carried" if is_carried(log, version) else "visible"
     return result

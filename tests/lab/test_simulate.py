@@ -88,7 +88,7 @@ async def test_numbers_that_new_results_leave_out_are_no_hidden_blocks() -> None
     ]
     store = MemoryStore()
     run = await simulate(store, recording(prompt(turn_id="turn_1"), *read), policies.none(line_numbers={}))
-    assert (await Timeline.open(store, run.id)).window.items[2].is_abridged
+    assert (await Timeline.open(store, run.id)).window.items[2].state == "abridged"
     assert run.hides == 0
 
 

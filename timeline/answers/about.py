@@ -96,7 +96,8 @@ def about_event(payload: Payload) -> str:  # noqa: C901, PLR0912 - one case an e
         case PrefixChanged() | ToolsChanged():
             return f"{(payload.before or 'none')[:12]} -> {(payload.after or 'none')[:12]}"
         case BlocksHidden():
-            return f"{payload.reason}: {', '.join(str(replacement.version) for replacement in payload.blocks)}"
+            versions = ", ".join(str(replacement.version) for replacement in payload.blocks)
+            return f"{payload.state} ({payload.reason}): {versions}"
         case BlocksRevealed() | BlocksPinned() | BlocksUnpinned() | CompactionReverted():
             return ", ".join(map(str, payload.versions))
         case BlockRedacted():

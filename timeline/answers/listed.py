@@ -42,9 +42,9 @@ class ConversationRow(Frozen):
 class EventRow(Frozen):
     """An event.
 
-    Where it appends a block, ``type`` is the block's type and ``state`` one of visible, hidden, carried, omitted,
-    covered, redacted, deleted; ``covered_by`` is the version of the summary that covers it, or None. Of any other
-    event ``type`` is the event's type, and the fields of a block are None. ``duration`` is how many seconds a
+    Where it appends a block, ``type`` is the block's type and ``state`` one of visible, abridged, hidden, carried,
+    omitted, covered, redacted, deleted; ``covered_by`` is the version of the summary that covers it, or None. Of any
+    other event ``type`` is the event's type, and the fields of a block are None. ``duration`` is how many seconds a
     compaction (also one that failed) or a model call took, and None of all others and where that was not measured.
     ``unsaid`` are the versions of the prompts of which a compaction or a hide left something asked neither said nor
     listed, and empty of all others.

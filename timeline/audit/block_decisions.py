@@ -86,15 +86,14 @@ class Decisions:
         return sorted(chain, reverse=True)
 
     def hiding(self, version: int, state: State) -> Event | None:
-        """Return the event since which a block has been hidden, or omitted, without a break."""
+        """Return the event since which a block has been hidden, abridged or omitted without a break."""
         since: Event | None = None
         for event in self._events:
             match event.payload:
                 case BlocksHidden(reason="spill") if event.version - 1 in self.undone:
                     pass  # the previews of an undone compaction, which go with it
                 case BlocksHidden() as hidden if any(shown.version == version for shown in hidden.blocks):
-                    mode = "omitted" if hidden.mode == "omit" else "hidden"
-                    since = (since or event) if mode == state else None
+                    since = (since or event) if hidden.state == state else None
                 case BlocksRevealed() as revealed if version in revealed.versions:
                     since = None
         return since

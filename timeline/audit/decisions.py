@@ -90,7 +90,8 @@ def _in_words(payload: Payload) -> str:
             return f"{what}: {'version' if len(payload.versions) == 1 else 'versions'} {_listed(payload.versions)}"
         case BlocksHidden():
             versions = [shown.version for shown in payload.blocks]
-            return f"hidden ({payload.reason}): {'version' if len(versions) == 1 else 'versions'} {_listed(versions)}"
+            named = f"{'version' if len(versions) == 1 else 'versions'} {_listed(versions)}"
+            return f"{payload.state} ({payload.reason}): {named}"
         case BlockRedacted():
             return f"redacted: {f'version {payload.version}' if payload.version else 'words of other events'}"
         case PolicyChanged():

@@ -19,6 +19,7 @@ from timeline.fold.states import states_of
 from timeline.frozen import compact_json
 from timeline.log.blocks_by_name import FoundBlock, find_block
 from timeline.log.history import check_version, fold_past, load_fold
+from timeline.planning.manual import REVEALED_FROM
 from timeline.planning.summary_requests import FAILED_KEYS, without_failures
 from timeline.projection.explain import RULES, Rulings, counted, in_words, spaced
 from timeline.projection.project import Projector, sent_order
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from timeline.projection.explain import Facts, Ruling
 
 WhyState: TypeAlias = Literal[
-    "visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted", "not_yet", "lost"
+    "visible", "abridged", "hidden", "carried", "omitted", "covered", "redacted", "deleted", "not_yet", "lost"
 ]
 """A block's state; or why it has none: it was appended later, or the log is damaged (``lost``)."""
 _UNSENT: Final = frozenset({"empty", "result_omitted", "superseded"})
@@ -46,13 +47,13 @@ class ShownAs:
     """What the model is shown in a block's place.
 
     Attributes:
-        kind: the block itself, its replacement, the summary that covers it, or a tombstone.
+        kind: the block itself, whole or ``abridged``; its replacement, the summary that covers it, or a tombstone.
         address: of the block that is shown: of a covered one, its summary's.
         path: its path.
         text: the text in the block's place; None for the block itself.
     """
 
-    kind: Literal["itself", "replacement", "summary", "tombstone"]
+    kind: Literal["itself", "abridged", "replacement", "summary", "tombstone"]
     address: str
     path: str
     text: str | None = None
@@ -248,7 +249,7 @@ class Moment:
         """Return why a block of the window is shown as it is."""
         (rule, facts), decisions, number = ruling, self._decisions, None
         since: Event | None = None
-        if item.state in {"hidden", "omitted"}:
+        if item.state in REVEALED_FROM:
             since = decisions.hiding(item.version, item.state) or await self._event(item.changed_at)
         elif item.state == "redacted":
             since = decisions.redacting(item.version)
@@ -310,7 +311,7 @@ class Moment:
         if item.replacement is None:
             return ShownAs("itself", own, path)
         text = item.replacement.text or compact_json(item.replacement.arguments or {})
-        return ShownAs("replacement", own, path, text)
+        return ShownAs("abridged" if state == "abridged" else "replacement", own, path, text)
 
     def _ways_back(self, version: int, state: WhyState) -> tuple[WayBack, ...]:
         """Return what shows a block again as the log is now, which may be later than the version asked about."""
@@ -321,7 +322,7 @@ class Moment:
         if covering := now.covering(version):
             first = covering[0].event.version
             return read, WayBack("undo", str(Address(first)), tuple(now.chain(first)))
-        if now.hiding(version, "hidden") is not None or now.hiding(version, "omitted") is not None:
+        if any(now.hiding(version, state) is not None for state in REVEALED_FROM):
             return read, WayBack("reveal", address)
         return (read,)
 

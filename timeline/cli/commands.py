@@ -101,9 +101,9 @@ def hide(
 
 
 def reveal(id_: ConversationId, block: BlockName = None, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
-    """Show a hidden block again.
+    """Show a hidden or abridged block in full.
 
-    Renders do not hide it again; only `timeline hide` does.
+    Renders do not hide or abridge it again; only `timeline hide` does.
     """
     from timeline.cli import decisions
     from timeline.cli.block_names import block_named

@@ -36,6 +36,7 @@ _LEAST: Final = 20
 STATE_COLOURS: Final = {
     "visible": typer.colors.GREEN,
     "carried": typer.colors.CYAN,
+    "abridged": typer.colors.BRIGHT_GREEN,
     "hidden": typer.colors.YELLOW,
     "omitted": typer.colors.YELLOW,
     "covered": typer.colors.BRIGHT_BLACK,

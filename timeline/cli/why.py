@@ -77,7 +77,13 @@ def _shown(because: Why) -> Iterator[str]:
     if shown.kind == "itself":
         yield "shown as  itself, in full"
         return
-    where = f"{shown.address} {shown.path}" if shown.kind == "summary" else f"its {shown.kind}"
+    match shown.kind:
+        case "summary":
+            where = f"{shown.address} {shown.path}"
+        case "abridged":
+            where = "itself, abridged"
+        case _:
+            where = f"its {shown.kind}"
     yield f"shown as  {where}: {brief(shown.text or '', _MOST)}"
 
 

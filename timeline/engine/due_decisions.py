@@ -136,7 +136,7 @@ class _DueDecisions:
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.at):
                 self.taken += [
-                    TakenDecision(kind="hidden", reason=hide.reason, facts={**hide.facts}) for hide in decided
+                    TakenDecision(kind="abridged", reason=hide.reason, facts={**hide.facts}) for hide in decided
                 ]
 
     async def restore(self) -> bool:

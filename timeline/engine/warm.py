@@ -145,5 +145,5 @@ def _is_shown_alike(item: Item, step: Summarize) -> bool:
     """Return whether a context shows a block as the request of a summary would."""
     if item.omitted or item.redacted:
         return False
-    in_full = item.replacement is None or item.is_abridged  # what it leaves out is in the same context
+    in_full = item.replacement is None or item.state == "abridged"  # what it leaves out is in the same context
     return in_full or (step.source == "shown" and is_seen_through(item))

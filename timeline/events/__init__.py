@@ -158,7 +158,7 @@ DISOWNED: Final = frozenset({REJECTED, ABANDONED})
 
 
 class BlocksHidden(Payload):
-    """Hide blocks from here on: they are shown as their replacement, or omitted."""
+    """Hide blocks from here on: they are shown as their replacement, abridged, or omitted."""
 
     type: Literal["blocks.hidden"] = "blocks.hidden"
     mode: Literal["replace", "omit"] = "replace"
@@ -173,6 +173,13 @@ class BlocksHidden(Payload):
     unsaid: tuple[int, ...] = ()
     """Versions of the hidden prompts whose replacement does not say all of them. Empty in logs of earlier versions,
     which did not look, and for omissions."""
+
+    @property
+    def state(self) -> Literal["abridged", "hidden", "omitted"]:
+        """The state of its blocks from here on, unless their content was erased before."""
+        if self.mode == "omit":
+            return "omitted"
+        return "abridged" if self.reason in ABRIDGED else "hidden"
 
 
 class BlocksRevealed(Payload):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from timeline.fold.stages import Stage
     from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 
-State: TypeAlias = Literal["visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
+State: TypeAlias = Literal["visible", "abridged", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
 """The one state of a block (design: Invariants). A live item is never ``covered`` or ``deleted``."""
 
 
@@ -65,10 +65,10 @@ class Item(NamedTuple):
         answers: version of the call that a result answers; None for an orphan or late result, which is sent as text.
         carried: inside the covered range of the live summary, and kept verbatim after it.
         pinned: pinned by an event (notes and stage digests are pinned by their type).
-        replacement: shown instead of the block while it is hidden; None where it is omitted.
+        replacement: shown instead of the block while it is hidden or abridged; None where it is omitted.
         omitted: hidden without a replacement: nothing of it is shown.
         redacted: its content was erased.
-        hide: the decision that hid it, while it is hidden or omitted.
+        hide: the decision that hid it, while it is hidden, abridged or omitted.
         superseded: of a stage digest: a newer stage digest replaces it.
         counter: name of the counter of ``tokens``; empty where the log names none.
         undone_at: of reasoning: version of the undo that removed a summary in front of it.
@@ -102,13 +102,8 @@ class Item(NamedTuple):
         if self.omitted:
             return "omitted"
         if self.replacement is not None:
-            return "hidden"
+            return "abridged" if self.hide is not None and self.hide.reason in ABRIDGED else "hidden"
         return "carried" if self.carried else "visible"
-
-    @property
-    def is_abridged(self) -> bool:
-        """Whether it is shown without what the context that it is in says elsewhere, or without numbers that follow."""
-        return self.replacement is not None and self.hide is not None and self.hide.reason in ABRIDGED
 
     @property
     def refers_to(self) -> tuple[int, ...]:
@@ -118,14 +113,13 @@ class Item(NamedTuple):
     @property
     def is_repeat(self) -> bool:
         """Whether it is shown without passages that other blocks show."""
-        return self.is_abridged and self.hide is not None and self.hide.reason == REPEATED
+        return self.replacement is not None and self.hide is not None and self.hide.reason == REPEATED
 
     @property
     def is_in_sight(self) -> bool:
         """Whether all of it is in sight: sent in full, or abridged; a repeat that refers to nothing any more is not."""
-        return self.state in {"visible", "carried"} or (
-            self.is_abridged and (not self.is_repeat or bool(self.refers_to))
-        )
+        state = self.state
+        return state in {"visible", "carried"} or (state == "abridged" and (not self.is_repeat or bool(self.refers_to)))
 
     def continues(self, before: Item | None) -> bool:
         """Return whether it is a further part of the user's message that the item sent before it is part of."""

@@ -78,7 +78,7 @@ class DecidedStates:
                 self._undone.update(payload.versions)
         self._made: list[tuple[int, Covers, frozenset[int]]] = []
         self._carried: set[int] = set()
-        self._hidden: dict[int, int | None] = {}
+        self._hidden: dict[int, tuple[State, int]] = {}
         self._redacted: dict[int, str] = {}
         for decision in decisions:
             self._take(decision)
@@ -95,8 +95,7 @@ class DecidedStates:
             case BlocksHidden():
                 # A compaction's previews are the event right behind it: without the compaction they do not apply.
                 if payload.reason != "spill" or version - 1 not in self._undone:
-                    omitted = payload.mode == "omit"
-                    self._hidden |= {one.version: None if omitted else one.tokens for one in payload.blocks}
+                    self._hidden |= {one.version: (payload.state, one.tokens) for one in payload.blocks}
             case BlocksRevealed():
                 for shown in payload.versions:
                     self._hidden.pop(shown, None)
@@ -113,8 +112,12 @@ class DecidedStates:
         if version in self._redacted:
             return "redacted", None
         if version in self._hidden:
-            return ("omitted" if self._hidden[version] is None else "hidden"), None
+            return self._hidden[version][0], None
         return ("carried" if version in self._carried else "visible"), None
+
+    def replaced(self, version: int) -> int:
+        """Return the tokens of what the newest decision about a hidden or abridged block shows instead of it."""
+        return self._hidden[version][1] if version in self._hidden else 0
 
     def covering(self, version: int) -> int | None:
         """Return the version of the compaction that covered a block; later ones may have integrated its summary."""
@@ -126,8 +129,8 @@ class DecidedStates:
         match self.of(version)[0]:
             case "redacted":
                 return TOMBSTONE_TOKENS
-            case "hidden":
-                return self._hidden[version] or 0
+            case "hidden" | "abridged":
+                return self.replaced(version)
             case "visible" | "carried":
                 return 0 if isinstance(block, StageDigest) and IN_TAIL in block.meta else tokens
             case _:

@@ -22,6 +22,6 @@ def by_role(items: Iterable[Item]) -> dict[str, int]:
 
 
 def kind_of(item: Item) -> str:
-    """Return the kind of a live block, as the account has it; what is hidden is a kind of its own, unless abridged."""
-    shown = item.replacement is None or item.is_abridged
+    """Return the kind of a live block, as the account has it; what is hidden is a kind of its own."""
+    shown = item.replacement is None or item.state == "abridged"
     return CATEGORIES.get(item.block.type, "other") if shown else "hidden"

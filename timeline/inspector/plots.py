@@ -105,10 +105,14 @@ class Plot:
         elif isinstance(payload, ModelCalled):
             self.points.append(await self._point(source, event, payload))
         elif isinstance(payload, (*DECISIONS, ContextOverflowed)):
-            decided = decision_of(event)
-            self.marks.append(
-                Mark(version=event.version, at=instant_text(event.at), type=event.type, text=decided.text)
-            )
+            self._mark(event)
+
+    def _mark(self, event: Event) -> None:
+        """Mark a decision, unless it only says how new blocks are sent: nothing that was sent before is changed."""
+        decided = decision_of(event)
+        if not decided.keeps_prefix:
+            at = instant_text(event.at)
+            self.marks.append(Mark(version=event.version, at=at, type=event.type, text=decided.text))
 
     def _fold(self, source: Plots, event: Event) -> None:
         """Fold an event, count it, and leave a keyframe where one belongs."""

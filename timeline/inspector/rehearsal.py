@@ -21,7 +21,7 @@ from timeline.log.history import (
 )
 from timeline.log.stored import free_id
 from timeline.planning.account import FixedPart
-from timeline.planning.manual import check_may_hide, hide, pin, reveal, unpin
+from timeline.planning.manual import REVEALED_FROM, check_may_hide, hide, pin, reveal, unpin
 from timeline.policy.model import Hiding
 from timeline.ports import SystemClock
 
@@ -142,10 +142,9 @@ async def possible(reader: Reader, conversation: str, name: str) -> tuple[Decisi
 
 def _allowed_by(window: Window, item: Item) -> tuple[Decision, ...]:
     found: list[Decision] = []
-    gone = item.state in {"hidden", "omitted"}
-    if gone:
+    if item.state in REVEALED_FROM:
         found.append("reveal")
-    if (not gone or item.is_abridged) and _may_hide(window, item):
+    if item.state not in {"hidden", "omitted"} and _may_hide(window, item):
         found.append("hide")
     if not item.is_summary:
         found.append("unpin" if item.pinned else "pin")

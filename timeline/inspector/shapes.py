@@ -165,7 +165,7 @@ class LogRow(listed.EventRow):
         version: of the event; ``at`` is its time, ``checksum`` that of its stored form.
         type: the block's type; of an event that appends none, the event's own.
         path: the block's path, and ``address`` its address; None for other events, as for the next ones.
-        state: visible, hidden, carried, omitted, covered, redacted, or null for one that is in no state.
+        state: visible, abridged, hidden, carried, omitted, covered, redacted, or null for one that is in no state.
         covered_by: version of the summary that covers it.
         role: who said it.
         turn_id: its turn; ``response_id`` the model response that it is part of, ``call_id`` its tool call.

@@ -139,7 +139,7 @@ class Costs:
             if starts is not None and sent and starts.at(item, position):
                 cost += self._of_message(item)
             tokens.append(cost)
-            shown = item.replacement is None or item.is_abridged
+            shown = item.replacement is None or item.state == "abridged"
             category = CATEGORIES.get(kind, "other") if shown else "hidden"
             by_category[category] = by_category.get(category, 0) + cost
             if block.data is not None and sent and item.replacement is None and not item.redacted:
@@ -190,7 +190,7 @@ class Costs:
 
 
 def _category(item: Item) -> str:
-    shown = item.replacement is None or item.is_abridged
+    shown = item.replacement is None or item.state == "abridged"
     return CATEGORIES.get(item.block.type, "other") if shown else "hidden"
 
 

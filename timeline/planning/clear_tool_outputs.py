@@ -68,5 +68,5 @@ def old_outputs(window: Window, step: ClearToolOutputs) -> list[Item]:
 
 
 def _clearable(item: Item) -> bool:
-    shown = item.state in {"visible", "carried"} or item.is_abridged
+    shown = item.state in {"visible", "abridged", "carried"}
     return type(item.block) is ToolResult and shown and not item.keeps and not item.revealed

@@ -82,7 +82,7 @@ def _hidden(covered: Sequence[Item]) -> Iterator[HiddenBlock]:
     An abridged result was in sight until it was covered.
     """
     for item in covered:
-        if item.replacement is not None and item.replacement.text and not item.is_abridged:
+        if item.replacement is not None and item.replacement.text and item.state != "abridged":
             yield _replaced(item.block.path, item.replacement.text.removesuffix(f" {Address(item.version)}"))
         elif is_stripped(item):
             yield _replaced(item.block.path, item.block.text)

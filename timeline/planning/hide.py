@@ -278,5 +278,5 @@ def _least_age(item: Item, hiding: Hiding, *, protected: bool) -> float:
 
 
 def _may_hide(item: Item, spared: set[int]) -> bool:
-    shown = (item.replacement is None or item.is_abridged) and not item.omitted and not item.redacted
+    shown = item.state in {"visible", "abridged", "carried"}
     return shown and not item.revealed and not item.keeps and item.version not in spared and not is_notice(item.block)

@@ -7,7 +7,7 @@ stay without its result. A replacement changes only the named block: pairs stay 
 from __future__ import annotations
 
 from bisect import bisect
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from timeline.blocks import Note, StageDigest, ToolCall
 from timeline.errors import BlockProtected, InvalidArgument
@@ -20,10 +20,13 @@ from timeline.planning.replacements import HIDDEN_KEY, replacement_of
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from timeline.fold.window import Hide, Item, Window
+    from timeline.fold.window import Hide, Item, State, Window
     from timeline.ports import TokenCounter
 
 HideMode: TypeAlias = Literal["replace", "omit"]
+
+REVEALED_FROM: Final[frozenset[State]] = frozenset({"hidden", "abridged", "omitted"})
+"""The states from which a block can be shown again in full."""
 
 
 def hide(
@@ -56,14 +59,15 @@ def hide(
 
 
 def reveal(window: Window, item: Item) -> BlocksRevealed:
-    """Plan to show a hidden block again, and the omitted blocks of its group; all that was abandoned together with it.
+    """Plan to show a hidden or abridged block in full, and the omitted blocks of its group.
 
-    Together is also what was left bit by bit, as a session is whose items are popped, with nothing appended in between.
+    An abandoned block comes back with all that was abandoned together with it. Together is also what was left bit by
+    bit, as a session is whose items are popped, with nothing appended in between.
 
     Raises:
-        BlockProtected: the block is not hidden.
+        BlockProtected: the block is shown in full, or was redacted.
     """
-    if item.state not in {"hidden", "omitted"}:
+    if item.state not in REVEALED_FROM:
         raise BlockProtected(item.block.path, f"it is {item.state}, not hidden")
     why = item.hide if item.disowned else None
     together = group_of(window, item) if why is None else _disowned_with(window, why)

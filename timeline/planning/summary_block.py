@@ -261,7 +261,12 @@ def _shown_whole(window: Window, plan: Plan, covers: Covers) -> list[Item]:
 def _half_shown(window: Window, covers: Covers, now: datetime) -> Iterator[Fact]:
     """Yield what users ask for behind a plan's range, of which the model is shown the beginning alone."""
     for item in window.items:
-        if item.state == "hidden" and not item.is_in_sight and item.version not in covers and is_users(item.block):
+        if (
+            item.replacement is not None
+            and not item.is_in_sight
+            and item.version not in covers
+            and is_users(item.block)
+        ):
             yield from facts_named(item.block, item.version, item.block.at or now)
 
 

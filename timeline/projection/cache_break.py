@@ -136,7 +136,7 @@ def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: 
 
 def _is_new(item: Item, before: RenderedContext) -> bool:
     """Return whether a block was abridged before it was first sent, which changes nothing that was."""
-    return item.is_abridged and item.version > before.version
+    return item.state == "abridged" and item.version > before.version
 
 
 def _change(item: Item) -> Cause:

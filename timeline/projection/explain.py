@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import BEHIND_KEY, Attachment, ToolCall, UserPrompt
+from timeline.events import ABRIDGED
 from timeline.events.addresses import listed_addresses
 from timeline.frozen import Frozen
 from timeline.projection.project import Signatures
@@ -87,7 +88,7 @@ class Rulings:
         match item.state:
             case "redacted":
                 return "redacted", {"decided_at": item.changed_at}
-            case "hidden" | "omitted":
+            case "hidden" | "abridged" | "omitted":
                 return _hidden(item)
             case "carried":
                 return self._carried(item)
@@ -172,7 +173,10 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
     if rule in {"redacted", "rewritten", "tool_loop"}:
         return f"{sentence}; {decided}"
     because = ", ".join([sentence, *figures({name: value for name, value in facts.items() if name != "decided_at"})])
-    became = f"replaced {whole:,} tokens by {shown:,}" if shown else f"left out {whole:,} tokens"
+    if rule in ABRIDGED:
+        became = f"abridged {whole:,} tokens to {shown:,}"
+    else:
+        became = f"replaced {whole:,} tokens by {shown:,}" if shown else f"left out {whole:,} tokens"
     return f"{because}; {became}, {decided}"
 
 
@@ -245,7 +249,7 @@ class ContextBlock(Frozen):
     path: str
     type: str
     turn_id: str
-    state: Literal["visible", "hidden", "carried", "omitted", "redacted"]
+    state: Literal["visible", "abridged", "hidden", "carried", "omitted", "redacted"]
     reason: str
     tokens: int
     of_tokens: int

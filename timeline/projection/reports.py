@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 class TakenDecision(Frozen):
     """A decision of this render: its kind, its reason and its figures."""
 
-    kind: Literal["hidden", "revealed", "told", "compacted", "previewed", "held", "refused", "failed"]
+    kind: Literal["abridged", "hidden", "revealed", "told", "compacted", "previewed", "held", "refused", "failed"]
     reason: str
     facts: dict[str, int | str] = {}
 
     @property
     def made_room(self) -> bool:
         """Whether it made the context smaller."""
-        return self.kind in {"hidden", "compacted", "previewed"}
+        return self.kind in {"abridged", "hidden", "compacted", "previewed"}
 
 
 class Counts(Frozen):

@@ -80,7 +80,7 @@ async def test_a_session_of_whose_newest_result_only_numbers_are_left_out_is_loa
     async with open_store("memory://") as store:
         await feed(store, session.rows)
         rows = await loaded(compacted(store, policies.balanced(max_tokens=80_000)))
-        assert any(item.is_abridged for item in (await opened(store)).window.items)
+        assert any(item.state == "abridged" for item in (await opened(store)).window.items)
     assert rows == session.rows
 
 

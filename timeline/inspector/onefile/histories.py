@@ -70,7 +70,7 @@ class _Making:
                 superseded |= {old: (by, version) for old, (by, _) in superseded.items() if by in undone}
         for block in self._touched(version, payload):
             if block in self._blocks and block <= version:
-                self._change(version, block, *states.of(block))
+                self._change(version, block, *states.of(block), replaced=states.replaced(block))
 
     def _compacted(self, version: int, completed: CompactionCompleted) -> None:
         """Cover blocks, without a look at the state of each: there may be as many as the log has."""
@@ -98,14 +98,15 @@ class _Making:
     def _between(self, first: int, last: int) -> list[int]:
         return self._versions[bisect_left(self._versions, first) : bisect_right(self._versions, last)]
 
-    def _change(self, version: int, block: int, state: str | None, by: int | None) -> None:
+    def _change(self, version: int, block: int, state: str | None, by: int | None, *, replaced: int = 0) -> None:
         before = self._now.get(block, ("visible", None))
         if before == (state, by):
             return
         self._now[block] = (state, by)
         if before[0] == state == "covered" and before[1] is not None and self._stands_for(before[1]) == by:
             return
-        self.made.changes.setdefault(block, []).append((version, state, by, self._sent(state, self._blocks[block])))
+        sent = replaced if state in {"hidden", "abridged"} else self._sent(state, self._blocks[block])
+        self.made.changes.setdefault(block, []).append((version, state, by, sent))
 
     def _stands_for(self, compaction: int) -> int:
         """Return the compaction that covers now what another one covered."""

@@ -17,7 +17,7 @@ const ROLES = /** @type {Record<string, string>} */ ({
   "react.tool.result": "results",
   "conv.range.summary": "summaries",
 });
-const SENT = new Set(["visible", "carried", "hidden", "redacted"]);
+const SENT = new Set(["visible", "abridged", "carried", "hidden", "redacted"]);
 
 /**
  * Return a row as it was at a version.

@@ -60,7 +60,7 @@ function Because({ id, why, near, version }) {
     <p class="verdict"><${State} state=${why.state} /> <span>${stateOf(why.state).about}</span> <span class="faint">${where}${call}</span></p>
     ${why.in_words && html`<p class="reason"><${Sentence} id=${id} why=${why} /></p>`}
     ${why.since !== null && why.since !== undefined && html`<p class="faint">Since <a href=${linkTo("log", { at: why.since })}>version ${whole(why.since)}</a>${why.since_at ? `, ${day(why.since_at)} ${clock(why.since_at)}` : ""}.</p>`}
-    ${why.shown_as && why.shown_as.text && html`<div class="shown-as"><h3>Shown in its place</h3><p><button class="link mono" onClick=${() => open({ block: why.shown_as.address })}>${why.shown_as.address}</button> ${why.shown_as.text}</p></div>`}
+    ${why.shown_as && why.shown_as.text && html`<div class="shown-as"><h3>${why.shown_as.kind === "abridged" ? "Shown abridged" : "Shown in its place"}</h3><p><button class="link mono" onClick=${() => open({ block: why.shown_as.address })}>${why.shown_as.address}</button> ${why.shown_as.text}</p></div>`}
     ${why.retold?.length > 0 && html`<${Retold} id=${id} retold=${why.retold} />`}
     ${why.ways_back?.length > 0 && html`<details class="ways"><summary>How to bring it back</summary>${why.ways_back.map((/** @type {any} */ way, /** @type {number} */ place) => html`<${Command} key=${place} text=${wayBack(id, way)} />`)}</details>`}
   </section>`;
