@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .codec import Batch
     from .digests import DigestFilter
     from .facts import FactFilter
+    from .late_writes import LateWrites
     from .log_reader import LogReader
     from .open_database import OpenDatabase
     from .questions import DatabaseQuestions
@@ -49,6 +50,11 @@ class DatabaseStore(QueryMixin):
 
     def __init__(self, database: OpenDatabase, log: LogReader, questions: DatabaseQuestions) -> None:
         self._open, self._log, self._questions = database, log, questions
+
+    @property
+    def late_writes(self) -> LateWrites:
+        """Writes that a close finishes first; see `FinishingStore`."""
+        return self._open.late_writes
 
     async def append(
         self,

@@ -46,6 +46,7 @@ from .codec import NO_VALUES, decode, decode_written, encode, encode_snapshot
 from .erasures import Erasing, check_erasure, erasure_report
 from .facts import Coverage, fact_of, stored_fact
 from .failures import checked_page, checked_types, closed
+from .late_writes import LateWrites
 from .memory_log import WHERE, Known, Linked, Log, reverted_in, snapshot_of
 from .packing import packed_whole
 from .queries import QueryMixin
@@ -100,6 +101,8 @@ class MemoryStore(QueryMixin):
         self._erased: dict[str, tuple[str, str]] = {}
         """The time and the reason of each erasure, by the conversation's id."""
         self._closed = False
+        self.late_writes = LateWrites()
+        """Writes that a close finishes first; see `FinishingStore`."""
 
     async def append(
         self,
@@ -607,9 +610,16 @@ class MemoryStore(QueryMixin):
         return StoredWindow(log.info(), snapshot, [decode(owner, row, WHERE) for owner, row in rows])
 
     async def aclose(self) -> None:
-        """Close the store and discard its content; a second call does nothing."""
+        """Finish late writes, then close the store and discard its content; a second call does nothing.
+
+        Raises:
+            TimelineError: a late write failed. The store is closed all the same.
+        """
         self._home.check_alone()
-        self._closed = True
+        try:
+            await self.late_writes.finish()
+        finally:
+            self._closed = True
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pytest
 
 from tests.scenes import answer, opened, prompt
 from timeline import policies, sync
-from timeline.errors import StoreError
+from timeline.errors import StoreClosed, StoreError
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
@@ -39,6 +40,16 @@ class HeldStore(MemoryStore):
             await self.go.wait()
             if self.refuses:
                 raise StoreError("the disk is full")
+        return await super().append(conversation, events, **options)
+
+
+class FullFile(SQLiteStore):
+    """A store in a file whose disk has no room for a render."""
+
+    async def append(self, conversation: str, events: Any, **options: Any) -> Any:
+        """Append events; a render is refused."""
+        if any(event.payload.type == "context.rendered" for event in events):
+            raise StoreError("the disk is full")
         return await super().append(conversation, events, **options)
 
 
@@ -117,6 +128,66 @@ async def test_a_cancelled_wait_leaves_the_record_to_be_written() -> None:
     store.go.set()
     await timeline.catch_up()
     assert context.answered_as == timeline.version
+
+
+async def test_closing_the_store_waits_for_the_record() -> None:
+    """As for any write that was begun."""
+    store = HeldStore()
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    context = await timeline.render(record="overlapped")
+    closing = asyncio.ensure_future(store.aclose())
+    await asyncio.sleep(0.01)
+    assert not closing.done()
+    store.go.set()
+    await closing
+    assert context.answered_as == timeline.version == 3
+    assert not store.late_writes
+
+
+async def test_a_file_that_is_closed_at_once_holds_the_record(tmp_path: Path) -> None:
+    """The close comes before the record has begun."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        timeline = await Timeline.open(store, "c")
+        await timeline.append(prompt())
+        await timeline.render(record="overlapped")
+    async with await SQLiteStore.open(file) as store:
+        assert (await types_of(await Timeline.open(store, "c")))[-1] == "context.rendered"
+
+
+@pytest.mark.parametrize("in_a_file", [True, False])
+async def test_closing_the_store_raises_what_kept_the_record_from_being_written(
+    tmp_path: Path, *, in_a_file: bool
+) -> None:
+    """The store is closed all the same, and nothing is left for the event loop to complain of."""
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    store = await FullFile.open(tmp_path / "agent.db") if in_a_file else HeldStore()
+    if isinstance(store, HeldStore):
+        store.go.set()
+        store.refuses = True
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    await timeline.render(record="overlapped")
+    with pytest.raises(StoreError, match="disk is full"):
+        await store.aclose()
+    with pytest.raises(StoreClosed):
+        await timeline.append(prompt(2))
+    del timeline
+    gc.collect()
+    assert complaints == []
+
+
+async def test_a_scavenge_can_be_tried_while_a_record_is_late() -> None:
+    """It works on a copy of the store, to which nothing is written late."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    await timeline.render(record="overlapped")
+    assert (await store.rehearse([timeline.id])).removals[timeline.id].events == 0
+    assert len(store.late_writes) == 1
+    await store.aclose()
 
 
 def test_the_twin_without_await_overlaps_too() -> None:

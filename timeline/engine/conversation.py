@@ -7,7 +7,7 @@ an agent's loop share. Both are state; what is done with them is elsewhere.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio.to_thread
 
@@ -16,6 +16,7 @@ from timeline.engine.equipment import policy_in_force
 from timeline.engine.warm import SentContext
 from timeline.events import PolicyChanged, event_ids
 from timeline.log.protocol import Draft
+from timeline.ports import FinishingStore
 from timeline.tokens import may_start_engine
 
 if TYPE_CHECKING:
@@ -114,10 +115,17 @@ class Conversation(ConversationView):
         self.sent: SentContext | WhyAlone = "not_sent"
         self._known_policy = log.fold.window.policy
         self._late: list[asyncio.Task[None]] = []
+        self._unfinished: set[asyncio.Task[None]] = store.late_writes if isinstance(store, FinishingStore) else set()
 
     def record_late(self, record: Coroutine[None, None, None]) -> None:
-        """Write the record of a context while the model is called; `recorded` waits for it."""
-        self._late.append(asyncio.create_task(record))
+        """Write the record of a context while the model is called; `recorded` waits for it, or the store's close."""
+        late = asyncio.create_task(self._written(record))
+        self._late.append(late)
+        self._unfinished.add(late)
+
+    async def _written(self, record: Coroutine[None, None, None]) -> None:
+        await record
+        self._unfinished.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def recorded(self) -> None:
         """Wait until the records of all rendered contexts are written; a cancelled wait leaves them to be written.
@@ -130,6 +138,7 @@ class Conversation(ConversationView):
             await asyncio.wait([late])
             if late in self._late:  # another task may have waited for it, too
                 self._late.remove(late)
+                self._unfinished.discard(late)
                 late.result()
 
     async def catch_up(self) -> None:

@@ -9,7 +9,7 @@ from timeline.ports.hooks import Hook, Hooks, Skip
 from timeline.ports.proofs import ChainedEvent, Finding, Proofs, WrittenEvent
 from timeline.ports.scavenging import KEPT_TYPES, Rehearsal, Removal, Scavenging
 from timeline.ports.stored import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
-from timeline.ports.stores import EventStore, Wakeup, WakingStore
+from timeline.ports.stores import EventStore, FinishingStore, Wakeup, WakingStore
 from timeline.ports.summarizers import (
     CUT_KEY,
     HIDDEN_KEY,
@@ -41,6 +41,7 @@ __all__ = [
     "EventStore",
     "Expected",
     "Finding",
+    "FinishingStore",
     "Forgetting",
     "ForksOnErase",
     "Hook",

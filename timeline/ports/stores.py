@@ -11,6 +11,7 @@ from timeline.ports.stored import Appended, ConversationInfo, Expected, Snapshot
 from timeline.queries import Queries
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
     from uuid import UUID
 
@@ -168,7 +169,24 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Finish running writes, then close; a second call does nothing."""
+        """Finish running writes, and late ones (`FinishingStore`), then close; a second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class FinishingStore(Protocol):
+    """What a store has whose close ends what a program began to write late: ``render(record="overlapped")``.
+
+    With any other store, a context whose record is under way when the store is closed may be lost. What waits for the
+    record then raises `StoreClosed`.
+    """
+
+    @property
+    def late_writes(self) -> set[asyncio.Task[None]]:
+        """Tasks that write to the store and that nothing has waited for yet; what begins or awaits one keeps the set.
+
+        A close waits for them before it refuses anything, and raises what one of them raised once the store is closed.
+        """
         ...
 
 
