@@ -202,8 +202,20 @@ def compact_json(value: Any) -> str:
     return _flat_json(value) if is_flat(value) else _COMPACT.encode(value)
 
 
-def _flat_json(value: dict[str, Any]) -> str:
-    """Write a flat object in the order of its keys. pydantic's writer takes a third of the time for a long text."""
+def compact_json_of_long(value: Any) -> str:
+    """Write the same text as `compact_json`, in a third of the time where a long text is deep inside of the value."""
+    return _flat_json(value) if _is_plain(value) else _COMPACT.encode(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is made of objects, lists and `PLAIN` values alone. Not for a value that is deep."""
+    if type(value) is dict:
+        return all(type(key) is str and _is_plain(inner) for key, inner in value.items())
+    return all(map(_is_plain, value)) if type(value) is list else type(value) in PLAIN
+
+
+def _flat_json(value: Any) -> str:
+    """Write plain values in the order of their keys. pydantic's writer takes a third of the time for a long text."""
     try:
         return to_json(value).decode()
     except ValueError:  # a lone surrogate: encoding to UTF-8 reports it later

@@ -85,6 +85,22 @@ def test_long_lists_are_written_as_the_whole_would_be(of_own: int, nested: int, 
     assert encode_payload(UnknownPayload(type="x", data=data)) == compact_json(data)
 
 
+@given(
+    st.text(),
+    st.none()
+    | st.dictionaries(st.text(), st.text() | st.floats(allow_nan=False, allow_infinity=False) | st.integers()),
+)
+@settings(max_examples=examples(50))
+def test_a_hide_that_shows_a_long_text_is_written_as_any_other(text: str, arguments: dict[str, Any] | None) -> None:
+    """It is written in less time, which nothing in the text shows."""
+    blocks = (
+        Replacement(version=2, text=text + "é\n" * 5_001, tokens=9, repeats=(1,)),
+        Replacement(version=3, arguments=arguments),
+    )
+    hidden = BlocksHidden(reason="numbered", blocks=blocks, facts={"blocks": 2})
+    assert encode_payload(hidden) == compact_json(hidden.dump())
+
+
 @pytest.mark.parametrize(
     "payload",
     [

@@ -47,7 +47,7 @@ from timeline.events.other_payloads import (
     StageRewound,
     ToolsChanged,
 )
-from timeline.frozen import compact_json, is_flat, sha256_hex
+from timeline.frozen import compact_json, compact_json_of_long, is_flat, sha256_hex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -96,11 +96,15 @@ _APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 
 _PART: Final = 200
 """Items of a list that are written at once: nobody else has the interpreter while thousands are."""
+_LONG_TEXT: Final = 10_000
+"""Characters of a text from which on it is worth a look whether there is a quicker way to write it."""
 
 
 def encode_payload(payload: Payload) -> str:
     """Write a payload as the JSON text that is stored and hashed."""
     data = payload.dump()
+    if type(payload) is BlocksHidden and any(len(shown.text) > _LONG_TEXT for shown in payload.blocks):
+        return compact_json_of_long(data)
     # The long lists of a decision are fields of its own, or of its digest. Contexts and calls, the most, have no list.
     if is_flat(data) or not any(map(_is_long, (item for value in data.values() for item in _fields_of(value)))):
         return compact_json(data)

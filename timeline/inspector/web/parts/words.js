@@ -4,7 +4,7 @@
 export const STATES = {
   visible: { label: "sent", sign: "●", about: "the model sees it in full" },
   carried: { label: "carried", sign: "◆", about: "inside a covered range, kept word for word" },
-  abridged: { label: "abridged", sign: "◑", about: "the model sees it without what the context says elsewhere, or numbers of lines that follow" },
+  abridged: { label: "abridged", sign: "◕", about: "the model sees it without what the context says elsewhere, or numbers of lines that follow" },
   hidden: { label: "hidden", sign: "◐", about: "the model sees a short replacement" },
   omitted: { label: "left out", sign: "∅", about: "the model sees nothing of it" },
   covered: { label: "covered", sign: "○", about: "a summary stands for it" },
