@@ -101,7 +101,7 @@ class MemoryStore(QueryMixin):
         self._erased: dict[str, tuple[str, str]] = {}
         """The time and the reason of each erasure, by the conversation's id."""
         self._closed = False
-        self.late_writes = LateWrites()
+        self.late_writes: LateWrites = LateWrites()
         """Writes that a close finishes first; see `FinishingStore`."""
 
     async def append(

@@ -26,7 +26,7 @@ class OpenDatabase(ABC):
     def __init__(self, where: str) -> None:
         self.where = where
         self._home = Home(f"{where}: the store")
-        self.late_writes = LateWrites()
+        self.late_writes: LateWrites = LateWrites()
         self._closing: asyncio.Task[None] | None = None
         self._refuses = False
 
