@@ -150,13 +150,20 @@ async def test_a_rule_that_a_longer_prompt_repeats_is_listed_beside_it(store: Ev
     assert f"- {RULE} (@2)" in done.block.text
 
 
-async def test_the_answers_to_the_questions_of_a_call_are_listed_or_reported(store: EventStore) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        'User has answered your questions: "Which store?"="Never SQLite". You can now continue with these answers.',
+        '{"answers":{"0":"Never SQLite"}}',
+    ],
+)
+async def test_the_answers_to_the_questions_of_a_call_are_listed_or_reported(store: EventStore, said: str) -> None:
     """The user chose, though the words are in a result."""
-    said = 'User has answered your questions: "Which store?"="Never SQLite". You can now continue with these answers.'
+    asking = call("a", "ask_user", arguments={"questions": [{"question": "Which store?"}]})
     for digest, listed in ((300, True), (0, False)):
         name = f"c{digest}"
         timeline = await opened(store, name, policy=small_policy(**ROOMY, digest_tokens=digest), summarizer=Scribe())
-        await timeline.append(prompt(text="go"), call("a", "AskUserQuestion"), result("a", text=said), answer(300))
+        await timeline.append(prompt(text="go"), asking, result("a", text=said), answer(300))
         for _ in range(3):
             await timeline.append(*turn(600, 10))
         await timeline.compact(now=AT)
@@ -213,6 +220,26 @@ async def test_a_prompt_that_is_hidden_by_hand_is_reported_unless_the_text_in_it
     await timeline.hide("@2", text=text)
     (hidden,) = await payloads_of(store, "blocks.hidden")
     assert hidden.unsaid == ((2,) if reported else ())
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_an_answer_in_view_is_listed_and_reported_only_where_it_is_hidden(
+    store: EventStore, *, hidden: bool
+) -> None:
+    """Its words are a user's by the tool that asked, for a hide and a compaction alike."""
+    timeline = await opened(store, policy=small_policy(**ROOMY), summarizer=Scribe())
+    await timeline.append(*turn(600, 10), *turn(600, 10), *turn(600, 10), prompt(text="go"))
+    asking = call("a", "ask_user", arguments={"questions": [{"question": "Which store?"}]})
+    await timeline.append(asking, result("a", text='{"answers":{"0":"Never SQLite"}}'))
+    answered = timeline.window.version
+    if hidden:
+        await timeline.hide(f"@{answered}", text="The user answered.")
+        assert (await payloads_of(store, "blocks.hidden"))[0].unsaid == (answered,)
+    await timeline.append(prompt(text="go on"), answer(5))
+    await timeline.compact(now=AT)
+    (done,) = await payloads_of(store, "compaction.completed")
+    assert (answered in done.covers, answered in done.unsaid) == (False, False)
+    assert (f'"Which store?"="Never SQLite" (@{answered})' in done.block.text) == hidden
 
 
 async def test_a_large_prompt_that_is_shown_by_a_preview_is_reported(store: EventStore) -> None:

@@ -14,9 +14,10 @@ from weakref import ref
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.content.native import server_part
 from timeline.content.server_words import words_said
+from timeline.facts.answers import asks_user
 from timeline.facts.model import Fact
 from timeline.facts.program_names import program_names
-from timeline.facts.requests import asked_in
+from timeline.facts.requests import asked_in, is_users
 from timeline.facts.tool_use import tool_uses
 from timeline.frozen import strings_in
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.facts.model import FactKind
+    from timeline.facts.requests import Asked
     from timeline.facts.tool_use import Call, UseKind
 
-FORM: Final = 8
+FORM: Final = 9
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
 MOST_NAMED: Final = 100
 """The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
@@ -79,7 +81,8 @@ def facts_of_result(
     """Return what a call did, by its result: files, commands, searches, and the error of a call that failed.
 
     A call that failed did not do what it was asked to: its facts are marked so, and a failed write is no file written.
-    A failed command says so itself; any other failed call gives an error beside its own facts.
+    A failed command says so itself; any other failed call gives an error beside its own facts. What a user answers to
+    a tool that asks is a request, which the result alone does not show.
 
     Args:
         call: the call.
@@ -107,7 +110,13 @@ def facts_of_result(
     if (failed or status) and not ran:
         words = detail or first_words(result.text)
         facts.append(Fact("error", call.name, result.path, result_version, at, call.name, status, True, words))
+    if asks_user(call.name) and not is_users(result):
+        facts += _requests(asked_in(result, call), result.path, result_version, at)
     return tuple(facts)
+
+
+def _requests(asked: Iterable[Asked], path: str, version: int, at: datetime) -> Iterator[Fact]:
+    return (Fact("request", one.text, path, version, at, detail=one.manner) for one in asked)
 
 
 def status_in(text: str) -> int | None:
@@ -218,8 +227,7 @@ def _named(source: _Said) -> tuple[Fact, ...]:
     named += [("identifier", identifier) for identifier in identifiers]
     tool, who = (block.name if isinstance(block, ToolCall) else ""), (BY_USER if by_user else "")
     facts = [Fact(kind, subject, block.path, version, at, tool, detail=who) for kind, subject in named]
-    asked = asked_in(block)
-    facts += (Fact("request", one.text, block.path, version, at, detail=one.manner) for one in asked)
+    facts += _requests(asked_in(block), block.path, version, at)
     return tuple(facts)
 
 

@@ -6,15 +6,16 @@ A log without a store keeps no covered blocks: their facts are taken when they a
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from timeline.blocks import ToolCall, ToolResult, parse_instant
+from timeline.facts.answers import asks_user
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.requests import is_users
 from timeline.facts.running import Placed, RunningRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, Covers
@@ -54,6 +55,9 @@ class Item(Protocol):
     def disowned(self) -> bool:
         """Whether it never happened, for the agent."""
         ...
+
+
+ItemT = TypeVar("ItemT", bound=Item)
 
 
 class Calls:
@@ -100,6 +104,35 @@ def facts_of(items: Iterable[Item], calls: Calls | None = None) -> list[tuple[in
     return facts
 
 
+def said_by_users(items: Iterable[ItemT], wanted: Callable[[ItemT], bool]) -> Iterator[tuple[ItemT, ToolCall | None]]:
+    """Yield the wanted items in which a user says something, each with the call that it answers; None for a prompt.
+
+    Args:
+        items: some items, in timeline order, the calls of the results among them: by its tool a result is an answer.
+        wanted: which of them to look at.
+    """
+    calls = Calls()
+    for item in items:
+        block = item.block
+        if isinstance(block, ToolCall):
+            calls.add(item.version, block)
+        elif wanted(item):
+            _, call = (isinstance(block, ToolResult) and calls.answered(item)) or (0, None)
+            if is_users(block, call):
+                yield item, call
+
+
+def requests_of(items: Sequence[ItemT], wanted: Callable[[ItemT], bool]) -> list[tuple[int, Fact]]:
+    """Return what users ask for in the wanted ones of some items, each with the version of the event that says it."""
+    said = {item.version for item, _ in said_by_users(items, wanted)}
+    facts = facts_of(item for item in items if item.version in said or _asks(item.block))
+    return [(version, fact) for version, fact in facts if fact.kind == "request"]
+
+
+def _asks(block: Block) -> bool:
+    return isinstance(block, ToolCall) and asks_user(block.name)
+
+
 class WindowFacts:
     """The facts of a log that is only folded: those of its window, and those that were taken when it was covered."""
 
@@ -136,7 +169,7 @@ class WindowFacts:
 
     def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
         """Return what users ask for in the blocks of these versions, in the order of the log."""
-        live = facts_of(item for item in items if is_users(item.block))
+        live = requests_of(items, lambda item: item.version in covers)
         known = sorted((*self._covered, *live), key=_MADE_KNOWN)
         return [fact for _, fact in known if fact.kind == "request" and fact.version in covers]
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.facts.model import Fact, FactKind
+    from timeline.facts.tool_use import Call
     from timeline.ports import TokenCounter
 
 MOST_ENTRIES: Final = 200
@@ -327,9 +328,15 @@ def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tup
     return tuple(sorted(v for v, count in record.asked.items() if counted[v] < count and v not in whole))
 
 
-def says_all(context: str, block: Block) -> bool:
-    """Return whether a text, as `one_line` makes it, says word for word all that a user says in a block."""
-    return one_line([block.text]) in context or all(_says(context, asked) for asked in asked_in(block))
+def says_all(context: str, block: Block, call: Call | None = None) -> bool:
+    """Return whether a text, as `one_line` makes it, says word for word all that a user says in a block.
+
+    Args:
+        context: the text.
+        block: the block.
+        call: the call that a result answers; None where it is not known.
+    """
+    return one_line([block.text]) in context or all(_says(context, asked) for asked in asked_in(block, call))
 
 
 def _is_said(entry: FactEntry, context: str) -> bool:

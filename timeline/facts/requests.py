@@ -11,12 +11,14 @@ import re
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import Attachment, ToolResult, UserPrompt
+from timeline.facts.answers import ANSWERED, edits_plan, words_in_result
 from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, phrases, single, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from timeline.blocks import Block
+    from timeline.facts.tool_use import Call
 
 Manner: TypeAlias = Literal["constraint", "request", "said", "more"]
 """It holds for what comes; it is done once; it is all that is known of a prompt in which neither was found; the prompt
@@ -88,17 +90,6 @@ _TAG: Final = re.compile(
 )
 _ARGUMENTS: Final = re.compile(r"</?command-args>")
 """Encloses what the user typed behind a command of the client's."""
-_REFUSING: Final = "the user said:\n"
-"""Ends what a client answers a call with that its user refused, before the user's own words."""
-_LONGEST_REFUSAL: Final = 600
-_ANSWERING: Final = re.compile(
-    r"\s{0,9}(?:User has answered your questions|Your questions have been answered):\s{0,9}(?=\")"
-)
-"""Begins what a client answers a call with that put questions to its user; each question and its answer follow."""
-_ANSWERED: Final = re.compile(r"\.?\s{0,9}You can now continue with [^\n]{1,60}\s*\Z")
-_ANSWER: Final = '"="'
-"""Between a question of a call and its user's answer."""
-_NEXT_ANSWER: Final = re.compile(r"(?<=\"), (?=\")")
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 
 # Sentences
@@ -165,19 +156,28 @@ def requests_in(text: str) -> tuple[Asked, ...]:
     return (*asked, _SAYS_MORE) if more else asked
 
 
-def asked_in(block: Block) -> tuple[Asked, ...]:
-    """Return what a user asks for in a block; of an attached text only that it says something: ``more``.
+def asked_in(block: Block, call: Call | None = None) -> tuple[Asked, ...]:
+    """Return what a user asks for in a block; of some only that it says something: ``more``.
 
-    A file that a user attaches may be rules or code, so that none of its sentences is taken for a request.
+    A file that a user attaches may be rules or code, and a plan that a user edits is the agent's for the most part, so
+    that none of their sentences is taken for a request.
+
+    Args:
+        block: the block.
+        call: the call that a result answers; None where it is not known.
     """
     if type(block) is Attachment:
         return (_SAYS_MORE,) if block.text.strip() else ()
-    return requests_in(users_words(block))
+    if isinstance(block, ToolResult) and edits_plan(block):
+        return (_SAYS_MORE,)
+    return requests_in(users_words(block, call))
 
 
-def is_users(block: Block) -> bool:
+def is_users(block: Block, call: Call | None = None) -> bool:
     """Return whether a block has words of a user's: whether `asked_in` may find something there."""
-    return bool(users_words(block)) or (type(block) is Attachment and bool(block.text))
+    if type(block) is Attachment:
+        return bool(block.text)
+    return bool(users_words(block, call)) or (isinstance(block, ToolResult) and edits_plan(block))
 
 
 def is_part(asked: Asked) -> bool:
@@ -186,23 +186,11 @@ def is_part(asked: Asked) -> bool:
     return begins or len(asked.text) > LONGEST
 
 
-def users_words(block: Block) -> str:
-    """Return what a user says in a block: a prompt, the reason why a call was refused, answers to a call's questions.
-
-    Each answer is on a line of its own, behind its question. Empty for any other block.
-    """
+def users_words(block: Block, call: Call | None = None) -> str:
+    """Return what a user says in a block: a prompt, or what a result has of it, see `timeline.facts.answers`."""
     if isinstance(block, UserPrompt):
         return block.text
-    if not isinstance(block, ToolResult):
-        return ""
-    if block.is_error:
-        head, refusal, words = block.text.partition(_REFUSING)
-        return words if refusal and len(head) <= _LONGEST_REFUSAL else ""
-    answering = _ANSWERING.match(block.text)
-    if answering is None:
-        return ""
-    answers = _ANSWERED.sub("", block.text[answering.end() :])
-    return _NEXT_ANSWER.sub("\n", answers)
+    return words_in_result(block, call) if isinstance(block, ToolResult) else ""
 
 
 def _own_words(text: str) -> str:
@@ -290,7 +278,7 @@ def _manner(sentence: str) -> Manner | None:
     if (wide and any(part in sentence for part in _CONSTRAINT_PARTS)) or _binds(words, there, line):
         return "constraint"
     if (
-        _ANSWER in sentence
+        any(answered in sentence for answered in ANSWERED)
         or not there.isdisjoint(_WORDS)
         or _says(_REQUEST_PHRASES, there, line)
         or _says(_CONSTRAINT_PHRASES, there, line)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.facts.of_items import said_by_users
 from timeline.facts.record import one_line, says_all
-from timeline.facts.requests import is_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,5 +24,6 @@ def left_unsaid(items: Iterable[Item], replacements: Iterable[Replacement]) -> t
         replacements: what is shown from now on.
     """
     shown = {replacement.version: replacement.text for replacement in replacements}
-    asking = (item for item in items if item.version in shown and is_users(item.block))
-    return tuple(sorted(item.version for item in asking if not says_all(one_line([shown[item.version]]), item.block)))
+    said = said_by_users(items, lambda item: item.version in shown)
+    lost = (item.version for item, call in said if not says_all(one_line([shown[item.version]]), item.block, call))
+    return tuple(sorted(lost))

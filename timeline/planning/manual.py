@@ -55,7 +55,7 @@ def hide(
         return BlocksHidden(mode="omit", reason="manual", blocks=tuple(Replacement(version=i.version) for i in members))
     check_may_hide(window, item)
     blocks = (_replacement(window, item, text, most, counter),)
-    return BlocksHidden(reason="manual", blocks=blocks, counter=counter.name, unsaid=left_unsaid([item], blocks))
+    return BlocksHidden(reason="manual", blocks=blocks, counter=counter.name, unsaid=left_unsaid(window.items, blocks))
 
 
 def reveal(window: Window, item: Item) -> BlocksRevealed:

@@ -17,9 +17,9 @@ from timeline.blocks import (
     stem,
 )
 from timeline.events import NOBODY, CompactionCompleted, WrittenBy
-from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.extracting import facts_of_result
+from timeline.facts.of_items import requests_of, said_by_users
 from timeline.facts.record import RECORD_HEADING, one_line, settled, shown_record, unsaid, with_asked
-from timeline.facts.requests import is_users
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest
@@ -90,7 +90,7 @@ def compaction_event(
     number = number or window.rounds + 1
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
-    record = with_asked(record, _half_shown(window, covers, now))
+    record = with_asked(record, _half_shown(window, covers))
     in_view = _shown_whole(window, plan, covers)
     whole = {item.version for item in in_view}
     lasting = [item.block.text for item in in_view if item.tokens <= _NEVER_HIDDEN]
@@ -248,26 +248,21 @@ def _shown_whole(window: Window, plan: Plan, covers: Covers) -> list[Item]:
     """
     carried = set(plan.carried)
     previewed = {replacement.version for replacement in plan.previews}
-    return [
-        item
-        for item in window.items
-        if is_users(item.block)
-        and (item.version in carried or item.version not in covers)
-        and item.is_in_sight
-        and item.version not in previewed
-    ]
+
+    def is_shown_whole(item: Item) -> bool:
+        stays = item.version in carried or item.version not in covers
+        return stays and item.is_in_sight and item.version not in previewed
+
+    return [item for item, _ in said_by_users(window.items, is_shown_whole)]
 
 
-def _half_shown(window: Window, covers: Covers, now: datetime) -> Iterator[Fact]:
+def _half_shown(window: Window, covers: Covers) -> Iterator[Fact]:
     """Yield what users ask for behind a plan's range, of which the model is shown the beginning alone."""
-    for item in window.items:
-        if (
-            item.replacement is not None
-            and not item.is_in_sight
-            and item.version not in covers
-            and is_users(item.block)
-        ):
-            yield from facts_named(item.block, item.version, item.block.at or now)
+
+    def is_half_shown(item: Item) -> bool:
+        return item.replacement is not None and not item.is_in_sight and item.version not in covers
+
+    return (fact for _, fact in requests_of(window.items, is_half_shown))
 
 
 def _shown(  # noqa: PLR0917 - the parts of a summary
