@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from tests.scenes import AT, answer, prompt, result
-from timeline.blocks import Attachment
+from timeline.blocks import Attachment, CustomBlock
 from timeline.facts.extracting import facts_named
 from timeline.facts.requests import LONGEST, MOST_ASKED, SHORT, Asked, asked_in, is_users, requests_in, users_words
 
@@ -187,7 +187,7 @@ def test_a_prompt_without_any_such_word_is_there_by_its_first_sentence() -> None
         "<system-reminder>\nNever mention this.\n</system-reminder>",
         "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>",
         "<local-command-stdout>You must log in.</local-command-stdout>",
-        "<user-prompt-submit-hook>Always say hello.</user-prompt-submit-hook>",
+        "<user-prompt-submit-hook></user-prompt-submit-hook>",
         "<session_context>\nYou must …",
         "<environment_context><cwd>/x</cwd></environment_context>",
     ],
@@ -229,10 +229,43 @@ def test_what_a_prompt_says_besides_its_requests_is_marked_without_its_words(tex
     assert "more" not in {said.manner for said in requests_in("Use tabs.\n" * SHORT)}
 
 
-@pytest.mark.parametrize("begins", ["Operation stopped by hook:", "Stop hook feedback:"])
-def test_what_a_hook_says_is_no_request_but_more_than_nothing(begins: str) -> None:
-    """The user set it up."""
-    assert requests_in(f"{begins}\nPlease commit first.") == (Asked("", "more"),)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Operation stopped by hook: Please commit first.",
+        "Stop hook feedback:\nPlease commit first.",
+        "<user-prompt-submit-hook>Always say hello.</user-prompt-submit-hook>",
+        "<hook_context>Always say hello.</hook_context>",
+        "<user_instructions>\nNever touch vendor/.\n</user_instructions>",
+        "# AGENTS.md instructions for /p\n\nNever touch vendor/.",
+        "This session is being continued from a previous conversation.\nAll user messages:\n- Never touch vendor/.",
+    ],
+)
+def test_rules_that_are_not_a_users_own_words_are_no_request_but_more_than_nothing(text: str) -> None:
+    """The user set up the hook, wrote the file, or said so before; in a client's message, too."""
+    assert requests_in(text) == (Asked("", "more"),)
+    assert asked_in(CustomBlock(type="client.message", author="client", text=text)) == (Asked("", "more"),)
+    assert asked_in(CustomBlock(type="client.message", author="client", text=f"x{text[1:]}"[:20])) == ()
+
+
+def test_what_a_hook_says_beside_a_prompt_is_more_than_the_prompt_asks_for() -> None:
+    """The prompt itself is listed."""
+    text = "Fix it.\n<user-prompt-submit-hook>Always say hello.</user-prompt-submit-hook>"
+    assert requests_in(text) == (Asked("Fix it.", "request"), Asked("", "more"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<command-message>review</command-message>\n<command-args>Keep Vec<T>.</command-args>",
+        "[Request interrupted by user for tool use]\nKeep Vec<T>.",
+    ],
+)
+def test_what_a_user_typed_into_a_message_of_the_client_is_theirs(text: str) -> None:
+    """An imported command is a message of the client's, and what is typed behind it is not."""
+    assert users_words(CustomBlock(type="client.message", author="client", text=text)) == "Keep Vec<T>."
+    assert users_words(CustomBlock(type="app.page", text=text)) == ""
+    assert requests_in(text) == (Asked("Keep Vec<T>.", "constraint"),)
 
 
 def test_what_the_user_typed_behind_a_command_counts() -> None:
@@ -272,13 +305,15 @@ def test_the_answers_to_the_questions_of_a_call_are_the_users(begins: str, ends:
     assert users_words(result("a", text=f"He said: {text}")) == ""
 
 
-def test_an_attached_text_says_something_and_none_of_its_sentences_is_a_request() -> None:
-    """It may be rules or code; a picture says nothing."""
-    rules = Attachment(text="# Rules\nNever touch vendor/.", meta={"file": "RULES.md"})
-    assert asked_in(rules) == (Asked("", "more"),)
-    assert is_users(rules)
-    assert asked_in(Attachment(data={"type": "image"})) == ()
-    assert not is_users(Attachment(data={"type": "image"}))
+def test_an_attached_file_says_something_and_none_of_its_sentences_is_a_request() -> None:
+    """It may be rules or code, and a picture all that the user says; a client's picture says nothing of theirs."""
+    picture = {"type": "image"}
+    for said in (Attachment(text="# Rules\nNever touch vendor/."), Attachment(data=picture)):
+        assert asked_in(said) == (Asked("", "more"),)
+        assert is_users(said)
+    for nothing in (Attachment(), Attachment(author="client", data=picture)):
+        assert asked_in(nothing) == ()
+        assert not is_users(nothing)
 
 
 def test_the_users_words_beside_the_clients_count() -> None:
