@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from timeline.ports import GAP
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,6 +50,8 @@ _HEADING: Final = re.compile(r"\s*#{1,6}\s")
 _STRUCTURE: Final = re.compile(r"\s*(?:#{1,6}\s|\||- \[)")
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END: Final = re.compile(r"(?<=[.!?…])[\"')\]*_]*\s+|(?<=[\u3002\uff01\uff1f])\s*")
+_ENDS: Final = tuple(".!?:…\u3002\uff01\uff1f\uff1a")
+"""What ends a sentence, or a line that announces the next one: in front of a gap it is taken to be whole."""
 _LETTERS: Final = re.compile(r"(?:[^\W\d_][\W\d_]*){3}|[\u2e80-\u9fff\uac00-\ud7af]")
 _SIGN: Final = re.compile(r"[^\w\s]|_")
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -89,7 +93,10 @@ def one_line(text: str) -> str:
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """Return a text's sentences as clean single lines; code blocks, headings and lines of signs are left out."""
+    """Return a text's sentences as clean single lines; code blocks, headings and lines of signs are left out.
+
+    A sentence that a gap divides has an ellipsis where it goes on: half of one can say the opposite of the whole.
+    """
     return _known_sentences(text) if len(text) <= _LONGEST_REMEMBERED else tuple(_sentences(text))
 
 
@@ -99,11 +106,16 @@ def _known_sentences(text: str) -> tuple[str, ...]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    for line in _FENCE.sub("\n", _LEFT_OUT.sub(f"{ELLIPSIS}\n", clean(text))).splitlines():
+    lines = _FENCE.sub("\n", _LEFT_OUT.sub(f"{ELLIPSIS}\n", clean(text))).splitlines()
+    for line, before, behind in zip(lines, ["", *lines], [*lines[1:], ""], strict=False):
         if _HEADING.match(line):
             continue
-        for part in _END.split(_LEAD.sub("", line.strip())):
-            sentence = clip(" ".join(map(_shorten, part.split())), LONGEST_SENTENCE)
+        parts = [" ".join(map(_shorten, part.split())) for part in _END.split(_LEAD.sub("", line.strip()))]
+        if before == GAP and parts[0][:1].islower():
+            parts[0] = ELLIPSIS + parts[0]
+        if behind == GAP and not parts[-1].endswith(_ENDS):
+            parts[-1] += ELLIPSIS
+        for sentence in (clip(part, LONGEST_SENTENCE) for part in parts):
             if is_language(sentence):
                 yield sentence
 

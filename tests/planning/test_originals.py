@@ -14,9 +14,9 @@ from timeline import policies
 from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
 from timeline.planning.account import FixedPart
-from timeline.planning.originals import GAP, MORE, SEEN_THROUGH, CutBlocks, fitted, head_and_tail, room_for
+from timeline.planning.originals import MORE, SEEN_THROUGH, CutBlocks, fitted, head_and_tail, room_for
 from timeline.planning.summary_requests import Wanted, summary_requests
-from timeline.ports import CUT_KEY, HIDDEN_KEY
+from timeline.ports import CUT_KEY, GAP, HIDDEN_KEY
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -197,7 +197,7 @@ def test_arguments_that_are_a_text_are_cut_as_a_text() -> None:
 
 def test_a_cut_text_begins_and_ends_with_whole_lines() -> None:
     """No name is divided, and no figure or word is put in between."""
-    head, _, tail = head_and_tail(LINES, 200, COUNTER).partition(GAP)
+    head, _, tail = head_and_tail(LINES, 200, COUNTER).partition(f"\n{GAP}\n")
     assert LINES.startswith(head + "\n")
     assert LINES.endswith("\n" + tail)
     assert COUNTER.count(head) > COUNTER.count(tail) > 40
@@ -207,7 +207,7 @@ def test_a_cut_text_begins_and_ends_with_whole_lines() -> None:
 def test_a_cut_divides_no_name_where_there_is_no_space_near_it(size: int) -> None:
     """Half of a name is one that nobody said, and a summary would repeat it."""
     text = "NewSilentError(readConfig(" * 40
-    head, _, tail = head_and_tail(text, size, COUNTER).partition(GAP)
+    head, _, tail = head_and_tail(text, size, COUNTER).partition(f"\n{GAP}\n")
     assert {*re.findall(r"\w+", head + " " + tail)} <= {"NewSilentError", "readConfig"}
 
 

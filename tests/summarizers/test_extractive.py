@@ -23,7 +23,7 @@ from timeline.blocks import (
     TurnHeader,
     UserPrompt,
 )
-from timeline.ports import HIDDEN_KEY, PromptName, SummaryKind, SummaryRequest
+from timeline.ports import GAP, HIDDEN_KEY, PromptName, SummaryKind, SummaryRequest
 from timeline.summarizers.extractive import ExtractiveSummarizer, extract
 from timeline.summarizers.text import sentences
 from timeline.tokens import get_counter
@@ -387,6 +387,17 @@ def test_the_same_text_comes_from_every_process() -> None:
         for seed in ("0", "1", "2")
     }
     assert len(texts) == 1
+
+
+def test_half_of_a_sentence_that_a_gap_divides_is_marked_as_half() -> None:
+    """It said "Line 555 uses Println (not", where the sentence went on."""
+    cut = f"Done.\nLine 555 uses Println (not\n{GAP}\nme update the tests. All pass.\n\nThe files:"
+    assert sentences(cut)[1:4] == ("Line 555 uses Println (not…", "…me update the tests.", "All pass.")
+
+
+def test_whole_lines_at_a_gap_are_not_marked() -> None:
+    """A block is cut at the ends of lines, where it has any."""
+    assert sentences(f"All pass.\n{GAP}\nNow the docs.") == ("All pass.", "Now the docs.")
 
 
 def test_what_stands_for_the_middle_of_a_preview_is_no_sentence() -> None:

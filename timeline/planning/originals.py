@@ -21,7 +21,7 @@ from timeline.frozen import canonical_json
 from timeline.planning.clear_tool_outputs import REASON as CLEARED
 from timeline.planning.hide import AUTOMATIC
 from timeline.planning.replacements import ending
-from timeline.ports import CUT_KEY
+from timeline.ports import CUT_KEY, GAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,8 +48,6 @@ _OF_NAMES: Final = f"{ascii_letters}{digits}_./~@+:%#?=&$-"
 """Characters of names, paths and URLs: half of one is an invented name."""
 _LONGEST_NAME: Final = 200
 """Characters of a name; a longer run of its characters is data, of which a piece is as good as another."""
-GAP: Final = "\n[…]\n"
-"""The text in place of what was left out: no words and no figures, which a summary might repeat."""
 
 
 def is_seen_through(item: Item) -> bool:
@@ -204,7 +202,7 @@ def head_and_tail(text: str, size: int, counter: TokenCounter) -> str:
     beginning = counter.truncate(text, size - tail)
     head = _whole_words(beginning, text[len(beginning) :][:1])
     end = ending(text[len(head) :], tail, counter)
-    return f"{head}{GAP}{_whole_words(end[::-1], text[: len(text) - len(end)][-1:])[::-1]}"
+    return f"{head}\n{GAP}\n{_whole_words(end[::-1], text[: len(text) - len(end)][-1:])[::-1]}"
 
 
 def _whole_words(text: str, beyond: str) -> str:

@@ -12,6 +12,7 @@ from timeline.ports.stored import Appended, ConversationInfo, Expected, Snapshot
 from timeline.ports.stores import EventStore, FinishingStore, Wakeup, WakingStore
 from timeline.ports.summarizers import (
     CUT_KEY,
+    GAP,
     HIDDEN_KEY,
     SIGNALS,
     SUMMARY_TIMEOUT,
@@ -28,6 +29,7 @@ from timeline.ports.summarizers import (
 
 __all__ = [
     "CUT_KEY",
+    "GAP",
     "HIDDEN_KEY",
     "KEPT_TYPES",
     "NOT_REACHED",

@@ -18,6 +18,8 @@ HIDDEN_KEY: Final = "hidden"
 """Key of a block's ``meta`` in a request: the reason why the model saw a replacement. Stored blocks do not have it."""
 CUT_KEY: Final = "cut"
 """Key of a block's ``meta`` in a request: it is as it was said, without the middle. Stored blocks do not have it."""
+GAP: Final = "[…]"
+"""The line in place of what was left out of a cut block: no words and no figures, which a summary might repeat."""
 
 
 class WarmContext(Protocol):
