@@ -1,7 +1,8 @@
 """The log of a store of your own, over a few dicts that stand for your database: `docs/stores.md` describes it.
 
-It appends, repeats, reads, and shares its database with other stores. Forks, retention, erasure, queries and proofs are
-left out: `EventStore` names their methods, and further parts of `StoreContract` test them.
+It appends, repeats, reads, gives the record that a compaction puts behind its summary, and shares its database with
+other stores. Forks, retention, erasure, queries and proofs are left out: `EventStore` names their methods, and further
+parts of `StoreContract` test them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import ConversationNotFound, StoreClosed, StoreError
+from timeline.events import appended_block
 from timeline.events.chain import START
+from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.record import record_of
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended, ChainedEvent, ConversationInfo, Expected, StoredWindow
 from timeline.store import append_rules
@@ -23,9 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
     from uuid import UUID
 
-    from timeline.events import Event, NewEvent
+    from timeline.events import Covers, Event, NewEvent
     from timeline.events.chain import Seal
+    from timeline.facts.model import Fact
     from timeline.ports import Snapshot
+    from timeline.queries import FactRecord
     from timeline.store.codec import Batch, SnapshotDraft
 
 WHERE = "the store over a dict"
@@ -208,6 +215,24 @@ class DictStore:
         """Iterate over all conversations, in the order in which they were opened."""
         for (log,) in self._paged([(log,) for log in self._open.conversations.values()], page):
             yield self._info(log)
+
+    async def fact_record(self, conversation: str, *, covers: Covers | None = None, most: int = 200) -> FactRecord:
+        """Return what was done and named, made anew from the whole log; a larger store keeps facts as rows."""
+        calls: dict[str, tuple[int, ToolCall]] = {}
+        facts: list[Fact] = []
+        async for event in self.read(conversation, types=["block.appended"]):
+            match appended_block(event.payload):
+                case None:
+                    continue
+                case ToolCall() as block:
+                    calls[block.path.removesuffix(".call")] = event.version, block
+                case ToolResult() as block if block.path.removesuffix(".result") in calls:
+                    version, call = calls[block.path.removesuffix(".result")]
+                    facts += facts_of_result(call, version, block, event.version, event.at)
+                case block:
+                    pass
+            facts += facts_named(block, event.version, event.at)
+        return record_of([fact for fact in facts if covers is None or fact.version in covers], most)
 
     async def read_all(
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
