@@ -7,11 +7,12 @@ fail deep inside with a message that helps nobody. The other types are left to t
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import utc
+from timeline.blocks import Block, utc
 from timeline.errors import InvalidArgument
 from timeline.policy.model import Policy
 from timeline.ports import Hooks
@@ -167,13 +168,52 @@ def able(argument: str, value: Any, method: str, cure: str) -> None:
         raise InvalidArgument(argument, f"{cure}, not {_named(value)}")
 
 
-def parts(store: Any, policy: Any, summarizer: Any, hooks: Any, counter: Any) -> None:
+def block_name(argument: str, value: Any) -> None:
+    """Check that a value is a path or an address: a bare version is a common mistake for one.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, str):
+        number = isinstance(value, int) and not isinstance(value, bool)
+        given = value if number else _named(value)
+        raise InvalidArgument(argument, f"is a path, or an address such as '@{value if number else 152}', not {given}")
+
+
+def block(value: Any) -> None:
+    """Check that a value is a block, or may be one's JSON form: messages and lists are common mistakes for one.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if isinstance(value, Block) or (isinstance(value, dict) and ("type" in value or "role" not in value)):
+        return
+    if isinstance(value, dict):
+        raise InvalidArgument("blocks", "are no messages; append_messages([…]) takes these")
+    if isinstance(value, list | tuple):
+        raise InvalidArgument("blocks", "come one by one, not as a list: append(*blocks)")
+    raise InvalidArgument("blocks", f"are blocks, such as UserPrompt(text='…'), not {_named(value)}")
+
+
+def awaited_store(store: Any) -> None:
+    """Check that a store is open, and can be awaited.
+
+    Raises:
+        InvalidArgument: it is something else, or one of `timeline.sync`: its first append was written, and failed
+            behind that.
+    """
+    able("store", store, "load_window", "is an open store: async with open_store('agent.db') as store")
+    sync = sys.modules.get("timeline.sync")  # where it is not loaded, no store of it can be passed
+    if sync is not None and isinstance(store, sync.Store):
+        raise InvalidArgument("store", "is one of timeline.sync, which cannot be awaited; take timeline.open_store")
+
+
+def parts(policy: Any, summarizer: Any = None, hooks: Any = None, counter: Any = None) -> None:
     """Check the parts that a timeline is made of: applications often pass a name in place of the object.
 
     Raises:
         InvalidArgument: one of them is something else.
     """
-    able("store", store, "load_window", "is an open store: async with open_store('agent.db') as store")
     if policy is not None:
         of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
     if summarizer is not None:

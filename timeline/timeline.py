@@ -202,7 +202,8 @@ class Timeline(TimelineView):
                 assert (timeline.id, timeline.version) == ("cards", 1)
             ```
         """
-        checks.parts(store, policy, summarizer, hooks, counter)
+        checks.awaited_store(store)
+        checks.parts(policy, summarizer, hooks, counter)
         if observer is not None:
             checks.of_kind("observer", observer, Observer, "is an Observer, such as Telemetry()")
         for name, value in (("conversation", conversation), ("title", title), ("source", source)):
@@ -766,6 +767,8 @@ class Timeline(TimelineView):
             ```
         """
         at = given(now)
+        for block in blocks:
+            checks.block(block)
         checked = [parse_block(block) for block in blocks]
         for block in checked:
             refuse_unknown_type(block)

@@ -130,7 +130,7 @@ async def test_opaque_reasoning_is_stored_byte_for_byte() -> None:
         ({"type": "react.tool.result", "text": "ok"}, "call_id"),
         ({"type": "two words"}, "type"),
         ({"text": "no type"}, "type"),
-        ("no block at all", "type"),
+        ("no block at all", "blocks"),
     ],
     ids=str,
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from tests.scenes import AT, opened, turn
-from timeline import Timeline
+from timeline import Timeline, sync
+from timeline.blocks import UserPrompt
 from timeline.errors import InvalidArgument, InvalidBlock, TimelineError
 from timeline.store.memory import MemoryStore
 
@@ -57,6 +58,11 @@ METHODS: list[tuple[str, str, Callable[[Any], Awaitable[Any]]]] = [
     ("usage", "Usage", lambda t: t.record_model_call("many")),
     ("model", "string", lambda t: t.record_model_call(model=5)),
     ("wires", "brackets", lambda t: t.diff(wires="anthropic")),
+    ("path", "an address such as '@152', not 152", lambda t: t.read(152)),
+    ("path", "not an object of type list", lambda t: t.hide([PROMPT])),
+    ("blocks", "append_messages([…]) takes these", lambda t: t.append(MESSAGE)),
+    ("blocks", "append(*blocks)", lambda t: t.append([UserPrompt(text="x")])),
+    ("blocks", "such as UserPrompt(text='…'), not 'Hello.'", lambda t: t.append("Hello.")),
 ]
 
 
@@ -97,6 +103,16 @@ async def test_a_name_in_place_of_the_thing_is_refused_when_opening(field: str, 
     assert caught.value.field == field
     assert cure in str(caught.value)
     assert [info async for info in store.conversations()] == []
+
+
+async def test_a_store_of_the_other_kind_is_refused_before_anything_is_written() -> None:
+    """The first append of an awaited timeline was written, and then awaited: a TypeError that helped nobody."""
+    with sync.open_store("memory://") as store:
+        with pytest.raises(InvalidArgument, match=r"one of timeline\.sync.*take timeline\.open_store"):
+            await Timeline.open(cast("Any", store), "c")
+        assert list(store.conversations()) == []
+    with pytest.raises(InvalidArgument, match=r"sync\.open_store\('agent\.db'\)"):
+        sync.Timeline.open(cast("Any", MemoryStore()), "c")
 
 
 @pytest.mark.parametrize("tokens", [0, -1, "many", True])

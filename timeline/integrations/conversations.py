@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 import anyio.to_thread
 
 import timeline.sync
+from timeline import checks
 from timeline.errors import InvalidArgument, StoreMoved
 from timeline.timeline import Timeline
 
@@ -61,6 +62,9 @@ class Conversations:
         store: an open store. One from `timeline.open_store` serves hooks that are awaited in the loop that it was
             opened in; one from `timeline.sync.open_store` serves all hooks.
         policy, summarizer, hooks, observer: as for `Timeline.open`.
+
+    Raises:
+        InvalidArgument: one of them is something else, such as a path in place of the store.
     """
 
     def __init__(
@@ -73,6 +77,9 @@ class Conversations:
         observer: Observer | None = None,
     ) -> None:
         self.blocking: bool = isinstance(store, timeline.sync.Store)
+        if not self.blocking:
+            checks.awaited_store(store)
+        checks.parts(policy, summarizer, hooks)
         opener: Any = timeline.sync.Timeline if self.blocking else Timeline
         self._opener: Callable[[str], Any] = partial(
             opener.open, store, policy=policy, summarizer=summarizer, hooks=hooks, observer=observer

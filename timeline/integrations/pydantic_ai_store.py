@@ -22,8 +22,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import timeline.sync
-from timeline.errors import ConversationNotFound, InvalidArgument, VersionConflict, needs
+from timeline import checks
+from timeline.errors import ConversationNotFound, VersionConflict, needs
 from timeline.events import ConversationOpened, NewEvent, event_ids
 from timeline.events.other_payloads import FrameworkEntry, FrameworkRecord
 from timeline.log.all_events import all_events
@@ -74,15 +74,11 @@ class TimelineConversationStore(ConversationStore):
         store: open, from `timeline.open_store`; its conversations are loaded and saved in its event loop.
 
     Raises:
-        InvalidArgument: the store is one of `timeline.sync`, which cannot be awaited.
+        InvalidArgument: the store is not open, or one of `timeline.sync`, which cannot be awaited.
     """
 
     def __init__(self, store: EventStore) -> None:
-        if isinstance(store, timeline.sync.Store):  # a save would write, and fail behind it
-            raise InvalidArgument(
-                "store",
-                "is one of timeline.sync, and Pydantic AI awaits its stores; open the file with timeline.open_store",
-            )
+        checks.awaited_store(store)
         self._store = store
         self._homes: dict[str, str] = {}
         """By the id of a history's last entry: the conversation that was read or written with it."""

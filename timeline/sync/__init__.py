@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from anyio.from_thread import start_blocking_portal
 
 import timeline
+from timeline import checks
 from timeline.agent.list_follower import ListFollower as AsyncListFollower
 from timeline.agent.recall import RecallTool as AsyncRecallTool
 from timeline.agent.step_hook import StepHook as AsyncStepHook
@@ -113,6 +114,7 @@ def _opening(
 
     @wraps(method)
     def opened(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> Timeline:
+        checks.of_kind("store", store, Store, "is open, from here: with timeline.sync.open_store('agent.db') as store")
         return store.opened(lambda inner: method(inner, *args, **kwargs))
 
     return opened

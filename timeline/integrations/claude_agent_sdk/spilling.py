@@ -47,7 +47,7 @@ def spill_hook(
     Raises:
         InvalidArgument: an argument is something else.
     """
-    checks.parts(store, None, None, None, None)
+    checks.awaited_store(store)
     checks.positive("tokens", tokens)
     checks.positive("preview_tokens", preview_tokens)
     checks.text_of("reading", reading, 200, least=1)

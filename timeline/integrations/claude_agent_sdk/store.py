@@ -70,7 +70,8 @@ class TimelineSessionStore:
     """
 
     def __init__(self, store: EventStore, *, resume: Resume = "verbatim", policy: Policy | None = None) -> None:
-        checks.parts(store, policy, None, None, None)
+        checks.awaited_store(store)
+        checks.parts(policy)
         checks.choice("resume", resume, get_args(Resume))
         self._store = store
         self._resume = resume

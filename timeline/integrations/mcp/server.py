@@ -10,6 +10,7 @@ import anyio
 from pydantic import ValidationError
 
 import timeline
+from timeline import checks
 from timeline.display.controls import show_controls
 from timeline.errors import TimelineError, needs
 from timeline.integrations.http_bounds import TOO_LONG, BoundedBodies
@@ -164,7 +165,11 @@ def build_server(
         max_tokens: most tokens of an answer.
         deadline: seconds that an answer may take. Then the server gives it up and answers with an error.
         scope: the conversations that clients may see; all unless given. No answer and no error names another one.
+
+    Raises:
+        InvalidArgument: the store is not open, or one of `timeline.sync`.
     """
+    checks.awaited_store(store)
     questions = Questions(store if scope is None else scoped(store, scope), max(max_tokens, LEAST_MAX_TOKENS))
     handlers: dict[str, Callable[[Any], Awaitable[Answer]]] = {
         "conversations": questions.conversations,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 from pydantic import ValidationError
 
+from timeline import checks
 from timeline.agent.disowned import append_disowned
 from timeline.content.native import has_server_results
 from timeline.errors import ContextRefused, ConversationNotFound, InvalidArgument, needs
@@ -116,6 +117,7 @@ class TimelineSession:
             StoreError: the store cannot be read or written.
             InvalidArgument: one of the options is something else than it should be.
         """
+        checks.awaited_store(store)
         settings = _settings(session_settings or SessionSettings())
         conversation = await _newest(store, session_id, session_id)
         timeline = await Timeline.open(store, conversation, **options)
