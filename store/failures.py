@@ -91,12 +91,20 @@ class CommitFailed(Exception):
 
 DRIVER_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 """The driver's exceptions; the second one comes when it quotes damaged text in a message of its own."""
+_NO_UTF8: Final = "it holds text that is no UTF-8"
+_UNDECODED: Final = "Could not decode to UTF-8"
+"""What the driver says, without a code, of a column of damaged text; it quotes all of that."""
+
+
+def damage_said(error: Exception) -> str:
+    """Return what an error says of damage, without the text of a column that the driver quotes."""
+    return _NO_UTF8 if isinstance(error, UnicodeDecodeError) or _UNDECODED in str(error) else str(error)
 
 
 def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreError:
     """Return the store error for an error of the driver on a file."""
-    if isinstance(error, UnicodeDecodeError):
-        return StoreCorrupt(f"{file}: {_CORRUPT[1]} (it holds text that is no UTF-8).")
+    if (said := damage_said(error)) is _NO_UTF8:
+        return StoreCorrupt(f"{file}: {_CORRUPT[1]} ({said}).")
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return closed(file)
     if "no such module: fts5" in str(error):

@@ -21,6 +21,7 @@ from timeline.ports import Finding
 
 from ..codec import has_hash
 from ..digests import rows_of
+from ..failures import damage_said
 from . import bases, conversation_rows, digest_rows, sources, statements, waypoints
 from .facts import proof_of, reach
 from .search import FORM as SEARCH_FORM
@@ -55,7 +56,7 @@ def mend(connection: sqlite3.Connection, where: str) -> list[Finding]:
             except _DAMAGE as damage:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-                found.append(Finding(name, f"{where}: cannot be read: {damage}", derivable=False))
+                found.append(Finding(name, f"{where}: cannot be read: {damage_said(damage)}", derivable=False))
     return found
 
 
@@ -352,7 +353,7 @@ def _search_differs(connection: sqlite3.Connection, reached: int) -> str:
     try:
         connection.execute("INSERT INTO main.search_index (search_index) VALUES ('integrity-check')")
     except sqlite3.DatabaseError as damage:
-        return f"the index is damaged: {damage}"
+        return f"the index is damaged: {damage_said(damage)}"
     with _shadows(connection, search_progress="form"):
         try:
             connection.execute(statements.CREATE_INDEX.replace(" search_index ", " temp.search_index "))
@@ -363,7 +364,7 @@ def _search_differs(connection: sqlite3.Connection, reached: int) -> str:
         except sqlite3.DatabaseError as damage:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            return f"the index is damaged: {damage}"
+            return f"the index is damaged: {damage_said(damage)}"
         finally:
             for name in ("stored_terms", "stored_words", "made_words", "search_index"):
                 connection.execute(f"DROP TABLE IF EXISTS temp.{name}")

@@ -49,6 +49,18 @@ def _raised(cls: type[sqlite3.Error], code: int | None = None) -> sqlite3.Error:
     return error
 
 
+def test_a_column_that_is_no_utf8_is_damage_and_is_not_quoted() -> None:
+    """`doctor` and `repair` said that the database refused, and printed what the column holds."""
+    connection = sqlite3.connect(":memory:")
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        connection.execute("SELECT CAST(x'736563726574ff' AS TEXT)").fetchone()
+    connection.close()
+    error = store_error(caught.value, FILE)
+    assert type(error) is StoreCorrupt
+    assert "timeline restore FILE" in str(error)
+    assert "secret" not in str(error)
+
+
 @pytest.mark.parametrize("name", CODES)
 def test_every_code_of_the_driver_becomes_a_store_error(name: str) -> None:
     """Each result code, extended ones by their family, has its place in the tree, and the message names the file."""
