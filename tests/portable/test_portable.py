@@ -387,6 +387,20 @@ async def test_damaged_events_are_left_out_of_an_export_and_named() -> None:
     assert done.events == sum('"timeline":"event"' in line for line in lines) == log.version - 1
 
 
+async def test_what_reads_is_exported_however_much_is_damaged() -> None:
+    """Behind a thousand damaged events the whole export failed, and told to export what still reads."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "a")
+    await timeline.append(*[prompt() for _ in range(1_100)])
+    await talk(store, turns=1)
+    log = store._logs["a"]
+    log.rows[1:] = [(*row[:7], "damaged", *row[8:]) for row in log.rows[1:]]
+    done = Exported()
+    lines = [line async for line in export_log(store, ["a", "c"], library="1.0", result=done)]
+    assert len(done.damaged) == 1_100
+    assert sum('"timeline":"event"' in line for line in lines) == 1 + (await store.info("c")).version
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [(2, "0" * 36), (2, '"},{"'), (5, "2026-01-01T00:00:00Z"), (5, "today"), (4, 2), (8, "other"), (9, "t9"), (10, 7)],

@@ -69,7 +69,7 @@ async def export(conversation: str | None, db: str, shape: Shape, target: Target
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        StoreCorrupt: the database is damaged beyond single events, or the format is not a log and an event is damaged.
+        StoreCorrupt: nothing of the database can be read, or the format is not a log and an event is damaged.
         UsageProblem: the file exists already or cannot be written, or the options exclude each other.
     """
     _check(conversation, shape)

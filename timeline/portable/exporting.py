@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", Event, WrittenEvent)
 
 _MOST_DAMAGED: Final = 1_000
+"""Damaged events behind which a store of which nothing was read is given up. Where anything reads, all of that is
+written: whoever exports a damaged store has nothing else left of it."""
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ async def export_log(
     Raises:
         ConversationNotFound: there is no such conversation.
         InvalidArgument: ``conversations`` is a single id, and no list.
-        StoreCorrupt: the database is damaged beyond single events.
+        StoreCorrupt: the database is damaged so that nothing of it can be read.
     """
     checks.listed("conversations", conversations)
     done = result if result is not None else Exported()
@@ -76,7 +78,8 @@ async def export_log(
             done.scavenged.append((info.id, first))
         yield log_line(info, until, eraser.title(info.title), library, first)
         if info.base and eraser.is_busy:  # the parent's lines are written; the eraser still needs to see their events
-            async for event in _undamaged(partial(store.read, info.id), info, 0, info.base, Exported()):
+            shared = partial(store.read, info.id)
+            async for event in _undamaged(shared, info, 0, info.base, Exported(events=done.events)):
                 eraser.erase(event.version, event.payload)
         lines = _erased(store, info, until, eraser, done) if eraser.is_busy else _as_written(store, info, until, done)
         async for line, payload in lines:
@@ -153,7 +156,7 @@ async def _undamaged(
         except StoreCorrupt:
             version += 1
             done.damaged.append((info.id, version))
-            if len(done.damaged) > _MOST_DAMAGED:
+            if len(done.damaged) > _MOST_DAMAGED and not done.events:
                 raise
         else:
             return
