@@ -359,11 +359,13 @@ class ScavengeInProgress(StoreError):
 
 
 class ConversationNotFound(StoreError, LookupError):
-    """The store holds no conversation of this id."""
+    """The store holds no conversation of this id; ``nearest`` lists ids most like it, where they were looked for."""
 
-    def __init__(self, conversation: str) -> None:
+    def __init__(self, conversation: str, nearest: Sequence[str] = ()) -> None:
         self.conversation = conversation
-        super().__init__(f"No conversation {conversation!r} in this store. `timeline ls` lists what it holds.")
+        self.nearest: list[str] = list(nearest)
+        cure = f"Did you mean {' or '.join(self.nearest)}?" if self.nearest else "`timeline ls` lists what it holds."
+        super().__init__(f"No conversation {conversation!r} in this store. {cure}")
 
 
 class ConversationErased(StoreError, LookupError):

@@ -177,6 +177,13 @@ def test_a_read_only_database_can_be_read_and_is_not_written(
     assert db.read_bytes() == before
 
 
+def test_an_unknown_id_is_answered_with_those_like_it(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """The ids of recordings are long: their first characters are typed, or copied out of a narrow table."""
+    run("show", simulated["id"][:8]).fails(Exit.NOT_FOUND, f"Did you mean {simulated['id']}")
+    run("compact", f"{simulated['id']}!").fails(Exit.NOT_FOUND, f"Did you mean {simulated['id']}")
+    run("read", "nobody@2").fails(Exit.NOT_FOUND, "`timeline ls`")
+
+
 def test_a_full_disk_is_told_and_keeps_what_is_stored(
     run: Callable[..., Done], recording: Path, tmp_path: Path, command: list[str], db: Path
 ) -> None:

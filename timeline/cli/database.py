@@ -13,7 +13,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from timeline import open_store
-from timeline.errors import StoreError, StoreTooOld
+from timeline.cli.near_ids import near_ids
+from timeline.errors import ConversationNotFound, StoreError, StoreTooOld
 from timeline.store.addresses import check_address, is_server, with_setting, without_password
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ async def reading(db: str, named_by: str = "--db") -> AsyncIterator[EventStore]:
             pass
         store = await open_store(db, readonly=True)
     try:
-        yield store
+        async with _near_ids_named(store):
+            yield store
     finally:
         await store.aclose()
 
@@ -77,8 +79,17 @@ async def changing(db: str) -> AsyncIterator[EventStore]:
         StoreError: it does not exist, or cannot be opened.
     """
     check_there(db)
-    async with open_store(with_setting(db, "migrate", "no") if is_server(db) else db) as store:
+    async with open_store(with_setting(db, "migrate", "no") if is_server(db) else db) as store, _near_ids_named(store):
         yield store
+
+
+@asynccontextmanager
+async def _near_ids_named(store: EventStore) -> AsyncIterator[None]:
+    """Name the ids nearest to one that the store does not have."""
+    try:
+        yield
+    except ConversationNotFound as error:
+        raise ConversationNotFound(error.conversation, await near_ids(store, error.conversation)) from None
 
 
 @asynccontextmanager
