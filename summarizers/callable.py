@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 
+from timeline.checks import awaitable
 from timeline.errors import SummarizerFailed, described
 from timeline.ports import Summary
 from timeline.wire.refusals import cause_of
@@ -95,7 +96,7 @@ class CallableSummarizer:
     async def _ask(self, message: Message) -> str:
         with anyio.move_on_after(self._timeout):
             try:
-                return await self._call(message.text)
+                return cast("str", await awaitable(self._call(message.text)))
             except Exception as error:
                 raise SummarizerFailed([described(error)], cause=cause_of(error)) from error
         raise SummarizerFailed([f"no answer within {self._timeout:g} s"], cause="timeout")

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Block, utc
@@ -156,6 +157,17 @@ def of_kind(argument: str, value: Any, kind: type, cure: str) -> None:
     """
     if not isinstance(value, kind):
         raise InvalidArgument(argument, f"{cure}, not {_named(value)}")
+
+
+def awaitable(answer: Any) -> Any:
+    """Return the answer of an application's function, which is to be awaited.
+
+    Raises:
+        TypeError: the function is no coroutine function.
+    """
+    if not isawaitable(answer):
+        raise TypeError("it is no async function, so that its answer is not used; define it with `async def`")
+    return answer
 
 
 def able(argument: str, value: Any, method: str, cure: str) -> None:

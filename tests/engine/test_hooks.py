@@ -214,3 +214,18 @@ async def test_an_error_in_a_hook_is_recorded_and_not_fatal() -> None:
         ("on_after_compaction", "RuntimeError: no disk"),
     ]
     assert (await timeline.verify()).ok
+
+
+async def test_a_veto_without_async_is_no_veto_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """The compaction went on, and only the log held why."""
+
+    def before(_: dict[str, Any]) -> Any:
+        return Skip("a deploy is running")
+
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe(), hooks=Hooks(on_before_compaction=before))
+    await timeline.append(*FINISHED)
+    assert [taken.kind for taken in (await timeline.render()).decisions] == ["compacted"]
+    [failed] = await payloads_of(store, "hook.failed")
+    assert "define it with `async def`" in failed.error
+    assert f"the hook on_before_compaction failed: {failed.error}" in caplog.text

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import pytest
@@ -216,3 +216,10 @@ def test_impossible_settings_are_refused() -> None:
         CallableSummarizer(Model(""), window_tokens=0)
     with pytest.raises(ValueError, match="timeout must be above 0"):
         CallableSummarizer(Model(""), timeout=0)
+
+
+async def test_a_function_without_async_is_named_with_the_cure() -> None:
+    """It is the most likely mistake; the text that Python gives it speaks of an `await` that nobody wrote."""
+    function: Any = len
+    with pytest.raises(SummarizerFailed, match="define it with `async def`"):
+        await CallableSummarizer(function).summarize(_request())

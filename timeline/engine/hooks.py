@@ -6,9 +6,11 @@ keep-ratio (003).
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.checks import awaitable
 from timeline.errors import described
 from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import CompactionBoundary, HookFailed
@@ -22,12 +24,13 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Log
     from timeline.ports import Hook, Hooks
 
+_LOGGER: Final = logging.getLogger("timeline")
 BEFORE: Final = "on_before_compaction"
 """The hook that may forbid a compaction, or write its summary."""
 
 
 async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log: Log, at: datetime | None) -> object:
-    """Await a hook and return its answer; an error in it is recorded, never fatal (002, hooks).
+    """Await a hook and return its answer; an error in it is recorded and logged, never fatal (002, hooks).
 
     Args:
         hook: the application's function; None answers None.
@@ -39,9 +42,10 @@ async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log:
     if hook is None:
         return None
     try:
-        return await hook(dict(facts))
+        return await awaitable(hook(dict(facts)))
     except Exception as error:  # noqa: BLE001 - an application's hook may raise anything
         failed = HookFailed(hook=name, error=described(error))
+        _LOGGER.warning("conversation %s: the hook %s failed: %s", log.fold.conversation, name, failed.error)
         await log.commit([failed], at=at)
         return None
 
