@@ -91,7 +91,7 @@ def test_the_hash_is_that_of_the_canonical_text() -> None:
     [
         ('{"max_tokens": 10}', "max_tokens"),
         ('{"max_tokens": "many"}', "max_tokens"),
-        ('{"trigger": 1.5}', "trigger.over_share.share"),
+        ('{"trigger": 1.5}', "trigger.share"),
         ('{"steps": [{"kind": "summarise"}]}', "steps.0"),
         ('{"cache_points": {"offset_rounds": 0}}', "cache_points.offset_rounds"),
         ('{"cache_points": {"offset": 4}}', "cache_points.offset"),

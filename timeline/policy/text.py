@@ -43,10 +43,11 @@ def invalid_policy(
 def problem_of(error: ValidationError, model: type[Frozen], *, keywords: Collection[str] = ()) -> tuple[str, str]:
     """Return the field and the problem of pydantic's first complaint."""
     first = error.errors(include_url=False)[0]
-    field = ".".join(map(str, first["loc"])) or "policy"
+    *path, name = first["loc"] or ("policy",)
+    written, models = _at(model, path)
+    field = ".".join(map(str, [*written, name]))
     if first["type"] == "extra_forbidden":
-        *path, name = first["loc"]
-        names = {name for kind in _models_at(model, path) for name in kind.model_fields}
+        names = {name for kind in models for name in kind.model_fields}
         return field, "there is no such field" + nearest(str(name), {*names, *keywords} if not path else names)
     return field, _problem(first)
 
@@ -73,16 +74,20 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return guess + f"{', of' if guess else '; there are'} {', '.join(known)}"
 
 
-def _models_at(model: type[Frozen], path: Iterable[int | str]) -> set[type[Frozen]]:
-    """Return the models at a path of pydantic's, which names fields, places in lists, and kinds."""
+def _at(model: type[Frozen], path: Iterable[int | str]) -> tuple[list[int | str], set[type[Frozen]]]:
+    """Return a path of pydantic's as a file has it, without the kinds that pydantic puts in, and the models there."""
+    written: list[int | str] = []
     found = {model}
     for part in path:
         if isinstance(part, int):
+            written.append(part)
             continue
         inner = {kind for holder in found if part in holder.model_fields for kind in _models_in(_field(holder, part))}
         of_kind = {kind for kind in found if part == _default_kind(kind)}
+        if inner or not of_kind:
+            written.append(part)
         found = inner or of_kind or found
-    return found
+    return written, found
 
 
 def _field(holder: type[Frozen], name: str) -> Any:
