@@ -1152,7 +1152,8 @@ class Timeline(TimelineView):
                 is done, and raise its error. A crash before that leaves neither the context nor its call in the log.
 
         Raises:
-            ContextOverflow: the context is above the limit and cannot be made smaller.
+            ContextOverflow: the context is above the limit and cannot be made smaller. Where it is not to be, behind an
+                undo or a veto of a hook, it is returned, with that decision and with ``overflow``.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
             InvalidArgument: an argument has the wrong type, or no form in JSON.
             StoreError: the store refused.
