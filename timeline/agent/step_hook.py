@@ -101,6 +101,9 @@ class StepHook:
         Where the model sees all that the list says and nothing else, the list's own messages come back as they are,
         save on wires whose messages bear cache markers: those come back in our form, marked.
 
+        A list that goes back, behind an edited message or an answer that is asked for again, is not followed: what the
+        log has stays in view. Fork the timeline there, and go on with a hook of the fork.
+
         Args:
             messages: the whole history in the hook's wire format; or the list that the last call returned, with the
                 messages since.
