@@ -51,6 +51,9 @@ _ERROR_LINE: Final = re.compile(
 _RAISED: Final = re.compile(
     r"^\s*(?:\w+\.)*\w*(?:Error|Exception|Failure|Panic)\b\s*[:(]|^(?:E  |FAILED|--- FAIL|fatal:)"
 )
+_DIAGNOSTIC: Final = re.compile(r"^\s*[\w./\\@+-]+\.\w{1,8}(?::\d+(?::\d+)?|\(\d+,\d+\)): (?![ :])")
+"""A line of a compiler, a linter or a test about a place in a file; one with code behind the place is a search's."""
+_NO_ERROR: Final = re.compile(r"\b(?:trace|debug|info|note|warn(?:ing)?)\b", re.IGNORECASE)
 _PATH_LENGTH: Final = 240
 _COMMAND_LENGTH: Final = 120
 _MESSAGE_LENGTH: Final = 180
@@ -240,11 +243,17 @@ def _flat(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def telling_line(output: str) -> str:
-    """Return the most informative line of a failure's output: the error raised last, else the first complaint."""
+    """Return the most informative line of a failure's output.
+
+    That is the error raised last; else the first diagnostic of a place in a file, since the first complaint is often
+    that a task failed; else the first complaint.
+    """
     lines = [line for line in head_and_tail(output, 20_000).splitlines() if line.strip()]
     raised = [line for line in lines if _RAISED.search(line)]
+    places = ((line, _DIAGNOSTIC.match(line)) for line in lines)
+    diagnostics = [line for line, place in places if place and not _NO_ERROR.search(line, place.end())]
     complaints = [line for line in lines if _ERROR_LINE.search(line)]
-    return raised[-1] if raised else complaints[0] if complaints else lines[-1] if lines else ""
+    return next(iter([*raised[-1:], *diagnostics[:1], *complaints[:1], *lines[-1:]]), "")
 
 
 def _brief(text: str) -> str:

@@ -109,6 +109,30 @@ def test_an_answered_question_is_not_open() -> None:
     assert "Open questions" not in extract(_request(blocks))
 
 
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        (
+            "[lint] ERROR task failed\nsetup.go:175:19: string `a` has 3 occurrences (goconst)",
+            "setup.go:175:19: string",
+        ),
+        ("src/a.ts(3,7): Type 'x' is not assignable\nThe build failed", "src/a.ts(3,7): Type 'x'"),
+        ("./debug.go:9:2: declared and not used: n\nFAIL cli [build failed]", "./debug.go:9:2: declared"),
+    ],
+)
+def test_a_failure_is_told_by_its_diagnostic_and_not_by_the_task_that_failed(output: str, told: str) -> None:
+    """Of 69 outputs with diagnostics in recordings, 25 were told as "task failed" or "build failed"."""
+    summary = extract(_request([_call("a", "Bash", command="make"), _result("a", output, is_error=True)]))
+    assert f"- Bash make: {told}" in summary
+
+
+@pytest.mark.parametrize("line", ["app.py:33: DEBUG started", "a.c:3:1: warning: unused", "main.go:12:\tn := 1"])
+def test_a_line_of_a_log_or_of_a_search_tells_no_failure(line: str) -> None:
+    """It is about a place in a file, too."""
+    result = _result("a", f"{line}\nmake: *** no rule, cannot go on", is_error=True)
+    assert "- Bash make: make: *** no rule" in extract(_request([_call("a", "Bash", command="make"), result]))
+
+
 def test_a_failure_that_was_overcome_says_so() -> None:
     """When the same call works later, its error is marked; the newest failure of the same call is the one shown."""
     blocks = [
