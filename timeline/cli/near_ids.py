@@ -17,7 +17,8 @@ _MOST_COMPARED: Final = 1_000
 
 async def near_ids(store: EventStore, unknown: str) -> list[str]:
     """Return ids that begin with an unknown one, or else those that are most like it; the likeliest first."""
-    begun, ids = [], []
+    begun: list[str] = []
+    ids: list[str] = []
     async for info in store.conversations():
         if len(ids) == _MOST_LISTED or len(begun) == _MOST_NEAR:
             break
