@@ -131,6 +131,15 @@ async def test_or_it_waits_until_the_other_one_is_done(tmp_path: Path) -> None:
         assert (await first.verify()).ok
 
 
+async def test_a_caller_that_waits_says_for_what_and_until_when(caplog: pytest.LogCaptureFixture) -> None:
+    """A program that was killed while it wrote a summary left the next one silent for two minutes."""
+    timeline = await begun(MemoryStore())
+    await start(timeline, 0, 0.15)
+    await timeline.compact(now=AT)
+    assert "conversation c: waits for the compaction that another writer began at version 8, until" in caplog.text
+    assert timeline.window.compaction is not None
+
+
 async def test_two_tasks_of_one_timeline_take_turns_too() -> None:
     """A lease is the conversation's, not the object's."""
     slow = Slow()

@@ -7,6 +7,7 @@ start after that lease expired takes over, and an end under the old lease is ign
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from timeline.events.other_payloads import CompactionStarted
     from timeline.log.protocol import Log
 
+_LOGGER: Final = logging.getLogger("timeline")
 LEASE: Final = timedelta(seconds=120)
 """How long a summary may take before another writer may begin one."""
 _POLL: Final = 0.1
@@ -67,6 +69,10 @@ async def take_turn(log: Log, now: datetime, at: datetime | None, *, wait: bool)
             raise CompactionInProgress(log.fold.conversation, lease.version, lease.expires_at)
         if lease.version != watched:
             watched, since = lease.version, anyio.current_time()
+            _LOGGER.warning(
+                "conversation %s: waits for the compaction that another writer began at version %d, until %s at most",
+                *(log.fold.conversation, lease.version, lease.expires_at.isoformat(timespec="seconds")),
+            )
         if anyio.current_time() - since >= min(lease.expires_at - now, LEASE).total_seconds():
             return lease.expires_at
         await anyio.sleep(_POLL)
