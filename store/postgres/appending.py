@@ -6,7 +6,6 @@ only where it did: the second one writes nothing, and looks again. Why it is not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from operator import sub
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,7 +25,7 @@ from .event_rows import given, shared, timed
 from .log_head import NOWHERE, Head, check_not_erased, check_snapshot, fork_off, heads_of, known
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..codec import Batch
     from ..sealing import Sealed
@@ -45,8 +44,12 @@ class Lost(Exception):
 
 
 class Placed(NamedTuple):
-    """A batch, the key of its log, and the versions of its events; ``last`` is the place of its last event's row."""
+    """A batch, the key of its log, and the versions of its events.
 
+    Its ``number`` is the caller's name for it; ``last`` is the place of its last event's row.
+    """
+
+    number: int
     batch: Batch
     key: int
     first: int
@@ -54,78 +57,74 @@ class Placed(NamedTuple):
     last: int
 
 
-@dataclass(slots=True)
 class Group:
     """Batches that one statement writes, with its parameters.
 
     Attributes:
         placed: the batches, each with its place.
-        moves: how the row of each conversation moves on.
-        events: their events.
+        heads: the head of each conversation, which moves on with what is put behind it.
+        events: the events of the batches.
         needs_transaction: something comes with the events which the statement does not write.
     """
 
-    placed: list[Placed] = field(default_factory=list)
-    moves: dict[str, _Move] = field(default_factory=dict)
-    events: Unsealed = field(default_factory=Unsealed)
-    needs_transaction: bool = False
+    def __init__(self) -> None:
+        self.placed: list[Placed] = []
+        self.heads: dict[str, Head] = {}
+        self.events: Unsealed = Unsealed()
+        self.needs_transaction: bool = False
+        self._seen: dict[str, int] = {}
+        """The version of each conversation that the statement expects."""
 
-    def add(self, batch: Batch, head: Head) -> None:
+    def add(self, batch: Batch, head: Head, number: int = 0) -> None:
         """Put a batch behind the head of its log, which moves on: its link once the group has parameters."""
-        move = self.moves.get(batch.conversation)
-        if move is None:
-            move = self.moves[batch.conversation] = _Move(head, (head.key, head.version, head.link, head.first_version))
-        first = head.version + 1
-        self.events.add(batch, head.version)
-        head.version += len(batch.drafts)
-        move.at = batch.drafts[-1].at
-        if batch.snapshot is not None:
-            move.window_start = batch.snapshot.window_start
+        conversation, after = batch.conversation, head.version
+        if conversation not in self.heads:
+            self.heads[conversation], self._seen[conversation] = head, after
+        self.events.add(batch, after)
+        head.version = version = after + len(batch.drafts)
         if batch.values or batch.snapshot or batch.compactions or batch.redacted:
             self.needs_transaction = True
-        self.placed.append(_new(Placed, (batch, head.key, first, head.version, len(self.events.drafts) - 1)))
+        self.placed.append(_new(Placed, (number, batch, head.key, after + 1, version, len(self.events.drafts) - 1)))
 
     def of_one(self) -> list[Any]:
         """Return the parameters of `statements.APPEND_ONE` but the last one, of a group with one event."""
+        ((conversation, head),) = self.heads.items()
+        seen = [head.key, self._seen[conversation], head.link, head.first_version]
         sealed = self._sealed()
-        (move,) = self.moves.values()
-        return [*move.row(), *event_rows.of_one(self.events, sealed)]
+        moved = [head.version, self.events.drafts[0].at, head.link, self._window_starts().get(conversation)]
+        return [*seen, *moved, *event_rows.of_one(self.events, sealed)]
 
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
-        sealed = self._sealed()
+        keys_of = {conversation: head.key for conversation, head in self.heads.items()}
         # By key: two statements that move the same rows then take them in the same order.
-        moves = sorted([move.row() for move in self.moves.values()])
-        keys, seen, seen_links, seen_firsts, versions, ats, links, starts = zip(*moves, strict=True)
-        firsts, first = shared(seen_firsts)
-        counts, count = shared(list(map(sub, versions, seen)))
-        own_ats, times = timed(ats)
-        rows = [keys, seen, b"".join(seen_links), firsts, counts, own_ats, b"".join(links), given(starts)]
-        keys_of = {conversation: move.head.key for conversation, move in self.moves.items()}
+        conversations = sorted(keys_of, key=keys_of.__getitem__)
+        heads = [self.heads[conversation] for conversation in conversations]
+        seen = [self._seen[conversation] for conversation in conversations]
+        seen_links = b"".join([head.link for head in heads])
+        sealed = self._sealed()
+        firsts, first = shared([head.first_version for head in heads])
+        counts, count = shared(list(map(sub, [head.version for head in heads], seen)))
+        at_of = dict(zip(self.events.conversations, [draft.at for draft in self.events.drafts], strict=True))
+        own_ats, times = timed([at_of[conversation] for conversation in conversations])
+        starts = list(map(self._window_starts().get, conversations)) if self.needs_transaction else ()
+        before = [[head.key for head in heads], seen, seen_links, firsts]
+        after = [counts, own_ats, b"".join([head.link for head in heads]), given(starts)]
         *of_events, event_times = event_rows.parameters(self.events, sealed, keys_of)
-        return [*rows, *of_events, first, count, times, event_times]
+        return [*before, *after, *of_events, first, count, times, event_times]
+
+    def _window_starts(self) -> dict[str, int]:
+        """Return where the windows of conversations start from now on, of those that get a snapshot."""
+        batches = [placed.batch for placed in self.placed]
+        return {batch.conversation: batch.snapshot.window_start for batch in batches if batch.snapshot is not None}
 
     def _sealed(self) -> Sealed:
         """Seal the events, once, and move the heads on to their links."""
-        links = {conversation: move.head.link for conversation, move in self.moves.items()}
+        links = {conversation: head.link for conversation, head in self.heads.items()}
         sealed = self.events.seal(links)
-        for conversation, link in links.items():
-            self.moves[conversation].head.link = link
+        for conversation, head in self.heads.items():
+            head.link = links[conversation]
         return sealed
-
-
-@dataclass(slots=True)
-class _Move:
-    """How a statement moves the row of a conversation on: from the head that was seen to the head behind its events."""
-
-    head: Head
-    seen: tuple[int, int, bytes, int]
-    """The key, the version, the link and the first version of the row that the statement expects."""
-    at: str = ""
-    window_start: int | None = None
-
-    def row(self) -> tuple[Any, ...]:
-        return *self.seen, self.head.version, self.at, self.head.link, self.window_start
 
 
 def at_the_end(batch: Batch, head: Head) -> bool:
@@ -144,7 +143,7 @@ def opens(batch: Batch) -> bool:
 
 
 async def write(connection: Connection, group: Group, least: int = 0) -> dict[int, Appended]:
-    """Write a group; return the places of its batches by their number, without those that came second.
+    """Write a group; return the places of its batches by their numbers, without those that came second.
 
     It has to be the first statement of its transaction that writes; otherwise give ``least``.
 
@@ -166,13 +165,10 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
         raise StoreCorrupt(f"{NO_META}. Nothing was written.")
     begin, moved = row
     won = {moved} if is_one else set(moved or ())
-    written: dict[int, Appended] = {}
-    for number, (_, key, first, version, last) in enumerate(group.placed):
-        if key in won:
-            written[number] = Appended(first, version, begin + last)
+    written = [placed for placed in group.placed if placed.key in won]
     if group.needs_transaction:
-        await _write_beside(connection, [group.placed[number] for number in written])
-    return written
+        await _write_beside(connection, written)
+    return {number: Appended(first, version, begin + last) for number, _, _, first, version, last in written}
 
 
 async def _write_beside(connection: Connection, written: Sequence[Placed]) -> None:
@@ -277,7 +273,7 @@ async def _behind(connection: Connection, position: int) -> int:
     return begin + _HALF if newest is None else int(newest) + 1
 
 
-async def open_together(connection: Connection, batches: Sequence[Batch]) -> dict[int, Appended]:
+async def open_together(connection: Connection, batches: Mapping[int, Batch]) -> dict[int, Appended]:
     """Open conversations that are no forks, by the first append of each; return the places of these by their number.
 
     The transaction has its number before it writes the events, which no event comes before in a new conversation. What
@@ -286,27 +282,25 @@ async def open_together(connection: Connection, batches: Sequence[Batch]) -> dic
     Raises:
         Lost: one of the ids was erased; nothing was written.
     """
-    keys = [key_of(batch.conversation) for batch in batches]
+    keys = [key_of(batch.conversation) for batch in batches.values()]
     rows = await connection.fetch(
         statements.INSERT_CONVERSATIONS,
         keys,
-        [escaped(batch.conversation) for batch in batches],
-        [escaped(batch.title) for batch in batches],
-        [batch.parent for batch in batches],
-        [batch.drafts[0].at for batch in batches],
+        [escaped(batch.conversation) for batch in batches.values()],
+        [escaped(batch.title) for batch in batches.values()],
+        [batch.parent for batch in batches.values()],
+        [batch.drafts[0].at for batch in batches.values()],
         START,
     )
     # Behind the insert, which may have waited for an erasure of the same id.
     if await connection.fetchval(statements.ANY_ERASED, keys):
         raise Lost
     opened = {row[0]: row[1] for row in rows}
-    group, numbers = Group(), []
-    for number, (key, batch) in enumerate(zip(keys, batches, strict=True)):
+    group = Group()
+    for key, (number, batch) in zip(keys, batches.items(), strict=True):
         if key in opened:
-            group.add(batch, Head(opened[key]))
-            numbers.append(number)
-    written = await write(connection, group) if numbers else {}
-    return {numbers[place]: appended for place, appended in written.items()}
+            group.add(batch, Head(opened[key]), number)
+    return await write(connection, group) if group.placed else {}
 
 
 async def _open(connection: Connection, batch: Batch, head: Head) -> int:

@@ -38,7 +38,7 @@ from .log_head import heads_of, shared_paths
 from .parts import break_off
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from timeline.ports import Appended
 
@@ -74,10 +74,10 @@ class Uncertain(InDoubt):
 class Heads(OrderedDict[str, "Head"]):
     """The heads of logs as this store last saw them, up to `MOST_HEADS` of them: the least recent are forgotten."""
 
-    def remember(self, heads: Iterable[tuple[str, Head]]) -> None:
+    def remember(self, heads: Mapping[str, Head]) -> None:
         """Remember heads as the most recent ones."""
-        for conversation, head in heads:
-            self[conversation] = head
+        self.update(heads)
+        for conversation in heads:
             self.move_to_end(conversation)
         while len(self) > MOST_HEADS:
             self.popitem(last=False)
@@ -128,27 +128,30 @@ class Committer:
 
     async def _committed(self, batches: Sequence[Batch]) -> list[Appended | BaseException]:
         done: dict[int, Appended] = {}
+        left = dict(enumerate(batches))
         away = self._reached = False
         self._until = self._gone = None
         try:
-            if len(first := self._unknown(batches)) >= _SEVERAL:
-                done |= await self._opened(batches, first)
+            if len(first := self._unknown(left)) >= _SEVERAL:
+                done = await self._opened(batches, first)
+                left = {number: batch for number, batch in left.items() if number not in done}
         except (Lost, asyncpg.UniqueViolationError):
             log.debug("%s: conversations are opened one by one", self._database.where)
         except DRIVER_ERRORS as error:
             away = await self._broke(error)
         for _ in range(0 if away else _ROUNDS):
-            left = [number for number in range(len(batches)) if number not in done]
             if not left:
                 break
             try:
-                written, tried = await self._together([batches[number] for number in left])
+                written, tried = await self._together(left)
             except asyncpg.UniqueViolationError:
                 break
             except DRIVER_ERRORS as error:
                 away = await self._broke(error)
                 break
-            done |= {left[number]: appended for number, appended in written.items()}
+            done |= written
+            for number in written:
+                del left[number]
             if len(written) == tried:
                 break
             self.lost += tried - len(written)
@@ -158,26 +161,25 @@ class Committer:
             for number, batch in enumerate(batches)
         ]
 
-    def _unknown(self, batches: Sequence[Batch]) -> dict[str, int]:
+    def _unknown(self, batches: Mapping[int, Batch]) -> dict[str, int]:
         """Return the conversations of which no head is remembered, each with the number of its first batch."""
         first: dict[str, int] = {}
         heads = self._heads
-        for number in [number for number, batch in enumerate(batches) if batch.conversation not in heads]:
+        for number in [number for number, batch in batches.items() if batch.conversation not in heads]:
             first.setdefault(batches[number].conversation, number)
         return first
 
     async def _opened(self, batches: Sequence[Batch], first: dict[str, int]) -> dict[int, Appended]:
         """Open the new ones of some conversations together, by the first batch of each; return the places."""
         async with self._begun() as connection:
-            self._heads.remember((await heads_of(connection, first)).items())
+            self._heads.remember(await heads_of(connection, first))
             new = [number for conversation, number in first.items() if conversation not in self._heads]
-            new = [number for number in new if opens(batches[number])]
-            if len(new) < _SEVERAL or sum(len(batches[number].drafts) for number in new) > MOST_EVENTS:
+            opening = {number: batches[number] for number in new if opens(batches[number])}
+            if len(opening) < _SEVERAL or sum(len(batch.drafts) for batch in opening.values()) > MOST_EVENTS:
                 return {}
-            opened = await open_together(connection, [batches[number] for number in new])
-        return {new[place]: appended for place, appended in opened.items()}
+            return await open_together(connection, opening)
 
-    async def _together(self, batches: Sequence[Batch]) -> tuple[dict[int, Appended], int]:
+    async def _together(self, batches: Mapping[int, Batch]) -> tuple[dict[int, Appended], int]:
         """Write the batches that go to the ends of their logs; return their places, and how many were tried.
 
         A head moves on with what is put behind it. Where that was not written, it is forgotten.
@@ -186,35 +188,33 @@ class Committer:
         try:
             if self._database.address.pgbouncer:
                 async with self._begun() as connection:
-                    numbers, written = await self._placed(connection, batches, group)
+                    written = await self._placed(connection, batches, group)
             else:
                 connection = await self._connected()
                 self._reached = True
-                numbers, written = await self._placed(connection, batches, group)
+                written = await self._placed(connection, batches, group)
         except BaseException:
-            for conversation in group.moves:
+            for conversation in group.heads:
                 self._heads.forget(conversation)
             raise
-        self._heads.remember([(conversation, move.head) for conversation, move in group.moves.items()])
-        if len(written) < len(numbers):
-            won = {group.placed[number].batch.conversation for number in written}
-            for conversation in group.moves.keys() - won:
+        self._heads.remember(group.heads)
+        if len(written) < len(group.placed):
+            won = {batches[number].conversation for number in written}
+            for conversation in group.heads.keys() - won:
                 self._heads.forget(conversation)
-        return {numbers[number]: appended for number, appended in written.items()}, len(numbers)
+        return written, len(group.placed)
 
-    async def _placed(
-        self, connection: Connection, batches: Sequence[Batch], group: Group
-    ) -> tuple[list[int], dict[int, Appended]]:
-        """Write the batches that go to the ends of their logs as a group; return their numbers in it, and places."""
+    async def _placed(self, connection: Connection, batches: Mapping[int, Batch], group: Group) -> dict[int, Appended]:
+        """Write the batches that go to the ends of their logs as a group; return their places by their numbers."""
         if unknown := self._unknown(batches):
-            self._heads.remember((await heads_of(connection, unknown)).items())
-        numbers = self._grouped(batches, group, await self._in_shared_past(connection, batches))
-        if not numbers:
-            return numbers, {}
+            self._heads.remember(await heads_of(connection, unknown))
+        self._put_together(batches, group, await self._in_shared_past(connection, batches))
+        if not group.placed:
+            return {}
         if not group.needs_transaction or connection.is_in_transaction():
-            return numbers, await write(connection, group)
+            return await write(connection, group)
         async with connection.transaction(isolation="read_committed"):
-            return numbers, await write(connection, group)
+            return await write(connection, group)
 
     async def _broke(self, error: BaseException) -> bool:
         """Give the connection back after an error; return whether it broke, so that the server may be away."""
@@ -239,19 +239,23 @@ class Committer:
             self._reached = True
             yield connection
 
-    async def _in_shared_past(self, connection: Connection, batches: Sequence[Batch]) -> set[int]:
+    async def _in_shared_past(self, connection: Connection, batches: Mapping[int, Batch]) -> set[int]:
         """Return the numbers of the batches with a path that is in use in what their fork shares with its parent."""
-        heads = [self._heads.get(batch.conversation) for batch in batches]
-        forks = [(number, head) for number, head in enumerate(heads) if head is not None and head.base]
+        heads = self._heads
+        forks = [
+            (number, head)
+            for number, batch in batches.items()
+            if (head := heads.get(batch.conversation)) is not None and head.base
+        ]
         return {number for number, head in forks if await shared_paths(connection, batches[number], head)}
 
-    def _grouped(self, batches: Sequence[Batch], group: Group, taken: set[int]) -> list[int]:
-        """Put the batches that go to the ends of their logs into a group; return their numbers by place in it."""
-        numbers: list[int] = []
+    def _put_together(self, batches: Mapping[int, Batch], group: Group, taken: set[int]) -> None:
+        """Put the batches that go to the ends of their logs into a group."""
+        heads = self._heads
         left: set[str] = set()
-        for number, batch in enumerate(batches):
+        for number, batch in batches.items():
             conversation = batch.conversation
-            head = self._heads.get(conversation)
+            head = heads.get(conversation)
             if (
                 head is None
                 or number in taken
@@ -260,10 +264,8 @@ class Committer:
                 or len(group.events.drafts) + len(batch.drafts) > MOST_EVENTS
             ):
                 left.add(conversation)  # what comes behind it waits for its turn as well
-                continue
-            group.add(batch, head)
-            numbers.append(number)
-        return numbers
+            else:
+                group.add(batch, head, number)
 
     async def _alone(self, batch: Batch, *, in_doubt: bool) -> Appended | BaseException:
         """Append one batch in a transaction of its own, again where another writer or a broken connection was first.

@@ -6,7 +6,8 @@ It is made of parts over one `Database`. None of them knows the store.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Self, get_args
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Self, get_args
 
 from timeline.errors import StoreError
 
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from .waking import Heard
 
 
+_TYPE: Final = attrgetter("type")
+
+
 class PostgresStore(DatabaseStore):
     """An `EventStore` in a schema of a PostgreSQL database. Open it by its URL with `timeline.open_store`.
 
@@ -67,7 +71,7 @@ class PostgresStore(DatabaseStore):
         self._forgetting = Forgetting(database, log)
 
         def note(written: Sequence[tuple[Batch, Appended]]) -> None:
-            waking.tell([(batch.conversation, [draft.type for draft in batch.drafts]) for batch, _ in written])
+            waking.tell([(batch.conversation, map(_TYPE, batch.drafts)) for batch, _ in written])
             horizon.note(max([appended.position for _, appended in written]))
 
         self._writer = Writer(database, note)

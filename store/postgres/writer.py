@@ -125,8 +125,10 @@ class Writer:
             jobs.append(job)
         figures.waiting += 1
         figures.waiting_characters += size
-        self._begin()
-        self._look = self._look or self._loop.call_later(_LOOK, self._look_around)
+        if self._idle and not self._beginning:
+            self._begin()
+        if self._look is None:
+            self._look = self._loop.call_later(_LOOK, self._look_around)
         return future
 
     async def stop(self) -> None:
