@@ -182,7 +182,7 @@ def encode(  # noqa: PLR0917 - the parts of an append
         [(n, payload) for n, payload in others if type(payload) in _WITH_ROWS] if others else (),
         [(n, payload.version) for n, payload in others if type(payload) is BlockRedacted] if others else (),
         seals,
-        _proved(events),
+        _proved(events) if drafts and type(events[0]) is EncodedEvent else None,
         snapshot is not None or (bool(others) and any(type(payload) is BlocksHidden for _, payload in others)),
     )
     return _new(Batch, parts)
@@ -200,8 +200,6 @@ def is_long(events: Sequence[NewEvent]) -> bool:
 
 def _proved(events: Sequence[NewEvent]) -> tuple[int, Sequence[str]] | None:
     """Return the version of the first event and all checksums, where they were compared for versions in a row."""
-    if not events or type(events[0]) is not EncodedEvent:
-        return None
     proved = [event.proved for event in events if type(event) is EncodedEvent and event.proved is not None]
     first = proved[0][0] if proved else 0
     if not proved or len(proved) < len(events) or [v for v, _ in proved] != [*range(first, first + len(proved))]:

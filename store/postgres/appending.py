@@ -6,7 +6,7 @@ only where it did: the second one writes nothing, and looks again. Why it is not
 
 from __future__ import annotations
 
-from operator import sub
+from operator import attrgetter, sub
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import StoreCorrupt, VersionConflict
@@ -35,6 +35,7 @@ MOST_EVENTS: Final = 2 ** (statements.ORDINALS - 1)
 """Events of one statement: the other half of a transaction's positions is for appends that need a higher one."""
 _HALF: Final = 2 ** (statements.ORDINALS - 1)
 _WHOLE: Final = 2**statements.ORDINALS
+_KEY: Final = attrgetter("key")
 _new: Final = tuple.__new__
 """Makes a `Placed` in a third of the time that its constructor takes."""
 
@@ -72,51 +73,52 @@ class Group:
         self.heads: dict[str, Head] = {}
         self.events: Unsealed = Unsealed()
         self.needs_transaction: bool = False
-        self._seen: dict[str, int] = {}
-        """The version of each conversation that the statement expects."""
+        self._keys: list[int] = []
+        """The key of each event's conversation."""
+        self._seen: dict[int, int] = {}
+        """The version of each conversation that the statement expects, by key."""
 
     def add(self, batch: Batch, head: Head, number: int = 0) -> None:
         """Put a batch behind the head of its log, which moves on: its link once the group has parameters."""
-        conversation, after = batch.conversation, head.version
-        if conversation not in self.heads:
-            self.heads[conversation], self._seen[conversation] = head, after
+        key, after, count = head.key, head.version, len(batch.drafts)
+        if key not in self._seen:
+            self.heads[batch.conversation], self._seen[key] = head, after
         self.events.add(batch, after)
-        head.version = version = after + len(batch.drafts)
+        self._keys += [key] * count
+        head.version = version = after + count
         if batch.values or batch.snapshot or batch.compactions or batch.redacted:
             self.needs_transaction = True
-        self.placed.append(_new(Placed, (number, batch, head.key, after + 1, version, len(self.events.drafts) - 1)))
+        self.placed.append(_new(Placed, (number, batch, key, after + 1, version, len(self._keys) - 1)))
 
     def of_one(self) -> list[Any]:
         """Return the parameters of `statements.APPEND_ONE` but the last one, of a group with one event."""
-        ((conversation, head),) = self.heads.items()
-        seen = [head.key, self._seen[conversation], head.link, head.first_version]
+        (head,) = self.heads.values()
+        seen = [head.key, self._seen[head.key], head.link, head.first_version]
         sealed = self._sealed()
-        moved = [head.version, self.events.drafts[0].at, head.link, self._window_starts().get(conversation)]
+        moved = [head.version, self.events.drafts[0].at, head.link, self._window_starts().get(head.key)]
         return [*seen, *moved, *event_rows.of_one(self.events, sealed)]
 
     def parameters(self) -> list[Any]:
         """Return the parameters of `statements.APPEND` but the last one: the columns of its two tables."""
-        keys_of = {conversation: head.key for conversation, head in self.heads.items()}
         # By key: two statements that move the same rows then take them in the same order.
-        conversations = sorted(keys_of, key=keys_of.__getitem__)
-        heads = [self.heads[conversation] for conversation in conversations]
-        seen = [self._seen[conversation] for conversation in conversations]
+        heads = sorted(self.heads.values(), key=_KEY)
+        keys = [head.key for head in heads]
+        seen = [self._seen[key] for key in keys]
         seen_links = b"".join([head.link for head in heads])
         sealed = self._sealed()
         firsts, first = shared([head.first_version for head in heads])
         counts, count = shared(list(map(sub, [head.version for head in heads], seen)))
-        at_of = dict(zip(self.events.conversations, [draft.at for draft in self.events.drafts], strict=True))
-        own_ats, times = timed([at_of[conversation] for conversation in conversations])
-        starts = list(map(self._window_starts().get, conversations)) if self.needs_transaction else ()
-        before = [[head.key for head in heads], seen, seen_links, firsts]
-        after = [counts, own_ats, b"".join([head.link for head in heads]), given(starts)]
-        *of_events, event_times = event_rows.parameters(self.events, sealed, keys_of)
-        return [*before, *after, *of_events, first, count, times, event_times]
+        newest = dict(zip(self._keys, [draft.at for draft in self.events.drafts], strict=True))
+        ats, times = timed([newest[key] for key in keys])
+        starts = list(map(self._window_starts().get, keys)) if self.needs_transaction else ()
+        rows = [keys, seen, seen_links, firsts, counts, ats, b"".join([head.link for head in heads]), given(starts)]
+        *of_events, event_times = event_rows.parameters(self.events, sealed, self._keys)
+        return [*rows, *of_events, first, count, times, event_times]
 
-    def _window_starts(self) -> dict[str, int]:
-        """Return where the windows of conversations start from now on, of those that get a snapshot."""
-        batches = [placed.batch for placed in self.placed]
-        return {batch.conversation: batch.snapshot.window_start for batch in batches if batch.snapshot is not None}
+    def _window_starts(self) -> dict[int, int]:
+        """Return where the windows of the conversations that get a snapshot start from now on, by key."""
+        snapshots = [(placed.key, placed.batch.snapshot) for placed in self.placed]
+        return {key: snapshot.window_start for key, snapshot in snapshots if snapshot is not None}
 
     def _sealed(self) -> Sealed:
         """Seal the events, once, and move the heads on to their links."""
@@ -131,6 +133,8 @@ def at_the_end(batch: Batch, head: Head) -> bool:
     """Return whether a batch goes behind the head of its log without a closer look: it is where it is expected."""
     if not batch.drafts or (batch.snapshot is not None and head.first_version > 1):
         return False
+    if batch.expected is Expected.ANY:
+        return True
     try:
         return append_rules.starting_version(batch, head) == head.version
     except VersionConflict:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import OrderedDict
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import monotonic
@@ -71,16 +70,17 @@ class Uncertain(InDoubt):
         self.__cause__ = error
 
 
-class Heads(OrderedDict[str, "Head"]):
-    """The heads of logs as this store last saw them, up to `MOST_HEADS` of them: the least recent are forgotten."""
+class Heads(dict[str, "Head"]):
+    """The heads of logs as this store last saw them, up to `MOST_HEADS`: those that came first are forgotten first.
+
+    One that is needed again is read again, and then comes last: an order by use would cost more than that saves.
+    """
 
     def remember(self, heads: Mapping[str, Head]) -> None:
-        """Remember heads as the most recent ones."""
+        """Remember heads."""
         self.update(heads)
-        for conversation in heads:
-            self.move_to_end(conversation)
         while len(self) > MOST_HEADS:
-            self.popitem(last=False)
+            del self[next(iter(self))]
 
     def forget(self, conversation: str) -> None:
         """Forget a head that another writer may have moved."""

@@ -15,7 +15,7 @@ from .escaping import MOST, escaped, holds_escaped, split
 from .statements import TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ..sealing import Sealed, Unsealed
 
@@ -33,16 +33,16 @@ def of_one(events: Unsealed, sealed: Sealed) -> list[Any]:
     return [id_, escaped(type_), form, key, rest, turn, tokens, payload, checksum, salt, stored(salt, commitment)]
 
 
-def parameters(events: Unsealed, sealed: Sealed, keys_of: Mapping[str, int]) -> list[Any]:
+def parameters(events: Unsealed, sealed: Sealed, keys_of_events: Sequence[int]) -> list[Any]:
     """Return the parameters of `statements.APPEND` from the ninth to the 29th, and the 33rd: the columns of the events.
 
     Args:
         events: the events.
         sealed: what they are sealed with.
-        keys_of: the keys of their conversations.
+        keys_of_events: the key of each one's conversation.
     """
     ids, types, forms, ats, paths, turns, tokens, payloads = zip(*events.drafts, strict=True)
-    keys, key = shared([keys_of[conversation] for conversation in events.conversations])
+    keys, key = shared(keys_of_events)
     versions = events.versions if keys else ()  # those of one conversation follow each other
     all_shared = [shared(_escaped(types)), shared(forms), shared(ats), shared(_escaped(turns))]
     (all_types, type_), (all_forms, form), (all_ats, at), (all_turns, turn) = all_shared
