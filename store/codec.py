@@ -159,7 +159,8 @@ def encode(  # noqa: PLR0917 - the parts of an append
         DuplicateEvent: the append has the same id twice.
         PathTaken: the append has the same path twice.
     """
-    _check_text("conversation", conversation)
+    if not conversation or not conversation.isascii():
+        _check_text("conversation", conversation)
     drafts, others = _drafts(events)
     if len(drafts) > 1:
         _check_unique(conversation, drafts)

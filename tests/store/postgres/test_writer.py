@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
 import pytest
 
+import timeline
 from tests.postgres import without
+from timeline import store as stores
 from timeline.errors import ConversationErased, VersionConflict
 from timeline.ports import Appended, Expected
 from timeline.store.codec import encode
@@ -19,7 +23,9 @@ from timeline.store.testing import block_event, events, fork
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from types import FrameType
 
+OURS: Final = tuple(str(Path(str(package.__file__)).parent) for package in (timeline, stores))
 LOCKED = (
     "SELECT count(*) FROM pg_stat_activity AS a WHERE a.wait_event_type = 'Lock' AND $1 = ANY(pg_blocking_pids(a.pid))"
 )
@@ -178,6 +184,32 @@ async def test_who_appends_again_and_again_is_served_without_a_task_for_each_app
     for _ in range(30):
         await store.append("c", events(1))
     assert len(made) < 15
+
+
+async def test_an_append_among_others_takes_few_calls_of_functions_of_ours(store: PostgresStore) -> None:
+    """The client's processor bounds how many go through: 64 tasks keep it busy for nine tenths of the time."""
+    names = [f"c{number}" for number in range(64)]
+    made = {name: events(3) for name in names}
+    await asyncio.gather(*(store.append(name, events(1)) for name in names))
+
+    async def work(name: str) -> None:
+        for event in made[name]:
+            await store.append(name, [event])
+
+    called = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal called
+        code = frame.f_code
+        called += event == "call" and code.co_filename.startswith(OURS) and not code.co_name.startswith("<")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        await asyncio.gather(*map(work, names))
+    finally:
+        sys.setprofile(before)
+    assert called < 23 * 3 * len(names)  # 26 once; a frame that is resumed counts once more
 
 
 async def test_every_conversation_keeps_the_order_of_its_appends_over_all_groups(store: PostgresStore) -> None:
