@@ -16,6 +16,7 @@ from timeline import store as stores
 from timeline.errors import ConversationErased, VersionConflict
 from timeline.ports import Appended, Expected
 from timeline.store.codec import encode
+from timeline.store.postgres import committing
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.postgres.writer import FEWEST, Writer
@@ -210,6 +211,17 @@ async def test_an_append_among_others_takes_few_calls_of_functions_of_ours(store
     finally:
         sys.setprofile(before)
     assert called < 23 * 3 * len(names)  # 26 once; a frame that is resumed counts once more
+
+
+async def test_conversations_of_which_the_heads_are_forgotten_go_on(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of one group are more than are remembered, so that some are forgotten before the group is written."""
+    monkeypatch.setattr(committing, "MOST_HEADS", 3)
+    names = [f"c{number}" for number in range(10)]
+    for version in (1, 2, 3):
+        done = await asyncio.gather(*(store.append(name, events(1)) for name in names))
+        assert [appended.version for appended in done] == [version] * len(names)
 
 
 async def test_every_conversation_keeps_the_order_of_its_appends_over_all_groups(store: PostgresStore) -> None:
