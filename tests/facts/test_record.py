@@ -147,6 +147,23 @@ def test_names_that_one_block_named_first_share_a_line() -> None:
     )
 
 
+def test_of_a_line_of_names_as_many_are_listed_as_have_room() -> None:
+    """Those that were repeated most."""
+    names = [f"nameNumber{number}" for number in range(8)]
+    facts = [fact("identifier", name, version) for version in (1, 5) for name in names]
+    assert ", ".join(names) in shown(*facts)
+    half = ", ".join(names[:4])
+    assert shown(*facts, most=31).startswith(f"Named again:\n- {half} (@1)\nNot shown: 4 identifiers.")
+
+
+def test_a_url_that_later_calls_name_is_listed_by_its_repeats() -> None:
+    """Beside identifiers; one that was named once is counted."""
+    url, name = ("url", "https://a.example/b"), ("identifier", "getUser")
+    facts = [fact(*named, version) for named, version in ((url, 1), (name, 2), (name, 3), (url, 4), (url, 5))]
+    text = shown(*facts, fact("url", "https://a.example/c", 6))
+    assert text.startswith("Named again:\n- https://a.example/b (@1)\n- getUser (@2)\nNot shown: 1 URL.")
+
+
 def test_a_prompt_is_unsaid_unless_each_of_its_requests_is_said_or_listed() -> None:
     """Two prompts that say the same are said together; of a beginning nobody knows what followed."""
     facts = [

@@ -203,14 +203,20 @@ LISTS: Final = "Lists of all paths: "
 """Begins the line that leads to the lists of all names."""
 _MOST_NAMES: Final = 8
 """Names on one line."""
+_FEWER_NAMES: Final = (4, 2, 1)
+"""How many of them are taken where all have no room."""
 
 
 class _Line(NamedTuple):
-    """A line of a section, and the entry that it shows, or entries; None for a path."""
+    """A line of a section, and the entry that it shows, or entries; None for a path.
+
+    ``shorter`` are lines of fewer of its entries, to take where it has no room, the longest first.
+    """
 
     text: str
     shows: FactEntry | None = None
     also: tuple[FactEntry, ...] = ()
+    shorter: tuple[_Line, ...] = ()
 
 
 @dataclass(slots=True)
@@ -221,7 +227,7 @@ class _Section:
     """
 
     title: str
-    lines: Sequence[_Line]
+    lines: list[_Line]
     share: int = 1
     taken: int = 0
     folder: str = ""
@@ -246,9 +252,9 @@ def shown_record(
     """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
 
     Open failures come first, then what the user asked for, what holds for all that comes before the rest; files by last
-    and most use; the identifiers that later calls and prompts repeated; commands by their last result. Lines are taken
-    in rounds, some of each section, so that no section takes all the room: the more of those of which one read brings
-    back most. The last line counts what has no room, and names the block to read for the full record.
+    and most use; the identifiers and URLs that later calls and prompts repeated; commands by their last result. Lines
+    are taken in rounds, some of each section, so that no section takes all the room: the more of those of which one
+    read brings back most. The last line counts what has no room, and names the block to read for the full record.
 
     Args:
         record: of everything before the window.
@@ -388,7 +394,7 @@ def _sections(
     changed = {entry.subject for entry in written}
     only_read = [e for e in record.done.get("file_read", ())[:most] if e.subject not in changed]
     yield _files("Files read", only_read, folder, share=3)
-    yield _Section("Named again", _names(record.done.get("identifier", ())[:most]), share=2)
+    yield _Section("Named again", _names(_repeated(record)[:most]), share=2)
     asked_of, searched = _apart(record.done.get("search", ()), lambda entry: asks_agents(entry.tool))
     yield _Section("Asked of other agents", [_line(entry) for entry in asked_of[:most]], share=2)
     yield _Section("Searched", [_line(entry, _hits(entry)) for entry in searched[:most]])
@@ -440,19 +446,29 @@ def _heads(sections: Sequence[_Section]) -> Iterator[tuple[_Section, str]]:
             yield section, f"{section.title} (in {folder}):"
 
 
+def _repeated(record: FactRecord) -> list[FactEntry]:
+    """Return the names that calls and prompts repeated, most first, URLs and identifiers alike."""
+    named = chain.from_iterable(record.done.get(kind, ()) for kind in sorted(NAMES))
+    return sorted((entry for entry in named if entry.repeats), key=lambda entry: -entry.repeats)
+
+
 def _names(entries: Sequence[FactEntry]) -> list[_Line]:
-    """Return lines of the names that were repeated, by rank; those that one block named first share its line."""
+    """Return lines of names; those that one block named first share its line."""
     first_in: dict[int, list[FactEntry]] = {}
     for entry in entries:
-        if entry.repeats:
-            first_in.setdefault(entry.first, []).append(entry)
+        first_in.setdefault(entry.first, []).append(entry)
     lines: list[_Line] = []
     for version, named in first_in.items():
         for start in range(0, len(named), _MOST_NAMES):
             some = named[start : start + _MOST_NAMES]
-            names = ", ".join(_brief(entry.subject, _LONGEST_SUBJECT) for entry in some)
-            lines.append(_Line(f"{names} (@{version})", some[0], tuple(some[1:])))
+            shorter = [_name_line(some[:count], version) for count in _FEWER_NAMES if count < len(some)]
+            lines.append(_name_line(some, version)._replace(shorter=tuple(shorter)))
     return lines
+
+
+def _name_line(entries: Sequence[FactEntry], version: int) -> _Line:
+    names = ", ".join(_brief(entry.subject, _LONGEST_SUBJECT) for entry in entries)
+    return _Line(f"{names} (@{version})", entries[0], tuple(entries[1:]))
 
 
 def _folder(files: Sequence[str]) -> str:
@@ -512,20 +528,27 @@ def _brief(text: str, most: int) -> str:
 
 
 def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) -> None:
-    """Take lines in rounds while there is room; a section ends at its first line that does not fit."""
+    """Take lines in rounds while there is room; a section ends at its first line of which nothing fits."""
     waiting = list(sections)
     while waiting:
         for section in tuple(waiting):
-            for line in section.lines[section.taken : section.taken + section.share]:
-                cost = counter.count(f"{_head(section, sections)}- {line.text}\n")
-                if cost > room:
+            for place in range(section.taken, min(section.taken + section.share, len(section.lines))):
+                line, cost = _fitting(section.lines[place], _head(section, sections), room, counter)
+                if line is None:
                     waiting.remove(section)
                     break
+                section.lines[place] = line
                 section.taken += 1
                 room -= cost
             else:
                 if section.taken == len(section.lines):
                     waiting.remove(section)
+
+
+def _fitting(line: _Line, head: str, room: int, counter: TokenCounter) -> tuple[_Line | None, int]:
+    """Return as much of a line as there is room for, and what it costs; None if nothing of it fits."""
+    costs = ((each, counter.count(f"{head}- {each.text}\n")) for each in (line, *line.shorter))
+    return next(((each, cost) for each, cost in costs if cost <= room), (None, 0))
 
 
 def _head(section: _Section, sections: Sequence[_Section]) -> str:
