@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from timeline.checks import awaitable
 from timeline.errors import SummarizerFailed, described
 from timeline.ports import Summary
 from timeline.wire.refusals import cause_of
@@ -96,7 +96,10 @@ class CallableSummarizer:
     async def _ask(self, message: Message) -> str:
         with anyio.move_on_after(self._timeout):
             try:
-                return cast("str", await awaitable(self._call(message.text)))
+                answer = self._call(message.text)
+                if isawaitable(answer):
+                    return await answer
             except Exception as error:
                 raise SummarizerFailed([described(error)], cause=cause_of(error)) from error
+            raise SummarizerFailed(["the function is not async; define it with `async def`"], cause="error")
         raise SummarizerFailed([f"no answer within {self._timeout:g} s"], cause="timeout")

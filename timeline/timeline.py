@@ -1597,6 +1597,7 @@ class Timeline(TimelineView):
 
     async def _decide_about(self, path: str, now: datetime | None, decide: Callable[[Window, Item], Payload]) -> None:
         """Append a pure function's decision about a live block, taken on the log as it is at the commit."""
+        checks.block_name("path", path)
 
         async def choose(_: datetime) -> list[Payload]:
             window = self.window

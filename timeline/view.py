@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.blocks import Block, RangeSummary
-from timeline.checks import moment
+from timeline.checks import block_name, moment
 from timeline.engine.renderer import Renderer
 from timeline.errors import BlockNotFound
 from timeline.events import BlockRedacted, CompactionCompleted
@@ -124,6 +124,7 @@ class TimelineView:
         Raises:
             BlockNotFound: the conversation has no such block.
             HistoryUnavailable: `timeline scavenge` removed the block.
+            InvalidArgument: ``path`` is no text.
 
         Example:
             ```python
@@ -137,6 +138,7 @@ class TimelineView:
             assert await timeline.read("@2") == block
             ```
         """
+        block_name("path", path)
         _, block = await self._addressed(path)
         return block
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline import checks
 from timeline.errors import BlockNotFound, ConversationNotFound, HistoryUnavailable
 from timeline.events import appended_block
 from timeline.events.addresses import SIGN, Address, parse_address
@@ -56,9 +55,7 @@ async def find_block(store: EventStore, conversation: str, name: str, *, until: 
         BlockNotFound: the conversation has no such block, or not yet at ``until``.
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: `timeline scavenge` removed the block.
-        InvalidArgument: ``name`` is no text.
     """
-    checks.block_name("path", name)
     address = parse_address(name)
     if address is None or address.conversation:
         event = await store.find(conversation, name)
@@ -83,9 +80,7 @@ async def find_readable(store: EventStore, conversation: str, name: str) -> Foun
         BlockNotFound: neither the conversation nor a subagent of it has such a block.
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: `timeline scavenge` removed the block.
-        InvalidArgument: ``name`` is no text.
     """
-    checks.block_name("path", name)
     address = parse_address(name)
     if address is not None and await _is_subagent(store, address.conversation, conversation):
         return await _at(store, address.conversation, address.version, name, None)

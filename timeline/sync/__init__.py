@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from anyio.from_thread import start_blocking_portal
 
 import timeline
-from timeline import checks
 from timeline.agent.list_follower import ListFollower as AsyncListFollower
 from timeline.agent.recall import RecallTool as AsyncRecallTool
 from timeline.agent.step_hook import StepHook as AsyncStepHook
+from timeline.errors import InvalidArgument
 from timeline.home import Home, never_finalize
 from timeline.message_lists import compact_messages as compact_messages_async
 from timeline.ports import EventStore
@@ -114,7 +114,8 @@ def _opening(
 
     @wraps(method)
     def opened(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> Timeline:
-        checks.of_kind("store", store, Store, "is open, from here: with timeline.sync.open_store('agent.db') as store")
+        if not isinstance(store, Store):
+            raise InvalidArgument("store", "is open, from here: with timeline.sync.open_store('agent.db') as store")
         return store.opened(lambda inner: method(inner, *args, **kwargs))
 
     return opened
