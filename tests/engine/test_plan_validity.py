@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.compacting import FINISHED, POLICY, texts
-from tests.scenes import AT, Interrupted, Scribe, answer, call, opened, payloads_of, prompt, result
+from tests.scenes import AT, Interrupted, Scribe, answer, call, opened, payloads_of, prompt, result, turn
 from timeline import policies
 from timeline.engine.lease import LEASE
 from timeline.errors import CompactionInProgress, CompactionSuperseded
@@ -133,6 +133,18 @@ async def test_a_superseded_compaction_does_not_stop_a_render() -> None:
     context = await timeline.render()
     assert [d.kind for d in context.decisions] == ["failed"]
     assert context.overflow
+
+
+async def test_above_the_limit_a_race_that_was_lost_to_other_writers_is_run_again() -> None:
+    """Every later render was a ContextOverflow, although the next try would have made the context small."""
+    store, scribe = MemoryStore(), Interrupted()
+    timeline = await opened(store, policy=POLICY, summarizer=scribe)
+    await timeline.append(*FINISHED, *turn(600))
+    scribe.meanwhile += [lambda v=v: decide(timeline, BlocksPinned(versions=(v,))) for v in (2, 3)]  # type: ignore[misc]
+    context = await timeline.render()
+    assert [taken.kind for taken in context.decisions][:2] == ["failed", "compacted"]
+    assert context.account.total <= context.account.limit
+    assert (await timeline.verify()).ok
 
 
 async def test_another_compaction_meanwhile_is_told_who_compacts() -> None:

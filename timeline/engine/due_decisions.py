@@ -287,7 +287,8 @@ class _DueDecisions:
 
         An undo holds for every writer, until a compaction is forced or the conversation's policy is changed. A refusal
         or failure holds until the messages grew enough. Above the limit a render fails without a compaction, so there a
-        refusal or failure holds only until a block is appended or is displayed differently.
+        refusal or failure holds only until a block is appended or is displayed differently, and a race that was lost to
+        other writers not at all: the next try may win it.
         """
         window, due = self.pressure.window, self.account
         if window.is_held:
@@ -300,7 +301,8 @@ class _DueDecisions:
         if due.total <= due.limit:
             stands = window.tokens < setback.retry_at
         else:
-            stands = all(max(item.version, item.changed_at) <= setback.version for item in window.items)
+            lost = setback.reason == "superseded"
+            stands = not lost and all(max(item.version, item.changed_at) <= setback.version for item in window.items)
         if stands:
             self.taken.append(
                 TakenDecision(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at})
@@ -325,7 +327,10 @@ class _DueDecisions:
         return self.pressure.window.lease is None
 
     async def _compact(self, reason: CompactReason) -> bool:
-        """Run the policy's steps once and take in the decisions; return whether anything was done."""
+        """Run the policy's steps once and take in the decisions; return whether another attempt is worth it.
+
+        It is where anything was done, and above the limit where other writers changed the range meanwhile.
+        """
         await self._settle()
         wait, window = self.account.total > self.account.limit, self.pressure.window
         planned = PlannedSteps((window, self.accounts.costs(window.items, self.policy).copy()))
@@ -339,4 +344,4 @@ class _DueDecisions:
                 self.taken.append(TakenDecision(kind="refused", reason=refusal.reason, facts=refusal.facts))
             case CompactionSuperseded() | SummarizerFailed() as failure:
                 self.taken.append(TakenDecision(kind="failed", reason=str(failure)))
-        return done.done
+        return done.done or (wait and isinstance(done.failure, CompactionSuperseded))
