@@ -7,11 +7,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.compacting import FINISHED, POLICY, texts
-from tests.scenes import AT, Interrupted, Scribe, answer, call, opened, payloads_of, prompt, result, turn
+from tests.scenes import (
+    AT,
+    COUNTER,
+    Interrupted,
+    Scribe,
+    answer,
+    call,
+    exchange,
+    opened,
+    payloads_of,
+    prompt,
+    result,
+    turn,
+)
 from timeline import policies
 from timeline.engine.lease import LEASE
 from timeline.errors import CompactionInProgress, CompactionSuperseded
-from timeline.events import BlocksPinned, event_id
+from timeline.events import BlocksHidden, BlocksPinned, Replacement, event_id
 from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
@@ -108,6 +121,46 @@ async def test_a_decision_inside_the_range_makes_a_new_plan() -> None:
     assert timeline.window.compaction is not None
     assert timeline.window.compaction.written_by.usage == Usage(input_tokens=100)
     assert (await timeline.verify()).ok
+
+
+async def test_a_hide_of_what_was_appended_meanwhile_leaves_the_plan_valid() -> None:
+    """A new result that is shown without its numbers is no change of what is summarised: it cost a second summary."""
+    store, scribe = MemoryStore(), Interrupted()
+    timeline = await opened(store, policy=POLICY, summarizer=scribe)
+    await timeline.append(*FINISHED)
+
+    async def read() -> None:
+        await timeline.append(*exchange("new", 50))
+        [shown] = [item for item in timeline.window.items if item.block.path == "tc:turn_3.new.result"]
+        short = Replacement(version=shown.version, text="short", tokens=2)
+        await decide(timeline, BlocksHidden(reason="numbered", blocks=(short,), counter=COUNTER.name))
+
+    scribe.meanwhile.append(read)
+    await timeline.render()
+    assert scribe.kinds == ["history"]
+    assert timeline.window.compaction is not None
+    assert (await timeline.verify()).ok
+
+
+async def test_no_batch_is_hidden_while_another_writer_summarises_it() -> None:
+    """Either decision makes room, and one makes the other of no use; the next render decides anew."""
+    store, scribe = MemoryStore(), Interrupted()
+    policy = policies.balanced(max_tokens=8_000, counter="chars4")
+    timeline = await opened(store, policy=policy, summarizer=scribe)
+    await timeline.append(prompt(), *(block for n in range(10) for block in exchange(f"c{n}", 740)))
+    other = await opened(store, policy=policy)
+    seen: list[str] = []
+
+    async def render_too() -> None:
+        context = await other.render(now=AT)
+        assert context.account.over_trigger
+        seen.extend(taken.reason for taken in context.decisions)
+
+    scribe.meanwhile.append(render_too)
+    await timeline.compact(now=AT)
+    assert seen == ["in_progress"]
+    assert len(scribe.asked) == 1
+    assert timeline.window.compaction is not None
 
 
 async def test_a_range_that_changes_twice_is_given_up_with_a_typed_failure() -> None:

@@ -91,14 +91,22 @@ _HARMLESS: Final = (
 async def still_valid(log: Log, plan: Plan) -> bool:
     """Return whether a plan may still be committed: nothing since then changed its range.
 
-    Appended blocks come behind the range and leave it alone, unless one of them answers a covered call.
+    Appended blocks come behind the range and leave it alone, unless one of them answers a covered call; and so do their
+    hides, such as that of the numbers in a new result.
     """
     if log.fold.version == plan.version:
         return True
-    if any(not isinstance(event.payload, _HARMLESS) for event in await log.since(plan.version)):
+    if not all(_leaves_alone(event.payload, plan.version) for event in await log.since(plan.version)):
         return False
     covered = {item.version for item in plan.covered}
     return not any(item.answers in covered for item in log.fold.window.items if item.version > plan.version)
+
+
+def _leaves_alone(payload: Payload, version: int) -> bool:
+    """Return whether an event changes nothing of the log as it was at a version."""
+    if isinstance(payload, BlocksHidden):
+        return all(hidden.version > version for hidden in payload.blocks)
+    return isinstance(payload, _HARMLESS)
 
 
 _LOGGER: Final = logging.getLogger("timeline")
