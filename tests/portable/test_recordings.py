@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.portable.recordings import TALK, recorded, recording
-from tests.scenes import COUNTER, after, answer, log_of, opened, paths, payloads_of, prompt, words
+from tests.scenes import COUNTER, after, answer, call, log_of, opened, paths, payloads_of, prompt, result, words
 from timeline import Timeline
 from timeline.events import BlockAppended, ParentLink, derived_event_id
 from timeline.importers import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
@@ -118,6 +118,26 @@ async def test_a_compaction_of_the_recorded_client_covers_everything_before_it()
     assert (await timeline.read("ar:turn_1.user.prompt")).text == "build it"
     report = await timeline.verify()
     assert (report.ok, report.compactions) == (True, 1)
+
+
+async def test_a_compaction_of_the_recorded_client_reports_the_prompts_that_its_summary_leaves_unsaid() -> None:
+    """Also those that the summary before it said; a prompt that is kept word for word is in view."""
+    store = MemoryStore()
+    asked = [prompt(text=text, turn_id=f"turn_{n}") for n, text in enumerate(("Use tabs.", "Never push.", "Go."), 1)]
+    first, second = (ImportedCompaction(text, kept_blocks=1) for text in ("He said: Use tabs.", "Never push."))
+    await import_recording(store, recording(*asked[:2], first, asked[2], second))
+    done = await payloads_of(store, "compaction.completed", "r")
+    assert [compaction.unsaid for compaction in done] == [(), (2,)]
+
+
+async def test_a_hide_of_the_recorded_client_reports_the_answers_that_it_clears() -> None:
+    """They are a user's words in a result."""
+    store = MemoryStore()
+    asking = call("a", "ask_user", turn_id="turn_1", response_id="r1")
+    answered = result("a", text='{"answers":{"0":"Never push."}}', turn_id="turn_1")
+    await import_recording(store, recording(prompt(turn_id="turn_1"), asking, answered, ImportedHide(("a",))))
+    [hidden] = await payloads_of(store, "blocks.hidden", "r")
+    assert hidden.unsaid == tuple(replaced.version for replaced in hidden.blocks)
 
 
 async def test_an_imported_summary_block_has_the_same_meta_keys() -> None:

@@ -19,10 +19,13 @@ from timeline.events import (
     WrittenBy,
     derived_event_id,
 )
+from timeline.facts.record import one_line, unsaid
 from timeline.fold.groups import atomic_groups, boundaries
 from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.log.history import asked_of
 from timeline.log.protocol import Draft
 from timeline.planning.covered_digest import build_digest
+from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.summary_block import HEADING, covered_figures, free_summary_path, with_meta
 from timeline.portable.snapshots import Known
 from timeline.timeline import Timeline
@@ -161,7 +164,10 @@ async def _decide(store: EventStore, timeline: Timeline, event: RecordedEvent, i
         case ImportedCompaction():
             turn_id = timeline.window.turn_id or "turn_0"
             taken = await store.paths_taken(timeline.id, [stem(RangeSummary(turn_id=turn_id))])
-            payload = _compaction(timeline, event.payload, event.at, free_summary_path(turn_id, taken), turn_id)
+            compaction = _compaction(timeline, event.payload, event.at, free_summary_path(turn_id, taken), turn_id)
+            asked = await asked_of(store, timeline.id, compaction.covers)
+            lost = unsaid(asked, one_line([event.payload.summary]))
+            payload = compaction.model_copy(update={"unsaid": lost})
         case _:
             raise TypeError(f"{type(event.payload).__name__} is no decision of a recorded client")
     await timeline.decide([payload], at=event.at, ids=[id_])
@@ -171,14 +177,12 @@ def _hide(timeline: Timeline, recorded: ImportedHide) -> BlocksHidden:
     wanted = set(recorded.call_ids)
     items = [i for i in timeline.window.items if i.answers is not None and i.block.call_id in wanted]
     texts = [f"[cleared by the recorded client: {item.block.path}]" for item in items]
-    return BlocksHidden(
-        reason="imported",
-        counter=timeline.counter.name,
-        blocks=tuple(
-            Replacement(version=item.version, text=text, tokens=timeline.counter.count(text))
-            for item, text in zip(items, texts, strict=True)
-        ),
+    blocks = tuple(
+        Replacement(version=item.version, text=text, tokens=timeline.counter.count(text))
+        for item, text in zip(items, texts, strict=True)
     )
+    lost = left_unsaid(timeline.window.items, blocks)
+    return BlocksHidden(reason="imported", counter=timeline.counter.name, blocks=blocks, unsaid=lost)
 
 
 def _compaction(
