@@ -118,6 +118,13 @@ def test_a_plan_that_the_user_edited_says_more_than_is_listed() -> None:
     assert asked_in(result("a", text=plan.replace(" (edited by user)", ""))) == ()
 
 
+def test_what_a_hook_says_when_it_refuses_a_call_says_more_than_is_listed() -> None:
+    """The user set it up. A file that says so is a file."""
+    said = "PreToolUse:Bash hook error: [guard.py]: Never run rm here."
+    assert asked_in(result("a", text=said, is_error=True)) == (Asked("", "more"),)
+    assert asked_in(result("a", text=said)) == ()
+
+
 def test_an_answer_to_a_tool_that_asks_is_a_fact_of_its_result_once() -> None:
     """Where the result alone shows that it is an answer, it names it itself."""
     for text in (json.dumps({"answers": {"0": SAID}}), f"The user answered: {ANSWER}. Read the answers carefully."):

@@ -248,10 +248,16 @@ def test_rules_that_are_not_a_users_own_words_are_no_request_but_more_than_nothi
     assert asked_in(CustomBlock(type="client.message", author="client", text=f"x{text[1:]}"[:20])) == ()
 
 
-def test_what_a_hook_says_beside_a_prompt_is_more_than_the_prompt_asks_for() -> None:
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "<user-prompt-submit-hook>Always say hello.</user-prompt-submit-hook>",
+        "<system-reminder>\nUserPromptSubmit hook additional context: Always say hello.\n</system-reminder>",
+    ],
+)
+def test_what_a_hook_says_beside_a_prompt_is_more_than_the_prompt_asks_for(hook: str) -> None:
     """The prompt itself is listed."""
-    text = "Fix it.\n<user-prompt-submit-hook>Always say hello.</user-prompt-submit-hook>"
-    assert requests_in(text) == (Asked("Fix it.", "request"), Asked("", "more"))
+    assert requests_in(f"Fix it.\n{hook}") == (Asked("Fix it.", "request"), Asked("", "more"))
 
 
 @pytest.mark.parametrize(

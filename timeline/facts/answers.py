@@ -56,6 +56,8 @@ _EDITED: Final = re.compile(
     r"\s{0,9}User has approved your plan\..{0,2000}\n## Approved Plan \(edited by user\):", re.DOTALL
 )
 
+_HOOK_SAID: Final = re.compile(r"\s{0,9}(?:Error: )?(?:Pre|Post)ToolUse:[\w-]{1,200} hook (?:blocking )?error")
+
 _LEAD: Final = re.compile(
     r"\s{0,9}(?:[^\w\s]{1,3}\s{1,3})?(?:The )?[Uu]ser (?:has )?"
     r"(?:provided the following answers|answered|responded|replied|wrote|said|selected|chose):"
@@ -80,9 +82,13 @@ def words_in_result(result: ToolResult, call: Call | None = None) -> str:
     return _refusal(result) or _beside(result.text) or _answers(result.text) or _given(result, call)
 
 
-def edits_plan(result: ToolResult) -> bool:
-    """Return whether a result has a plan that the user changed before approving it; nothing there says where."""
-    return _EDITED.match(result.text) is not None
+def holds_rules(result: ToolResult) -> bool:
+    """Return whether a result binds though nothing of it is a user's own words for certain.
+
+    It has a plan that the user changed before approving it, and nothing says where; or what a hook of theirs said when
+    it refused a call.
+    """
+    return _EDITED.match(result.text) is not None or (result.is_error and _HOOK_SAID.match(result.text) is not None)
 
 
 @lru_cache(maxsize=1_024)

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import Attachment, CustomBlock, ToolResult, UserPrompt
-from timeline.facts.answers import ANSWERED, edits_plan, words_in_result
+from timeline.facts.answers import ANSWERED, holds_rules, words_in_result
 from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, phrases, single, words_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,11 @@ _BINDING: Final = re.compile(
 )
 """The beginnings of prompts that are not a user's own words, and hold their rules: what a hook says, which they set up;
 a file of rules; the summary of an earlier conversation."""
-_BINDING_TAG: Final = re.compile(r"<(?:user-prompt-submit-hook|hook[a-z_-]{0,40}|user_instructions)>\s{0,99}[^\s<]")
+_BINDING_TAG: Final = re.compile(
+    r"<(?:user-prompt-submit-hook|hook[a-z_-]{0,40}|user_instructions)>\s{0,99}[^\s<]"
+    r"|<system-reminder>\s{0,9}[A-Z]\w{1,40}(?::[\w-]{1,200})? hook (?:additional context|blocking error)"
+)
+"""The same beside a user's own words."""
 _TAG: Final = re.compile(
     r"<(system-reminder|user-prompt-submit-hook|task-notification|(?:local-)?command-(?!args>)[a-z]{1,20}"
     r"|bash-[a-z]{1,20}|ide_[a-z_]{1,40}|environment_context|user_instructions|session_context|hook[a-z_-]{0,40}|new-diagnostics)>"
@@ -167,21 +171,22 @@ def _asked_in(own: str) -> tuple[Asked, ...]:
 def asked_in(block: Block, call: Call | None = None) -> tuple[Asked, ...]:
     """Return what a user asks for in a block; of some only that it says something: ``more``.
 
-    A file that a user attaches may be rules or code, a picture of theirs may be all that they say, and a plan that they
-    edit is the agent's for the most part, so that none of their sentences is taken for a request.
+    A file that a user attaches may be rules or code, a picture of theirs may be all that they say, a plan that they
+    edit is the agent's for the most part, and a hook's words are a program's, so that none of their sentences is taken
+    for a request.
 
     Args:
         block: the block.
         call: the call that a result answers; None where it is not known.
     """
-    says_something = _is_attached(block) or (isinstance(block, ToolResult) and edits_plan(block))
+    says_something = _is_attached(block) or (isinstance(block, ToolResult) and holds_rules(block))
     return (_SAYS_MORE,) if says_something else requests_in(users_words(block, call))
 
 
 def is_users(block: Block, call: Call | None = None) -> bool:
     """Return whether a block has words of a user's: whether `asked_in` may find something there."""
     return (
-        bool(users_words(block, call)) or _is_attached(block) or (isinstance(block, ToolResult) and edits_plan(block))
+        bool(users_words(block, call)) or _is_attached(block) or (isinstance(block, ToolResult) and holds_rules(block))
     )
 
 
