@@ -32,6 +32,8 @@ _TOOLS: Final = frozenset(_ASKING.split())
 _SERVER: Final = re.compile(r"^.*(?:__|\.|/|:)(?=.)", re.DOTALL)
 _LONGEST_NAME: Final = 200
 
+_MAY_SAY: Final = re.compile(r"\s{0,9}(?:\[?The user |User has |Your questions |\{\"status\":)")
+"""Begins each text below that is not a refusal's: most results are looked at once."""
 _REFUSING: Final = "the user said:\n"
 """Ends what Claude Code answers a call with that its user refused, before the user's own words."""
 _LONGEST_REFUSAL: Final = 600
@@ -79,7 +81,10 @@ def words_in_result(result: ToolResult, call: Call | None = None) -> str:
         result: the result.
         call: the call that it answers. None where it is not known: then only the client's words show whose they are.
     """
-    return _refusal(result) or _beside(result.text) or _answers(result.text) or _given(result, call)
+    worded = _refusal(result) if result.is_error else ""
+    if not worded and _MAY_SAY.match(result.text) is not None:
+        worded = _beside(result.text) or _answers(result.text)
+    return worded or _behind(result.text) or _given(result, call)
 
 
 def holds_rules(result: ToolResult) -> bool:
@@ -88,7 +93,8 @@ def holds_rules(result: ToolResult) -> bool:
     It has a plan that the user changed before approving it, and nothing says where; or what a hook of theirs said when
     it refused a call.
     """
-    return _EDITED.match(result.text) is not None or (result.is_error and _HOOK_SAID.match(result.text) is not None)
+    said = _HOOK_SAID if result.is_error else _EDITED
+    return said.match(result.text) is not None
 
 
 @lru_cache(maxsize=1_024)
@@ -98,8 +104,6 @@ def asks_user(tool: str) -> bool:
 
 
 def _refusal(result: ToolResult) -> str:
-    if not result.is_error:
-        return ""
     if result.text.startswith(_REFUSED):
         return result.text.removeprefix(_REFUSED)
     head, refusal, words = result.text.partition(_REFUSING)
@@ -107,15 +111,19 @@ def _refusal(result: ToolResult) -> str:
 
 
 def _beside(text: str) -> str:
-    """Return what a user said to a call beside allowing or denying it, or behind its output."""
+    """Return what a user said to a call instead of allowing it, or with it."""
     if (beside := _BESIDE.match(text)) is not None:
         return beside[2]
-    if text.endswith(_CLOSED) and (start := text.rfind(_BEHIND)) >= 0:
-        return text[start + len(_BEHIND) : -len(_CLOSED)]
     if text.startswith(_STATUS) and isinstance(said := _decoded(text), dict):
         message, words = said.get("message"), said.get("feedback")
         return words if isinstance(words, str) and str(message).startswith("The user ") else ""
     return ""
+
+
+def _behind(text: str) -> str:
+    """Return what a user said behind the output of a call."""
+    start = text.rfind(_BEHIND) if text.endswith(_CLOSED) else -1
+    return text[start + len(_BEHIND) : -len(_CLOSED)] if start >= 0 else ""
 
 
 def _answers(text: str) -> str:

@@ -179,8 +179,10 @@ def asked_in(block: Block, call: Call | None = None) -> tuple[Asked, ...]:
         block: the block.
         call: the call that a result answers; None where it is not known.
     """
-    says_something = _is_attached(block) or (isinstance(block, ToolResult) and holds_rules(block))
-    return (_SAYS_MORE,) if says_something else requests_in(users_words(block, call))
+    if _is_attached(block) or (isinstance(block, ToolResult) and holds_rules(block)):
+        return (_SAYS_MORE,)
+    words = users_words(block, call)
+    return requests_in(words) if words else ()
 
 
 def is_users(block: Block, call: Call | None = None) -> bool:
