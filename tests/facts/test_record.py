@@ -158,8 +158,8 @@ def test_of_a_line_of_names_as_many_are_listed_as_have_room() -> None:
 
 def test_a_url_that_later_calls_name_is_listed_by_its_repeats() -> None:
     """Beside identifiers; one that was named once is counted."""
-    url, name = ("url", "https://a.example/b"), ("identifier", "getUser")
-    facts = [fact(*named, version) for named, version in ((url, 1), (name, 2), (name, 3), (url, 4), (url, 5))]
+    urls = [fact("url", "https://a.example/b", version) for version in (1, 4, 5)]
+    facts = [*urls, *(fact("identifier", "getUser", version) for version in (2, 3))]
     text = shown(*facts, fact("url", "https://a.example/c", 6))
     assert text.startswith("Named again:\n- https://a.example/b (@1)\n- getUser (@2)\nNot shown: 1 URL.")
 
