@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,6 +155,16 @@ def test_of_a_line_of_names_as_many_are_listed_as_have_room() -> None:
     assert ", ".join(names) in shown(*facts)
     half = ", ".join(names[:4])
     assert shown(*facts, most=31).startswith(f"Named again:\n- {half} (@1)\nNot shown: 4 identifiers.")
+
+
+@pytest.mark.parametrize("most", [60, 100, 140])
+def test_no_further_line_fits_into_the_cap(most: int) -> None:
+    """Lines that are counted one by one cost more than together, and what is not shown becomes less."""
+    facts = [fact("search", f"word{version}", version) for version in range(10, 90)]
+    text = shown(*facts, most=most)
+    listed = text.count("- word")
+    further = text.replace("Not shown", f"- word{89 - listed} (@{89 - listed})\nNot shown")
+    assert COUNTER.count(text) <= most < COUNTER.count(further)
 
 
 def test_a_url_that_later_calls_name_is_listed_by_its_repeats() -> None:

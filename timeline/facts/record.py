@@ -269,7 +269,10 @@ def shown_record(
     """
     record = _without_said(record, summary, whole)
     sections = [s for s in _sections(record, open_calls, pins, most_tokens) if s.lines]
-    _take_lines(sections, most_tokens - counter.count(_rest(record, (), address, lists=lists)), counter)
+    room = most_tokens - counter.count(_rest(record, (), address, lists=lists))
+    while _take_lines(sections, room, counter):
+        # Lines that are counted one by one cost more than together, and what is not shown becomes less.
+        room = most_tokens - counter.count(_text(sections, record, address, lists=lists))
     while any(section.taken for section in sections):
         text = _text(sections, record, address, lists=lists)
         if counter.count(text) <= most_tokens:
@@ -527,8 +530,12 @@ def _brief(text: str, most: int) -> str:
     return line if len(line) <= most and len(text) <= most * 4 else line[:most] + _CUT
 
 
-def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) -> None:
-    """Take lines in rounds while there is room; a section ends at its first line of which nothing fits."""
+def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) -> bool:
+    """Take lines in rounds while there is room; a section ends at its first line of which nothing fits.
+
+    Returns whether any line was taken.
+    """
+    before = sum(section.taken for section in sections)
     waiting = list(sections)
     while waiting:
         for section in tuple(waiting):
@@ -543,6 +550,7 @@ def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) 
             else:
                 if section.taken == len(section.lines):
                     waiting.remove(section)
+    return sum(section.taken for section in sections) > before
 
 
 def _fitting(line: _Line, head: str, room: int, counter: TokenCounter) -> tuple[_Line | None, int]:
