@@ -125,6 +125,7 @@ HIGH: Final = [
 BETWEEN: Final = [
     Setting(0.62, Rounds(24, 240, 96), Cache(0.9), Line(target=0.85)),
     Setting(0.7, Rounds(32, 400, 200), Cache(0.65), Line(target=0.85)),
+    Setting(0.6, Rounds(32, 400, 200), Cache(0.65), Line(target=0.88)),
     Setting(0.1, Rounds(80, 500, 500), Cache(0.4)),
 ]
 """Between these: found by trials, against seed-002-first at 32,000 and 100,000 tokens, and gemini-cli at 200,000."""
