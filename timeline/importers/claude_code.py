@@ -45,7 +45,12 @@ ATTACHMENT: Final = "attachment"
 
 def is_claude_code(value: Any) -> bool:
     """Return whether a JSON value is a row of a Claude Code session."""
-    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("sessionId", "uuid", "type"))
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("sessionId"), str)
+        and isinstance(value.get("uuid"), str)
+        and isinstance(value.get("type"), str)
+    )
 
 
 def read_claude_code(data: bytes, name: str) -> list[Recording]:
