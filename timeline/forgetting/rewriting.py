@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from timeline.audit.redacting import Eraser, without_hash
 from timeline.blocks import ToolCall, instant_text
 from timeline.events import (
+    ABRIDGED,
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
@@ -132,6 +133,9 @@ class Rewriter:
     def _rewritten(self, event: Event) -> Payload | None:
         """Return the payload of an event without what goes; None where nothing changes."""
         old = event.payload
+        if isinstance(old, BlocksHidden) and old.reason in ABRIDGED:
+            # An abridged result shows its own words, and a later one may refer to them: they go with it alone.
+            return self._eraser.erase(event.version, old)
         new = self._eraser.erase(event.version, old) or old
         if isinstance(old, CompactionCompleted):
             if new is not old:
@@ -144,8 +148,6 @@ class Rewriter:
             self._eraser.forget_context(event.version)
             new = new.model_copy(update={"fingerprint": ""})
         new = self._unquoted(event, new)
-        if isinstance(old, BlocksHidden) and isinstance(new, BlocksHidden) and new is not old:
-            new = _referring_to_nothing(old, new)
         return None if new is old else new
 
     def _is_changed(self, rendered: ContextRendered) -> bool:
@@ -249,16 +251,3 @@ async def recalled(
         elif block.call_id in calls and not isinstance(block, ToolCall):
             found[event.version] = calls[block.call_id]
     return found
-
-
-def _referring_to_nothing(old: BlocksHidden, new: BlocksHidden) -> BlocksHidden:
-    """Return a rewritten hide in which no text that changed refers to other blocks.
-
-    What it left out, and what others left out since it showed that, is shown again (`timeline.planning.repeats`).
-    """
-    texts = {block.version: block.text for block in old.blocks}
-    blocks = tuple(
-        block if block.text == texts.get(block.version) else block.model_copy(update={"repeats": ()})
-        for block in new.blocks
-    )
-    return new.model_copy(update={"blocks": blocks})

@@ -69,7 +69,7 @@ class References:
             return ()
         in_sight = {item.version for item in window.items if item.is_in_sight} - unsent_calls(window.items)
         repeats = (item for item in window.items if item.is_repeat)
-        # A redaction that took words out of what is shown took its references, too.
+        # Earlier releases took references out of what is shown where the redaction of another block took words.
         lost = [item for item in repeats if not item.refers_to or not in_sight.issuperset(item.refers_to)]
         self._items = () if lost else window.items
         return tuple(item.version for item in lost)
