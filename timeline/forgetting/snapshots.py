@@ -63,6 +63,8 @@ def _at(holder: Any, place: Any) -> Any:
 
 def _item(item: dict[str, Any], payloads: Mapping[int, Payload]) -> dict[str, Any]:
     own, decision = payloads.get(item["version"]), payloads.get(item.get("changed_at") or 0)
+    if item.get("redacted"):
+        return item  # an earlier redaction, which left the content in the log: it counts as its tombstone
     if isinstance(own, BlockAppended | CompactionCompleted):
         item = {**item, "tokens": own.tokens}
     elif isinstance(own, UnknownPayload):
