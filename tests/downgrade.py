@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from timeline.events.encoding import checksum
 from timeline.store.migrations import create
 from timeline.store.packing import unpacked
 
@@ -82,3 +83,20 @@ def before_digest_rows(file: Path) -> None:
             connection.execute(f"DROP INDEX {index}")
             connection.execute(next(s for s in create.STATEMENTS if f"CREATE INDEX {index} " in s))
         connection.execute("DELETE FROM migrations WHERE number >= 3")
+
+
+def append_without_link(file: Path, conversation: str = "a") -> None:
+    """Append an event as a process does that opened the file before it had a chain."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        key, version = connection.execute(
+            "SELECT key, version + 1 FROM conversations WHERE id = ?", (conversation,)
+        ).fetchone()
+        event = (f"00000000-0000-7000-8000-{version:012}", "my.note", 1, "2026-01-01T00:00:00.000000Z", "{}")
+        connection.execute(
+            "INSERT INTO events (conversation, version, event_id, type, schema_version, at, payload, checksum)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (key, version, *event, checksum(conversation, version, *event)),
+        )
+        connection.execute(
+            "UPDATE conversations SET version = ?, updated_at = ? WHERE key = ?", (version, event[3], key)
+        )

@@ -44,7 +44,7 @@ def chain_slice(connection: sqlite3.Connection) -> None:
 def _next_slice(connection: sqlite3.Connection, key: int) -> None:
     stored = connection.execute(statements.SETTING, (_PROGRESS,)).fetchone()
     of, reached = (0, 0) if stored is None else json.loads(stored[0])
-    reached = _chain(connection, key, reached if of == key else 0)
+    reached = _chain(connection, key, reached if of == key else _last_linked(connection, key))
     if reached is None:
         connection.execute(statements.UNSET, (_PROGRESS,))
     else:
@@ -60,11 +60,22 @@ def chain_whole(connection: sqlite3.Connection, key: int) -> bytes:
     parent, head = connection.execute(statements.PARENT_AND_HEAD, (key,)).fetchone()
     if parent is not None and head is None:
         chain_whole(connection, parent)
-    (reached,) = connection.execute(statements.LAST_LINKED, (key,)).fetchone()
+    reached: int | None = _last_linked(connection, key)
     while reached is not None:
         reached = _chain(connection, key, reached)
     (head,) = connection.execute(statements.PARENT_AND_HEAD, (key,)).fetchone()[1:]
     return bytes(head)
+
+
+def is_behind_the_links(connection: sqlite3.Connection, key: int, version: int) -> bool:
+    """Return whether an event is one that a release before the chain appended, with all before it linked."""
+    (bare,) = connection.execute(statements.IS_BARE, (key, version)).fetchone()
+    return bool(bare) and _last_linked(connection, key) > 0
+
+
+def _last_linked(connection: sqlite3.Connection, key: int) -> int:
+    (version,) = connection.execute(statements.LAST_LINKED, (key,)).fetchone()
+    return int(version)
 
 
 def link_at(connection: sqlite3.Connection, key: int, version: int) -> bytes:

@@ -8,12 +8,14 @@ from timeline.ports import Finding
 
 from ..conversation_rows import NAMES, differences, first_behind, opened, window_start_of
 from . import statements
+from .chaining import chain_whole, is_behind_the_links
 
 if TYPE_CHECKING:
     import sqlite3
 
 _COLUMNS: Final = ", ".join(NAMES)
 _PAGE: Final = 100
+_UNLINKED: Final = "its newest events have no link: a program of an earlier version that had the file open wrote them"
 
 
 def mend(connection: sqlite3.Connection) -> list[Finding]:
@@ -43,7 +45,12 @@ def _mended(connection: sqlite3.Connection, key: int, id_: str) -> list[Finding]
     made = _made(connection, key, row)
     if made is None:
         return [Finding("conversations", f"{id_!r} has no events", derivable=False)]
+    unlinked = is_behind_the_links(connection, key, made["version"])
+    if unlinked:
+        row["head"] = made["head"] = chain_whole(connection, key)
     different, found = differences(id_, row, made)
+    if unlinked:
+        found.append(Finding("conversations", f"{id_!r}: {_UNLINKED}", derivable=True))
     if different and made["version"] >= row["version"]:
         connection.execute(
             f"UPDATE conversations SET {', '.join(f'{name} = ?' for name in different)} WHERE key = ?",  # noqa: S608

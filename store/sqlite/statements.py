@@ -134,6 +134,11 @@ TO_CHAIN_FROM: Final = (
     " FROM conversations WHERE key = ?"
 )
 LAST_LINKED: Final = "SELECT coalesce(max(version), 0) FROM events WHERE conversation = ? AND link IS NOT NULL"
+IS_BARE: Final = (
+    f"SELECT salt IS NULL AND c IS NULL AND link IS NULL AND NOT ({SCAVENGED_WHERE}) FROM events"
+    " WHERE conversation = ? AND version = ?"
+)
+"""Whether an event has nothing of a chain, as a release before the chain writes it."""
 CHAIN_HEAD: Final = "SELECT head FROM conversations WHERE id = ?"
 CHAINED: Final = (
     "SELECT e.version, e.position, e.event_id,"

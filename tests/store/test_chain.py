@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.downgrade import before_chain
+from tests.downgrade import append_without_link, before_chain
 from timeline.events.chain import SALT, START, commitment, commitments, given, link, links, random_salts, remains
 from timeline.events.encoding import checksum, checksums
 from timeline.ports import Expected, Snapshot
@@ -206,14 +206,7 @@ async def test_what_an_earlier_release_appends_meanwhile_is_chained_by_the_next_
     file = tmp_path / "agent.db"
     async with await SQLiteStore.open(file) as store:
         await store.append("a", events(3))
-        with closing(sqlite3.connect(file)) as other, other:
-            written = other.execute("SELECT * FROM events WHERE version = 3").fetchone()
-            other.execute(
-                "INSERT INTO events (conversation, version, event_id, type, schema_version, at, payload, checksum)"
-                " VALUES (?, 4, 'x', ?, ?, ?, ?, ?)",
-                (written[1], *written[4:7], written[10], written[11]),
-            )
-            other.execute("UPDATE conversations SET version = 4")
+        append_without_link(file)
         await store.append("a", events(2))
         await store.append("b", [fork("a", 4), *events(1)], expected=Expected.NO_STREAM)
     proved(file, "a")

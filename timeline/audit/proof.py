@@ -26,7 +26,9 @@ class Proof:
     Attributes:
         head: the link of its newest event, which proves all before it.
         proved: number of events whose links were computed again, scavenged ones included.
-        unproved: number of events up to what was scavenged before the store kept a chain: nothing proves them.
+        unproved: number of events that nothing proves: those up to what was scavenged before the store kept a chain,
+            and the newest ones that a program of a release before the chain appended while it had the file open. The
+            next append links these.
         rewritten: number of events whose content a redaction replaced.
         found: version of the event that has the head which was looked for; None without one.
         problems: what does not hold, each with its version.
@@ -60,8 +62,9 @@ async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None
     stored, version = await store.chain_head(conversation), (await store.info(conversation)).version
     if check.version < last:
         proof.problems.append(f"the log ends at version {check.version}, and its row says {last}; {_CURE}")
-    elif check.version == version and stored != check.previous:
-        proof.problems.append(f"the head of its row is not the link of version {version}; {_CURE}")
+    elif check.version == version and stored != check.head:
+        check.end_of_links()
+        proof.problems.append(f"the head of its row is not the link of version {check.linked_until}; {_CURE}")
     if kept_head is not None and proof.found is None:
         proof.problems.append(
             f"no event has the link {kept_head.hex()}: what it proved was changed or cut off; {_CURE}"
@@ -84,12 +87,32 @@ class _Links:
         self._linked = False
         """Whether an event of this log has a link already."""
         self._unlinked: ChainedEvent | None = None
+        self._behind: list[int] = []
+        """Versions behind the newest link. A release before the chain appends so, and leaves the head of the row as it
+        was; it writes neither salt nor commitment."""
+        self._newest = START
         self._rewritten: dict[int, str] = {}
+
+    @property
+    def head(self) -> bytes:
+        """The head that the row must have: the newest link."""
+        return self._newest if self._behind else self.previous
+
+    @property
+    def linked_until(self) -> int:
+        """The version of the newest link."""
+        return self._behind[0] - 1 if self._behind else self.version
+
+    def end_of_links(self) -> None:
+        """Report the events behind the newest link: no earlier release appended them."""
+        for version in self._behind:
+            self._problem(f"version {version} has lost its link")
 
     async def event(self, event: ChainedEvent) -> None:
         """Check the next event."""
         if event.conversation != self._of:
             self._of, self._position, self._linked, self._unlinked = event.conversation, 0, False, None
+            self._behind = []
             self._rewritten = await _rewritten(self._store, event.conversation)
         if event.version != self.version + 1:
             self._problem(f"version {event.version} follows {self.version}")
@@ -106,13 +129,16 @@ class _Links:
         self.previous, self._unlinked = START, event
         if event.link is not None and event.salt is None and event.checksum:
             self._problem(f"version {event.version} was rewritten, and no redaction says so")
-        elif self._linked or event.link is not None or event.c is not None or event.salt is not None:
+        elif event.link is not None or event.c is not None or event.salt is not None:
             self._problem(f"version {event.version} has lost its link")
+        elif self._linked:
+            self._behind.append(event.version)
 
     def _with_link(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:
         if self._unlinked is not None and self._unlinked.checksum:
             self._problem(f"version {self._unlinked.version} has no link, and nothing was scavenged there")
-        self._linked, self._unlinked = True, None
+            self.end_of_links()
+        self._linked, self._unlinked, self._behind = True, None, []
         self.proof.proved += 1
         expected = link(
             self.previous,
@@ -127,7 +153,7 @@ class _Links:
         if expected != stored:
             self._problem(f"version {event.version} is not what followed version {event.version - 1}")
         self._content(event, stored, c)
-        self.previous = stored
+        self.previous = self._newest = stored
         if stored == self._kept_head:
             self.proof.found = event.version
 

@@ -12,7 +12,7 @@ from timeline.cli import output
 from timeline.cli.database import changing, db_option, reading
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.output import paint, progress, say, write
-from timeline.events.chain import SIZE
+from timeline.events.chain import SIZE, START
 from timeline.projection.explain import counted
 from timeline.store.addresses import without_password
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
     from timeline.audit.verify import VerifyReport
 
+_UNPROVED: Final = (
+    "nothing links them. They were scavenged before the database kept a chain, or a program of an earlier version that "
+    "had it open appended them; the next append links those, and so does `timeline repair --yes`"
+)
 INVARIANTS: Final = {
     "checksum": "every event is as it was written",
     "chain": "every event follows from the one before it",
@@ -145,10 +149,11 @@ def print_report(report: VerifyReport) -> None:
     if report.scavenged:
         write(f"  {report.scavenged:,} events were scavenged; the check begins at the snapshot that was kept then")
     if report.unproved:
-        write(f"  {report.unproved:,} events are not proved: some were scavenged before the database kept a chain")
+        write(f"  {report.unproved:,} events are not proved: {_UNPROVED}")
     if report.proved_until is not None:
         write(f"  all up to version {report.proved_until} is what the given head was the head of")
-    write(f"  head {report.head}")
+    if report.head != START.hex():
+        write(f"  head {report.head}")
     for problem in report.problems:
         write(paint(f"  {problem}", typer.colors.RED))
 

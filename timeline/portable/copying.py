@@ -378,6 +378,11 @@ async def _proved(store: EventStore, conversation: str, after: int, until: int) 
     """
     previous = await _link(store, conversation, after)
     async for found in store.read_written(conversation, after=after, until=until):
+        if found.link is None and found.c is None:
+            raise StoreCorrupt(
+                f"event {found.version} of conversation {conversation!r} has no link: a program of an earlier version "
+                "appended it while the store was open. Run `timeline repair --yes`, which links it, then copy again."
+            )
         place = (conversation, found.version, found.id, found.type, found.schema_version, found.at)
         if found.c is None or found.link != link(previous, *place, found.c):
             raise StoreCorrupt(
