@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from timeline.blocks import instant_text, stored_instant, utc
-from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
+from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt, StoreTooNew
 from timeline.events import (
     BlockAppended,
     BlockRedacted,
@@ -59,6 +59,7 @@ NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _new: Final = tuple.__new__
 """Makes a `Draft`, or a `Batch`, in a third of the time that its constructor takes."""
 _ANEW: Final = "`timeline repair` makes it anew."
+_UPGRADE: Final = "Upgrade timeline-engine to read it; other events still read."
 _LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
 _LONGEST_TYPE: Final = 500
@@ -371,11 +372,13 @@ def decode(conversation: str, row: Row, where: str) -> Event:
     """Read an event from its row; ``where`` names the store in the error.
 
     Raises:
+        StoreTooNew: a later version of this library wrote it, with fields that this one does not know.
         StoreCorrupt: the row does not match its checksum, or its payload fits neither its type nor the columns that
             look-ups and plans read in its place.
     """
     position, version, event_id, type_, schema_version, at, payload, stored, *columns = row
-    place = f"{where}: event {version} of conversation {conversation!r} (position {position}) is damaged"
+    event = f"{where}: event {version} of conversation {conversation!r} (position {position})"
+    place = f"{event} is damaged"
     if checksum(conversation, version, event_id, type_, schema_version, at, payload) != stored:
         raise StoreCorrupt(f"{place}: it does not match its checksum. {RESTORE}; other events still read.")
     try:
@@ -383,6 +386,8 @@ def decode(conversation: str, row: Row, where: str) -> Event:
         _check_columns(decoded, columns)
         moment = stored_instant(at) or utc(datetime.fromisoformat(at))
         return stored_event(UUID(event_id), moment, decoded, conversation, version, position, stored)
+    except StoreTooNew as error:
+        raise StoreTooNew(f"{event} is of a later version of timeline-engine: {error}. {_UPGRADE}") from None
     except (StoreCorrupt, ValueError, TypeError) as error:
         raise StoreCorrupt(f"{place}: {_first_line(error)}. {RESTORE}; other events still read.") from None
 

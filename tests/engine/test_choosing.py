@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ from tests.scenes import AT, Scribe, exchange, log_of, opened, payloads_of, prom
 from timeline import open_store, policies
 from timeline.audit.verify import verify
 from timeline.errors import InvalidPolicy
-from timeline.events import ConversationOpened, PolicyChanged, event_id
+from timeline.events import ConversationOpened, NewEvent, PolicyChanged, event_id
 from timeline.events.other_payloads import PolicyOverridden
+from timeline.frozen import compact_json, sha256_hex
 from timeline.policy.model import Policy
 from timeline.portable import export_log, import_copy, read_copies
 from timeline.store.memory import MemoryStore
@@ -293,3 +295,15 @@ async def test_verifying_names_a_policy_that_is_not_in_the_store() -> None:
     with pytest.raises(InvalidPolicy):
         await Timeline.open(store, "c")
     assert (await Timeline.open(store, "c", policy=OTHER)).policy == OTHER
+
+
+async def test_a_policy_that_a_later_version_recorded_is_refused_with_the_cure() -> None:
+    """Its field is named; a policy that is given holds for the handle, as ever."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "c", policy=POLICY)
+    later = compact_json({**json.loads(POLICY.canonical()), "shares": 3})
+    change = NewEvent(id=event_id(AT), at=AT, payload=PolicyChanged(policy=sha256_hex(later)))
+    await store.append("c", [change], values={sha256_hex(later): later})
+    with pytest.raises(InvalidPolicy, match=r"'shares'.*Upgrade timeline-engine, or name a policy"):
+        await Timeline.open(store, "c")
+    assert (await Timeline.open(store, "c", policy=POLICY)).policy == timeline.policy

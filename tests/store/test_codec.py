@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, UserPrompt, instant_text, newer_block
-from timeline.errors import InvalidBlock, StoreCorrupt
+from timeline.errors import InvalidBlock, StoreCorrupt, StoreTooNew
 from timeline.events import BlockAppended, NewEvent, UnknownPayload, event_id
 from timeline.events.encoding import checksum, encode_payload
 from timeline.events.other_payloads import CompactionFailed
@@ -105,6 +105,23 @@ def test_a_block_of_a_later_version_is_indexed_and_kept() -> None:
     newer = BlockAppended(block=newer_block({"type": "x.y", "path": "q"}), tokens=1, counter="c")
     (draft,) = encode("a", [event(newer)], Expected.ANY, {}, None).drafts
     assert (draft.path, draft.payload) == ("q", encode_payload(newer))
+
+
+@pytest.mark.parametrize("later", [{"shown_as": "a list"}, {"mode": "folded"}, {"blocks": [{"version": 3, "of": 2}]}])
+def test_an_event_with_what_only_a_later_version_knows_is_no_damage(later: dict[str, Any]) -> None:
+    """Neither a new field nor a new choice: who put a backup in its place would lose what was appended since."""
+    data = {"reason": "age", "blocks": [{"version": 3}], **later}
+    written = event(UnknownPayload(type="blocks.hidden", data=data))
+    with pytest.raises(StoreTooNew, match=r"event 3 .* is of a later version.*Upgrade timeline-engine") as refused:
+        decode("a", _row(written), "agent.db")
+    assert "restore" not in str(refused.value)
+
+
+def test_an_event_with_a_field_of_another_kind_is_damaged() -> None:
+    """No version writes it so, whatever else it holds."""
+    written = event(UnknownPayload(type="blocks.hidden", data={"reason": 3, "blocks": [], "shown_as": "a list"}))
+    with pytest.raises(StoreCorrupt, match=r"is damaged.*`timeline restore FILE`"):
+        decode("a", _row(written), "agent.db")
 
 
 @pytest.mark.parametrize("tokens", ["many", True, -1, 2**70, None])

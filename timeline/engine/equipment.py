@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.engine.compactor import Compactor
 from timeline.engine.screening import P, screened_block, screened_json, screened_payload, screened_text
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.policy.steps import SummaryForm
     from timeline.ports import Clock, EventStore, Summarizer, SummaryRequest, TokenCounter
+
+_LATER: Final = (
+    "; so a later version of timeline-engine recorded the policy. Upgrade timeline-engine, or name a policy to open the"
+    " conversation with"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +125,8 @@ async def policy_in_force(store: EventStore, window: Window) -> Policy | None:
     text = (await store.values([hash_])).get(hash_)
     if text is None:
         raise InvalidPolicy("policy", f"the one in force, {hash_[:12]}…, is not in the store; name one to open it with")
-    policy = Policy.parse(text)
+    try:
+        policy = Policy.parse(text)
+    except InvalidPolicy as error:
+        raise InvalidPolicy(error.field, f"{error.problem}{_LATER}") from None
     return policy if window.origin is None else policy.made_from(window.origin)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from timeline.blocks import invalid_block
-from timeline.errors import StoreCorrupt
+from timeline.errors import StoreCorrupt, StoreTooNew
 from timeline.events import (
     BlockAppended,
     BlockRedacted,
@@ -92,6 +92,8 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
 
 
 _APPENDED: Final[str] = BlockAppended.model_fields["type"].default
+_LATER: Final = frozenset({"extra_forbidden", "literal_error"})
+"""What pydantic says of a field that is new to it, and of a new choice in one that it knows."""
 
 
 _PART: Final = 200
@@ -141,6 +143,8 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
     """Read a stored payload. An unknown type or a later schema version becomes an `UnknownPayload`.
 
     Raises:
+        StoreTooNew: it has a field, or a choice in one, that only a later version knows. What it decides cannot be
+            guessed without, so it is no `UnknownPayload`.
         StoreCorrupt: the text is no JSON object, or does not hold what its type and schema version promise.
     """
     if type_ == _APPENDED and schema_version <= BlockAppended.schema_version:
@@ -159,9 +163,19 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
     try:
         return cls.model_validate(data)
     except ValidationError as error:
+        if later := _of_later_versions(error):
+            raise StoreTooNew(f"an event of type {type_!r} has what this version does not know: {later}") from None
         raise StoreCorrupt(
             f"an event of type {type_!r} does not hold its fields: {invalid_block(error).problem}"
         ) from None
+
+
+def _of_later_versions(error: ValidationError) -> str:
+    """Name the fields that only a later version knows, or fills so; empty where anything else is wrong as well."""
+    found = error.errors(include_url=False, include_context=False)
+    if any(one["type"] not in _LATER for one in found):
+        return ""
+    return ", ".join(sorted({".".join(map(str, one["loc"])) for one in found}))
 
 
 _WRITTEN: Final = re.compile(
