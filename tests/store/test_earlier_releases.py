@@ -1,7 +1,9 @@
-"""A database that commit d518f55 wrote, before the modules moved: it opens, verifies, and renders the same bytes.
+"""Databases that earlier commits wrote: they open, verify, and render the same bytes.
 
-It holds conversations under five policies, with compactions, hides, a pin, an undo, a fork and stages. The expected
-digests of the requests were written by the code of that commit, not by this one.
+That of d518f55, before the modules moved, holds conversations under five policies, with compactions, hides, a pin, an
+undo, a fork and stages. That of 66240d07, the first with a chain, has a redaction, requests of calls, content of the
+providers' own servers, and contexts of projection 4. The expected digests of the requests were written by the code of
+that commit, not by this one.
 """
 
 from __future__ import annotations
@@ -22,14 +24,20 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
 
 KEPT: Final = Path(__file__).with_name("earlier")
-EXPECTED: Final[dict[str, dict[str, Any]]] = json.loads((KEPT / "d518f55.json").read_text(encoding="utf-8"))
+EXPECTED: Final[dict[str, dict[str, Any]]] = {
+    f"{commit} {conversation}": expected
+    for commit in ("d518f55", "66240d07")
+    for conversation, expected in json.loads((KEPT / f"{commit}.json").read_text(encoding="utf-8")).items()
+}
+"""What each conversation was, by the commit that wrote it and its id."""
+EACH: Final = pytest.mark.parametrize(("commit", "conversation"), [tuple(name.split()) for name in EXPECTED])
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Path:
-    """Return a copy of the database."""
-    file = tmp_path / "d518f55.db"
-    file.write_bytes(lzma.decompress((KEPT / "d518f55.db.xz").read_bytes()))
+def database(tmp_path: Path, commit: str) -> Path:
+    """Return a copy of the database that a commit wrote."""
+    file = tmp_path / f"{commit}.db"
+    file.write_bytes(lzma.decompress((KEPT / f"{commit}.db.xz").read_bytes()))
     return file
 
 
@@ -38,12 +46,12 @@ def sent(context: RenderedContext) -> str:
     return sha256_hex(json.dumps([context.to_anthropic(), context.to_openai_chat()], ensure_ascii=False))[:16]
 
 
-@pytest.mark.parametrize("conversation", EXPECTED)
+@EACH
 async def test_every_recorded_context_of_an_earlier_database_is_the_same_bytes(
-    database: Path, conversation: str
+    database: Path, commit: str, conversation: str
 ) -> None:
     """The database is brought up to date when it is opened; what the models saw does not change with that."""
-    expected = EXPECTED[conversation]
+    expected = EXPECTED[f"{commit} {conversation}"]
     async with open_store(database) as store:
         report = await verify(store, conversation)
         built = await rebuild_contexts(store, conversation, await recorded_contexts(store, conversation))
@@ -54,7 +62,7 @@ async def test_every_recorded_context_of_an_earlier_database_is_the_same_bytes(
     assert [f"{b.path} {b.state} {b.tokens}" for b in built[-1].blocks][-6:] == expected["head"]
 
 
-@pytest.mark.parametrize("conversation", EXPECTED)
+@EACH
 async def test_the_model_calls_of_an_earlier_database_are_counted(database: Path, conversation: str) -> None:
     """Its snapshots lack their number, so that the log is asked; a call goes on from there."""
     async with open_store(database) as store:
@@ -65,7 +73,7 @@ async def test_the_model_calls_of_an_earlier_database_are_counted(database: Path
         assert (await timeline.call(calls + 1)).model == "m"
 
 
-@pytest.mark.parametrize("conversation", EXPECTED)
+@EACH
 async def test_a_conversation_of_an_earlier_database_goes_on(database: Path, conversation: str) -> None:
     """Its policy is read under the names of its time, and what follows verifies with what was there."""
     async with open_store(database) as store:
