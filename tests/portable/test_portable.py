@@ -13,10 +13,10 @@ from tests.invariants.playing import AT, run, search
 from tests.invariants.strategies import LOGS, Decide, Step, small
 from tests.invariants.watched import Watched
 from tests.scenes import after, answer, call, exchange, prompt, result, small_policy
-from timeline import Timeline
+from timeline import Timeline, open_store
 from timeline.audit.verify import verify
-from timeline.errors import ImportFailed, StoreCorrupt
-from timeline.events import BlockRedacted, NewEvent, event_id
+from timeline.errors import ImportFailed, StoreCorrupt, StoreTooNew
+from timeline.events import BlockRedacted, NewEvent, UnknownPayload, event_id
 from timeline.events.encoding import checksum
 from timeline.fold.snapshot import take_snapshot
 from timeline.frozen import sha256_hex
@@ -292,6 +292,16 @@ async def test_a_fork_without_its_parent_is_refused_and_says_what_to_do() -> Non
     lines = [line for line in await export(store) if '"conversation":"f"' in line]
     with pytest.raises(ImportFailed, match="forked from 'c' at version 3"):
         await take(other, lines)
+
+
+async def test_an_export_leaves_nothing_out_that_a_later_version_wrote(tmp_path: Path) -> None:
+    """It ends with an error that says what to do: a log without that event would be a log of something else."""
+    async with open_store(tmp_path / "agent.db") as store:
+        await Timeline.open(store, "c", now=AT)
+        later = UnknownPayload(type="blocks.pinned", data={"versions": [1], "until": 9})
+        await store.append("c", [NewEvent(id=event_id(AT), at=AT, payload=later)])
+        with pytest.raises(StoreTooNew, match="Upgrade timeline-engine"):
+            await export(store, "c")
 
 
 async def test_a_damaged_line_ends_the_import_before_it_and_a_sound_file_goes_on() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline import checks
 from timeline.audit.redacting import Erasures
-from timeline.errors import StoreCorrupt
+from timeline.errors import StoreCorrupt, StoreTooNew
 from timeline.events import Event
 from timeline.portable.lines import event_line, log_line, value_line, values_of, written_line
 from timeline.portable.removed import is_whole
@@ -63,6 +63,7 @@ async def export_log(
     Raises:
         ConversationNotFound: there is no such conversation.
         InvalidArgument: ``conversations`` is a single id, and no list.
+        StoreTooNew: a later version of this library wrote an event, which would be missing in the export.
         StoreCorrupt: the database is damaged so that nothing of it can be read.
     """
     checks.listed("conversations", conversations)
@@ -146,13 +147,19 @@ async def _values(store: EventStore, hashes: set[str], done: Exported) -> AsyncI
 async def _undamaged(
     read: Callable[..., AsyncIterator[T]], info: ConversationInfo, after: int, until: int, done: Exported
 ) -> AsyncIterator[T]:
-    """Yield the events that can be read; note the versions of the others."""
+    """Yield the events that can be read; note the versions of the damaged ones.
+
+    Raises:
+        StoreTooNew: a later version wrote an event. It is no damage, and that version exports the whole of the log.
+    """
     version = after
     while version < until:
         try:
             async for event in read(after=version, until=until):
                 yield event
                 version = event.version
+        except StoreTooNew:
+            raise
         except StoreCorrupt:
             version += 1
             done.damaged.append((info.id, version))
