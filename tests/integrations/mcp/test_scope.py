@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.integrations.mcp.recorded import ask, asking, asking_process, record, said
+from tests.scenes import AT
 from timeline import Timeline, open_store
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidArgument
+from timeline.events import NewEvent, UnknownPayload, event_id
 from timeline.integrations.mcp.scope import Scope
 
 if TYPE_CHECKING:
@@ -134,6 +136,17 @@ async def test_damage_of_another_conversation_is_not_told_by_its_name(db: Path) 
         answers = await _everything(client, ("cobra", "zebra", "login"))
         assert _shown(answers) == []
         assert (await ask(client, "read", conversation="mine-1", path="@2"))["state"] == "found"
+
+
+async def test_what_a_later_version_wrote_is_said_without_its_name(db: Path) -> None:
+    """It is no damage, and the server is what has to be upgraded."""
+    later = UnknownPayload(type="blocks.pinned", data={"versions": [2], "until": 9})
+    async with open_store(db) as store:
+        at = (await store.append("mine-1", [NewEvent(id=event_id(AT), at=AT, payload=later)])).version
+    async with asking(db, scope=MINE) as client:
+        answer = said(await client.call_tool("read", {"conversation": "mine-1", "path": f"@{at}"}))
+    assert "to upgrade it" in answer
+    assert "damaged" not in answer
 
 
 async def test_hits_of_others_crowd_none_out(tmp_path: Path) -> None:

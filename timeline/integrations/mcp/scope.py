@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from timeline.checks import texts
-from timeline.errors import ConversationNotFound, StoreCorrupt
+from timeline.errors import ConversationNotFound, StoreCorrupt, StoreTooNew
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
@@ -164,7 +164,7 @@ class _ScopedStore:
             except StopAsyncIteration:
                 return
             except StoreCorrupt as damage:
-                raise _damaged() from damage
+                raise _unnamed(damage) from damage
             if self._scope.has(of(item)):
                 yield item
 
@@ -178,8 +178,11 @@ async def _answered(answer: Awaitable[T]) -> T:
     try:
         return await answer
     except StoreCorrupt as damage:
-        raise _damaged() from damage
+        raise _unnamed(damage) from damage
 
 
-def _damaged() -> StoreCorrupt:
+def _unnamed(damage: StoreCorrupt) -> StoreCorrupt:
+    """Return an error that says the same without the name of a conversation."""
+    if isinstance(damage, StoreTooNew):
+        return StoreTooNew("A later version wrote what is looked at. Ask who runs this server to upgrade it.")
     return StoreCorrupt("The database is damaged. Ask who runs this server to look at it with `timeline verify`.")
