@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from timeline.facts.requests import Asked
     from timeline.facts.tool_use import Call, UseKind
 
-FORM: Final = 9
+FORM: Final = 10
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
 MOST_NAMED: Final = 100
 """The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
