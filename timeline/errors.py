@@ -558,7 +558,7 @@ class StoreTooOld(StoreCorrupt):
 
 
 class StoreTooNew(StoreCorrupt):
-    """The store was written by a later version of this library. Upgrade timeline-engine to open it."""
+    """The store, or an event of it, is of a later version of this library. Upgrade timeline-engine to read it."""
 
 
 class CompactionError(TimelineError):
