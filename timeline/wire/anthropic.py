@@ -18,7 +18,7 @@ from timeline.wire.markers import marked, marked_fixed_part, takes_marker
 from timeline.wire.media import anthropic_media, attachment_block, shown_parts, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.programs import container_of, end_of, form_of, of_form, program_of, running
-from timeline.wire.providers import ANTHROPIC
+from timeline.wire.providers import ANTHROPIC, SIGNED_BY
 from timeline.wire.server_tools import entries_of_server, id_of, is_call, is_result, part_of, sent_ids, waiting_calls
 from timeline.wire.writing import PlacedWriter
 
@@ -166,7 +166,7 @@ class _Writer(PlacedWriter):
         if (compacted := _compaction(entry)) is not None:
             return [compacted, *([_text_part(entry.text)] if entry.text.strip() else [])]
         if entry.type == "assistant.reasoning":
-            return [entry.data] if isinstance(entry.data, dict) and sends_reasoning(entry, self._model) else []
+            return [_signed_part(entry.data)] if sends_reasoning(entry, self._model) else []
         if entry.text.strip():
             return [{**_text_part(entry.text), **(_cited(entry) if sent else {})}]
         return [*map(_text_part, unseen_lines(entry))]
@@ -227,8 +227,8 @@ def sends_reasoning(entry: Entry, model: str) -> bool:
     Some servers that speak this form sign nothing, and want their thoughts back with an empty signature. At the end of
     a response it is left out all the same: a message may not end in reasoning.
     """
-    data = entry.data
-    if not isinstance(data, dict) or not _is_reasoning(data):
+    data = _signed_part(entry.data)
+    if not _is_reasoning(data):
         return False
     is_signed = bool(data[_SIGNED_KEYS[str(data["type"])][-1]])
     return ANTHROPIC.takes_back(entry, model) if is_signed else ANTHROPIC.takes_unsigned(model)
@@ -274,6 +274,11 @@ def _media_parts(entry: Entry, place: str) -> list[Part]:
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
     return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry, "user")]
+
+
+def _signed_part(data: JsonValue) -> Part:
+    """Return the part that a model signed, without the name of that model; an empty one of data without parts."""
+    return {key: value for key, value in data.items() if key != SIGNED_BY} if isinstance(data, dict) else {}
 
 
 def _is_reasoning(data: Part) -> bool:
@@ -357,7 +362,9 @@ def joined_text(content: Any) -> str:
     return "\n".join(text for p in parts_of(content) if p.get("type") == "text" and (text := text_of(p)))
 
 
-def assistant_block(part: Part, response_id: str, call_id: str, container: str = "") -> Block | None:
+def assistant_block(
+    part: Part, response_id: str, call_id: str, container: str = "", model: str = ""
+) -> Block | None:
     """Decode one content part of a response.
 
     Args:
@@ -365,6 +372,7 @@ def assistant_block(part: Part, response_id: str, call_id: str, container: str =
         response_id: the response that it belongs to.
         call_id: the id for a call without one.
         container: id of the container that the response reported.
+        model: the model that answered, where the response names it.
     """
     match part.get("type"):
         case "text":
@@ -373,9 +381,9 @@ def assistant_block(part: Part, response_id: str, call_id: str, container: str =
             data: JsonValue = {WEB_CITATIONS: of_web} if (of_web := _web_citations(cited)) else None
             return AssistantCompletion(text=text, data=data, response_id=response_id, meta=meta) if text else None
         case "thinking":
-            return Reasoning(text=text_of(part, "thinking"), data=part, response_id=response_id)
+            return Reasoning(text=text_of(part, "thinking"), data=_with_signer(part, model), response_id=response_id)
         case "redacted_thinking":
-            return Reasoning(data=part, response_id=response_id)
+            return Reasoning(data=_with_signer(part, model), response_id=response_id)
         case "compaction":
             return CustomBlock(type=NATIVE, author="assistant", data=part, response_id=response_id)
         case "tool_use":
@@ -388,6 +396,11 @@ def assistant_block(part: Part, response_id: str, call_id: str, container: str =
             )
         case _:
             return CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response_id)
+
+
+def _with_signer(part: Part, model: str) -> Part:
+    """Return signed reasoning with the name of its model, if another maker's model answered in this form."""
+    return {**part, SIGNED_BY: model} if model and not ANTHROPIC.is_own(model) else part
 
 
 def result_block(part: Part) -> ToolResult:

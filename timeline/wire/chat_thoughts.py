@@ -14,7 +14,7 @@ from timeline.blocks import Reasoning
 from timeline.wire.chat_content import text_of_thought
 from timeline.wire.foreign import text_of
 from timeline.wire.groups import Call
-from timeline.wire.providers import OPENAI_CHAT
+from timeline.wire.providers import OPENAI_CHAT, SIGNED_BY
 from timeline.wire.read_only import plain
 
 if TYPE_CHECKING:
@@ -153,10 +153,12 @@ def said_alike(thought: Reasoning) -> Any:
     its encrypted content: frameworks write fields that came without a value into it.
     """
     data = thought.data
-    if isinstance(data, dict) and data.get("type") == "reasoning":
-        return data.get("encrypted_content") or data.get("id")
-    if not isinstance(data, dict) or text_of(data, "type") not in _KINDS:
+    if not isinstance(data, dict):
         return data
+    if data.get("type") == "reasoning":
+        return data.get("encrypted_content") or data.get("id")
+    if text_of(data, "type") not in _KINDS:
+        return {key: value for key, value in data.items() if key != SIGNED_BY}
     return None if thought.text else data.get("fields")
 
 

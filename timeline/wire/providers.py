@@ -25,8 +25,9 @@ class ProviderFacts:
             (`Entry.in_loop`), and none to a model of `prefix_bound`.
         prefix_bound: matches the ids of models that check a signature against the whole prefix that it was made with,
             and refuse or drop a signature behind another prefix.
-            picture_types: picture formats that the provider takes as base64.
-            source, as_of: where the rules were read, and when.
+        own: matches the ids of the provider's own models, which refuse a signature of another maker's model.
+        picture_types: picture formats that the provider takes as base64.
+        source, as_of: where the rules were read, and when.
         demands_signature: matches the ids of models that refuse a response whose first call has no signature.
         foreign_signature: the signature that the provider documents for a call made by another provider's model.
         unsigned: matches the ids of models of other makers that think without signing, and take their thoughts back so.
@@ -47,6 +48,7 @@ class ProviderFacts:
     picture_types: frozenset[str]
     source: str
     as_of: str
+    own: re.Pattern[str] | None = None
     demands_signature: re.Pattern[str] | None = None
     foreign_signature: str = ""
     unsigned: re.Pattern[str] | None = None
@@ -79,13 +81,26 @@ class ProviderFacts:
         """Return whether a model takes back its thoughts with an empty signature."""
         return self.unsigned is not None and self.unsigned.search(model.lower()) is not None
 
+    def is_own(self, model: str) -> bool:
+        """Return whether a model is the provider's own."""
+        return self.own is not None and self.own.search(model.lower()) is not None
+
     def takes_back(self, reasoning: Entry, model: str) -> bool:
-        """Return whether signed reasoning may be sent to a model, given whether the prefix before it was rewritten."""
+        """Return whether signed reasoning may be sent to a model.
+
+        That depends on who signed it, as far as its data names another maker's model (`SIGNED_BY`), and on whether the
+        prefix before it was rewritten.
+        """
+        signer = reasoning.data.get(SIGNED_BY) if isinstance(reasoning.data, dict) else None
+        if self.is_own(model) and isinstance(signer, str) and not self.is_own(signer):
+            return False
         if not reasoning.rewritten:
             return True
         return reasoning.in_loop and not (self.prefix_bound and self.prefix_bound.search(model))
 
 
+SIGNED_BY: Final = "model"
+"""Key of a reasoning's data for the model that signed it, where that is not the provider's own; no provider gets it."""
 _WORD: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
@@ -105,6 +120,7 @@ ANTHROPIC: Final = ProviderFacts(
     source="Anthropic documentation: prompt caching, extended thinking, preserved thinking and its prefix checks, "
     "tool use, vision; anthropic SDK 2.12 types; reports of users of servers that speak this form",
     as_of="2026-11",
+    own=re.compile(r"claude"),  # with a region, a host or a date around it
     unsigned=re.compile(r"(?:^|/)(?:kimi|moonshot|mimo)|^accounts/fireworks/"),
 )
 

@@ -123,7 +123,11 @@ def _read(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, 
         parts = anthropic.parts_of(reply["content"])
         held = reply.get("container")
         container = text_of(held, "id") if isinstance(held, dict) else ""
-        read = (anthropic.assistant_block(p, response_id, f"{response_id}_{n}", container) for n, p in enumerate(parts))
+        model = text_of(reply, "model")
+        read = (
+            anthropic.assistant_block(p, response_id, f"{response_id}_{n}", container, model)
+            for n, p in enumerate(parts)
+        )
         return [b for b in read if b is not None], anthropic_usage(reply.get("usage")), reply.get("stop_reason")
     if isinstance(choices := reply.get("choices"), list) and reply.get("object") != "chat.completion.chunk":
         choice = choices[0] if choices and isinstance(choices[0], dict) else {}
