@@ -75,6 +75,12 @@ def _is_file(block: Block) -> bool:
     return part is not None and (google_kind(part) in GOOGLE_FILES or _kind_of(part) == DRAWN)
 
 
+def media_characters(block: Block) -> int:
+    """Count the characters of the parts that hold a picture, document, sound or film: most of them are base64."""
+    parts = (part for part in _parts(block) if _holds_file(part))
+    return sum(len(canonical_json(part)) for part in parts)
+
+
 def media_within(block: Block, tokens: int) -> int:
     """Return the estimate for a block's pictures and documents as far as its stored tokens hold it.
 
@@ -82,6 +88,12 @@ def media_within(block: Block, tokens: int) -> int:
     """
     media = media_tokens(block)
     return media if media <= tokens else 0
+
+
+def _holds_file(part: dict[str, Any]) -> bool:
+    if _kind_of(part) in _IMAGE_PARTS or _inline_type(part):
+        return True
+    return _text_characters(part) is None and _file_characters(part) is not None
 
 
 def _kind_of(part: dict[str, Any]) -> str:

@@ -90,14 +90,27 @@ async def hide_by_step(
         progress: the compaction that the batch belongs to.
         goes_on: gets the freed tokens and returns whether a summary follows.
     """
+    policy, counter = progress.pressure.policy, progress.pressure.compactor.counter
+    return await hide_planned(lambda window: plan_hides(step, window, policy, counter), progress, goes_on=goes_on)
+
+
+async def hide_planned(
+    plan: Callable[[Window], HideDecision | None], progress: CompactionProgress, *, goes_on: GoesOn = _enough
+) -> list[TakenDecision]:
+    """Append the hides that are planned for the newest window; return the decision, or nothing if none is planned.
+
+    Args:
+        plan: plans them for a window; asked again where another writer appended meanwhile.
+        progress: the compaction that the batch belongs to.
+        goes_on: gets the freed tokens and returns whether a summary follows.
+    """
     pressure = progress.pressure
     chosen: list[tuple[HideDecision, Window]] = []
 
     async def choose(_: datetime) -> Sequence[Payload]:
         chosen.clear()  # asked again after another writer's append: the earlier choice was not appended
         window = pressure.window
-        plan = partial(plan_hides, step, window, pressure.policy, pressure.compactor.counter)
-        hide = await off_loop(len(window.items), plan)
+        hide = await off_loop(len(window.items), partial(plan, window))
         if hide is None:
             return ()
         hide = await progress.annotated(hide, window, goes_on)

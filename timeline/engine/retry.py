@@ -1,15 +1,21 @@
 """Retry a call that the model refused for its size: compact the context, render it again, call once more.
 
-The token count is ours, the limit the provider's: where they differ, its refusal is the first to know.
+The token count is ours, the limit the provider's: where they differ, its refusal is the first to know. That holds the
+more for what has no limit in tokens: the bytes of a request, the number and the size of its pictures.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from timeline.engine.hiding import CompactionProgress, hide_planned
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import CompactionRefused, ContextRefused
+from timeline.planning.hide_media import outweighs_text, plan_media
+from timeline.wire import encoded_alone
+from timeline.wire.refused_media import refused_media
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import TakenDecision
     from timeline.wire.refusals import ContextLimit
+    from timeline.wire.refused_media import MediaRefused
 
 T = TypeVar("T")
 
@@ -26,16 +33,19 @@ async def call_with_retry(
     call: Callable[[RenderedContext], Awaitable[T]],
     *,
     render: Callable[[], Awaitable[RenderedContext]],
-    shrink: Callable[[RenderedContext, int], Awaitable[list[str]]],
+    shrink: Callable[[RenderedContext, int, MediaRefused | None], Awaitable[list[str]]],
     refused: Callable[[BaseException], ContextLimit | None],
     failed: Callable[[RenderedContext, BaseException], Awaitable[None]],
 ) -> T:
     """Render and call; if the model refuses the context for its size, compact, render and call once more.
 
+    So it is where the model refuses a picture or document, or all of them; nothing to leave out is no refusal for size.
+
     Args:
         call: sends a context to the model and returns its reply.
         render: renders the context.
-        shrink: gets the refused context and a target in tokens, compacts down to it, and returns what it did.
+        shrink: gets the refused context, a target in tokens and what was refused of its pictures; makes it smaller, and
+            returns what it did.
         refused: returns the limit that an error reports; None for any other error, which is raised as it is.
         failed: records that the call of a context was refused.
 
@@ -46,26 +56,58 @@ async def call_with_retry(
     try:
         return await call(context)
     except Exception as error:
-        refusal = refused(error)
-        if refusal is None:
+        refusal, media = refused(error), refused_media(error)
+        if refusal is None and media is None:
             raise
         await failed(context, error)
         first = error
     sent = context.account.sent
-    target = refusal.target(sent)
-    tried = await shrink(context, target)
-    smaller = await render()
+    target = sent if refusal is None else refusal.target(sent)
+    tried = await shrink(context, target, media)
+    smaller = await render() if tried or refusal is not None else context
     if smaller.account.sent >= sent:
+        if refusal is None:
+            raise first
         raise ContextRefused(sent=[sent], limit=refusal.limit, target=target, tried=tried) from first
     try:
         return await call(smaller)
     except Exception as error:
         again = refused(error)
-        if again is None:
+        if again is None and refused_media(error) is None:
             raise
         await failed(smaller, error)
+        if again is None:
+            raise
         sizes = [sent, smaller.account.sent]
-        raise ContextRefused(sent=sizes, limit=again.limit or refusal.limit, target=target, tried=tried) from error
+        limit = again.limit or (None if refusal is None else refusal.limit)
+        raise ContextRefused(sent=sizes, limit=limit, target=target, tried=tried) from error
+
+
+async def make_smaller(
+    pressure: Pressure, context: RenderedContext, target: int, media: MediaRefused | None
+) -> list[str]:
+    """Make a refused context smaller; return what was done.
+
+    Pictures and documents give way where they were refused, or where a request of too many bytes consists of them;
+    otherwise the context is compacted.
+
+    Args:
+        pressure: the log.
+        context: what was refused.
+        target: tokens to come down to; not below those of ``context`` where pictures alone were refused.
+        media: what was refused of its pictures and documents.
+
+    Raises:
+        CompactionSuperseded, SummarizerFailed: as `compact_to`.
+    """
+    tried: list[str] = []
+    alone = target >= context.account.sent
+    if media is not None and (alone or outweighs_text(pressure.window)):
+        named = media.named_in(encoded_alone(media.wire, context.neutral)) if media.wire else []
+        policy, counter = pressure.policy, pressure.compactor.counter
+        plan = partial(plan_media, policy=policy, counter=counter, crowd=media.crowd, named=named)
+        tried = [_described(taken) for taken in await hide_planned(plan, CompactionProgress(pressure))]
+    return tried if tried or alone else await compact_to(pressure, target)
 
 
 async def compact_to(pressure: Pressure, target: int) -> list[str]:

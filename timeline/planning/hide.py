@@ -135,8 +135,8 @@ _SHORTENED: Final[frozenset[type[Block]]] = frozenset(
     {UserPrompt, AssistantCompletion, Reasoning, ToolCall, SystemMessage, CustomBlock}
 )
 """Texts, thoughts and calls: shortened once they are ``old``."""
-AUTOMATIC: Final = frozenset({"cold", "pressure"})
-"""The reasons of hides that a render decides by itself."""
+AUTOMATIC: Final = frozenset({"cold", "pressure", "refused"})
+"""The reasons of hides that nobody asked for."""
 _LEAST_GAIN: Final = 2
 """A block is hidden only where its replacement is at most half as long."""
 NOTICE_KEY: Final = "notice"

@@ -362,9 +362,7 @@ def joined_text(content: Any) -> str:
     return "\n".join(text for p in parts_of(content) if p.get("type") == "text" and (text := text_of(p)))
 
 
-def assistant_block(
-    part: Part, response_id: str, call_id: str, container: str = "", model: str = ""
-) -> Block | None:
+def assistant_block(part: Part, response_id: str, call_id: str, container: str = "", model: str = "") -> Block | None:
     """Decode one content part of a response.
 
     Args:

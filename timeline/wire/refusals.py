@@ -29,6 +29,10 @@ _CODES: Final = frozenset(
         "10907",  # Spark, whose messages are Chinese
     }
 )
+_TOO_LARGE: Final = 413
+"""The status for a body of too many bytes: gateways answer so in words of their own, or without any."""
+_RATES: Final = frozenset({"rate_limit_exceeded", "tokens"})
+"""Codes of Groq's answers with that status that are about tokens a minute."""
 _TYPE_NAMES: Final = re.compile(r"Context(Window|Length|Limit)Exceeded|RequestTooLarge|ContentTooLarge")
 _MESSAGES: Final = (
     r"prompt is too long"  # Anthropic
@@ -126,12 +130,13 @@ def context_limit(error: BaseException) -> ContextLimit | None:
 
     The error and its causes are searched, since frameworks wrap what an SDK raised.
     """
-    for one in _causes(error):
-        if _status(one) not in _STATUSES:
+    for one in causes(error):
+        if status_of(one) not in _STATUSES:
             return None
         message = str(one)
         if (
             _code_of(one) in _CODES
+            or (status_of(one) == _TOO_LARGE and not _RATES & {*_error_codes(one)})
             or _TYPE_NAMES.search(type(one).__name__)
             or re.search(_MESSAGES, message, re.IGNORECASE)
         ):
@@ -143,7 +148,7 @@ def context_limit(error: BaseException) -> ContextLimit | None:
 
 def refuses_parameter(error: BaseException, name: str) -> bool:
     """Return whether a provider refused a request because of one parameter, which its message names."""
-    return any(_status(one) in _UNUSABLE and name in str(one) for one in _causes(error))
+    return any(status_of(one) in _UNUSABLE and name in str(one) for one in causes(error))
 
 
 _UNUSABLE: Final = frozenset({400, 422})
@@ -193,8 +198,8 @@ def cause_of(error: BaseException) -> Cause:
     # First, since the status of such an error (400, 413) does not identify it.
     if context_limit(error) is not None:
         return "context_limit"
-    for one in _causes(error):
-        status = _status(one)
+    for one in causes(error):
+        status = status_of(one)
         if status in _BY_STATUS:
             return _BY_STATUS[status]
         codes = _error_codes(one)
@@ -210,13 +215,14 @@ def cause_of(error: BaseException) -> Cause:
     return "error"
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
     """Return the HTTP status: from ``status_code``, or, if it is one, from ``code``, as Google's SDK has it."""
     values = (getattr(error, name, None) for name in ("status_code", "code"))
     return next((status for status in values if isinstance(status, int) and status in _OF_HTTP), None)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Iterate over an error and what it was raised from."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:

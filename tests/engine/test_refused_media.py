@@ -1,0 +1,224 @@
+"""Pictures and documents that the provider refuses: by name, by number, or for the bytes of the request."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import openai
+import pytest
+
+from tests.engine.test_retry import REQUEST, of_anthropic, of_openai
+from tests.scenes import call, opened, payloads_of, prompt, small_policy
+from timeline.blocks import Attachment, ToolResult, UserPrompt
+from timeline.errors import ContextRefused
+from timeline.frozen import canonical_json
+from timeline.store.memory import MemoryStore
+from timeline.wire.refused_media import MediaRefused, refused_media
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from timeline.projection.context import RenderedContext
+    from timeline.timeline import Timeline
+
+CHANCE = Random(1)
+TOO_LARGE = "<html><head><title>413 Request Entity Too Large</title></head></html>"
+
+
+def picture(size: int = 600) -> dict[str, Any]:
+    """Return a picture of some bytes, in Anthropic's form."""
+    data = b64encode(CHANCE.randbytes(size)).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+
+
+def of_gateway() -> openai.APIStatusError:
+    """Return what the SDK makes of a page of nginx's."""
+    response = httpx2.Response(413, request=REQUEST, text=TOO_LARGE)
+    return openai.OpenAI(api_key="none")._make_status_error_from_response(response)
+
+
+async def look(timeline: Timeline, name: str, shot: dict[str, Any]) -> None:
+    """Append a call and its result: a text, and a screenshot."""
+    await timeline.append(call(name), ToolResult(call_id=name, text=f"Screenshot {name}.", data=[shot]))
+
+
+def pictures_in(body: dict[str, Any]) -> list[tuple[int, int, str]]:
+    """Return place and base64 of each picture of a body of Anthropic's."""
+    return [
+        (number, place, inner["source"]["data"])
+        for number, message in enumerate(body["messages"])
+        for place, part in enumerate(message["content"])
+        for inner in (part, *(part["content"] if isinstance(part.get("content"), list) else ()))
+        if inner["type"] == "image"
+    ]
+
+
+def asking(refuse: Callable[[dict[str, Any]], Exception | None], sent: list[dict[str, Any]]) -> Any:
+    """Return a call of a model that takes a body of Anthropic's, or refuses it."""
+
+    async def ask(context: RenderedContext) -> str:
+        body = context.request("anthropic", model="claude-opus-5").arguments
+        if (error := refuse(body)) is not None:
+            raise error
+        sent.append(body)
+        return "Done."
+
+    return ask
+
+
+# Recognising
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (of_anthropic("Request exceeds the maximum size", 413, "request_too_large"), MediaRefused(crowd=True)),
+        (of_gateway(), MediaRefused(crowd=True)),
+        (
+            of_anthropic(
+                "messages.39.content.38.image.source.base64.data: At least one of the image dimensions exceed max "
+                "allowed size for many-image requests: 2000 pixels"
+            ),
+            MediaRefused(True, "anthropic", 39, 38),
+        ),
+        (
+            of_anthropic("messages.3.content.1.image.source.base64: image exceeds 5 MB maximum: 7012356 bytes"),
+            MediaRefused(False, "anthropic", 3, 1),
+        ),
+        (of_anthropic("Could not process image"), MediaRefused(crowd=False)),
+        (of_anthropic("Too many images and documents: 104 + 0 > 100"), MediaRefused(crowd=True)),
+        (of_anthropic("A maximum of 100 PDF pages may be provided."), MediaRefused(crowd=True)),
+        (of_openai("The limit of 20 images for a request is exceeded: 24"), MediaRefused(crowd=True)),
+        (of_openai("Total image size is 54.2MB, which exceeds the allowed limit of 50MB."), MediaRefused(crowd=True)),
+        (
+            of_openai("Invalid 'input[3].content[1].image_url': You uploaded an unsupported image."),
+            MediaRefused(False, "openai_responses", 3, 1),
+        ),
+        (
+            RuntimeError("400 INVALID_ARGUMENT. Request payload size exceeds the limit: 20971520 bytes."),
+            MediaRefused(crowd=True),
+        ),
+        (RuntimeError("400 INVALID_ARGUMENT. Unable to process input image."), MediaRefused(crowd=False)),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_what_was_refused_of_the_pictures_is_recognised(error: Exception, refused: MediaRefused) -> None:
+    """By the status, and by the providers' words."""
+    assert refused_media(error) == refused
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        of_anthropic("Number of request tokens has exceeded your per-minute rate limit", 429, "rate_limit_error"),
+        of_anthropic("prompt is too long: 9 tokens > 8 maximum"),
+        of_openai("Invalid value: 'imagine'.", 400),
+        ValueError("something else"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_any_other_error_refuses_no_picture(error: Exception) -> None:
+    """A context without its pictures would be refused likewise."""
+    assert refused_media(error) is None
+
+
+# Going on
+
+
+async def test_a_session_of_screenshots_goes_on_behind_a_gateway_that_takes_so_many_bytes() -> None:
+    """Its pictures are a tenth of the window in tokens, and all of the bytes that are taken."""
+    store, sent = MemoryStore(), list[dict[str, Any]]()
+    timeline = await opened(store, policy=small_policy(max_tokens=200_000))
+    await timeline.append(prompt())
+    ask = asking(lambda body: of_gateway() if len(canonical_json(body)) > 60_000 else None, sent)
+    for number in range(40):
+        shot = picture(3_000)
+        await look(timeline, f"c{number}", shot)
+        assert await timeline.retry_with_compaction(ask) == "Done."
+        assert pictures_in(sent[-1])[-1][2] == shot["source"]["data"]
+    assert "Screenshot c0." in canonical_json(sent[-1])
+    assert await payloads_of(store, "compaction.completed") == []
+    assert len(await payloads_of(store, "blocks.hidden")) <= 5
+    assert (await timeline.verify()).ok
+
+
+async def test_a_picture_that_the_provider_names_is_left_out_and_the_words_beside_it_stay() -> None:
+    """Otherwise each later request would be refused for it, a text alone too."""
+    sent: list[dict[str, Any]] = []
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt())
+    shots = [picture() for _ in range(3)]
+    for number, shot in enumerate(shots):
+        await look(timeline, f"c{number}", shot)
+    bad = shots[1]["source"]["data"]
+
+    def refuse(body: dict[str, Any]) -> Exception | None:
+        places = [(number, place) for number, place, data in pictures_in(body) if data == bad]
+        named = "messages.{}.content.{}.tool_result.content.1.image.source.base64: image exceeds 5 MB maximum"
+        return of_anthropic(named.format(*places[0])) if places else None
+
+    assert await timeline.retry_with_compaction(asking(refuse, sent)) == "Done."
+    assert [data for *_, data in pictures_in(sent[-1])] == [shots[0]["source"]["data"], shots[2]["source"]["data"]]
+    assert "Screenshot c1.\\n[picture left out" in canonical_json(sent[-1])
+    assert (await timeline.read("tc:turn_1.c1.result")).data == [shots[1]]
+
+
+async def test_above_twenty_pictures_of_which_one_is_too_large_for_so_many_a_few_newest_stay() -> None:
+    """Anthropic takes 2,000 pixels a side above twenty pictures, and names the first that has more."""
+    sent: list[dict[str, Any]] = []
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=200_000))
+    shots = [picture() for _ in range(50)]
+    await timeline.append(*(Attachment(author="user", mime="image/png", data=shot) for shot in shots))
+    await timeline.append(UserPrompt(text="Compare them."))
+    large = {shot["source"]["data"] for shot in shots[::7]}
+
+    def refuse(body: dict[str, Any]) -> Exception | None:
+        shown = pictures_in(body)
+        named = [place for *place, data in shown if data in large]
+        too_many = "messages.{}.content.{}.image.source.base64.data: At least one of the image dimensions exceed max "
+        too_many += "allowed size for many-image requests: 2000 pixels"
+        return of_anthropic(too_many.format(*named[0])) if named and len(shown) > 20 else None
+
+    assert await timeline.retry_with_compaction(asking(refuse, sent)) == "Done."
+    assert [data for *_, data in pictures_in(sent[-1])] == [shot["source"]["data"] for shot in shots[-10:]]
+
+
+async def test_a_loop_of_a_framework_goes_on_without_the_refused_picture() -> None:
+    """`after_refusal` gives the smaller context."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt())
+    await look(timeline, "c1", picture())
+    context = await timeline.render()
+    smaller = await timeline.after_refusal(context, of_anthropic("Could not process image"))
+    assert smaller is not None
+    assert pictures_in(smaller.to_anthropic()) == []
+
+
+async def test_where_no_picture_may_give_way_the_providers_error_is_raised() -> None:
+    """It says what was wrong; a limit of tokens was not."""
+    timeline, error = await opened(MemoryStore()), of_anthropic("Could not process image")
+    await timeline.append(prompt())
+    await look(timeline, "c1", picture())
+    await timeline.pin("tc:turn_1.c1.result")
+    with pytest.raises(type(error)) as raised:
+        await timeline.retry_with_compaction(asking(lambda _: error, []))
+    assert raised.value is error
+
+
+async def test_a_body_of_too_many_bytes_that_is_text_is_compacted() -> None:
+    """A picture in it gives way only where the pictures are most of it."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=small_policy(max_tokens=60_000))
+    for number in range(30):
+        await timeline.append(prompt(), call(f"c{number}"), ToolResult(call_id=f"c{number}", text="word " * 400))
+    await look(timeline, "last", picture())
+    sent: list[dict[str, Any]] = []
+    ask = asking(lambda body: of_gateway() if len(canonical_json(body)) > 60_000 else None, sent)
+    assert await timeline.retry_with_compaction(ask) == "Done."
+    assert len(pictures_in(sent[-1])) == 1
+    assert [hidden.reason for hidden in await payloads_of(store, "blocks.hidden")] == []
+    with pytest.raises(ContextRefused):
+        await timeline.retry_with_compaction(asking(lambda _: of_gateway(), []))

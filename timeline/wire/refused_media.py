@@ -1,0 +1,94 @@
+"""Recognise that a provider refused a request for a picture or document in it, or for the bytes of them all.
+
+Pictures cost few tokens and many bytes, and have limits of their own: of their number, size and pixels. What a provider
+refused for one of these it refuses in each later request that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.wire.refusals import causes, status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TOO_LARGE: Final = 413
+_STATUSES: Final = frozenset({None, 400, _TOO_LARGE, 422})
+_CROWD: Final = (
+    r"many-image requests"  # Anthropic: above 20 pictures each may have fewer pixels
+    r"|too many (images|documents|pictures)"  # Anthropic, Bedrock
+    r"|maximum of \d+ (pdf pages|images)"  # Anthropic
+    r"|at most \d+ (image|document|audio|video)"  # vLLM
+    r"|limit of \d+ images"  # OpenAI
+    r"|total image size"  # OpenAI
+    r"|request (payload )?size exceeds"  # Gemini
+    r"|request is too large to send"  # GitHub Copilot
+)
+_SINGLE: Final = (
+    r"image dimensions exceed"  # Anthropic
+    r"|image exceeds [\d.]+ ?[km]b"  # Anthropic
+    r"|could not process (the )?(image|pdf|document)"  # Anthropic
+    r"|unable to process input (image|document)|provided image is not valid"  # Gemini
+    r"|unsupported image|invalid image|valid image|failed to (download|process|decode) (the )?image"  # OpenAI
+    r"|image[ _](parse|too)[ _]"  # OpenAI's codes
+)
+"""The providers' messages for such errors, as their users reported them until November 2026."""
+_PLACES: Final = (
+    ("anthropic", r"\bmessages\.(\d+)\.content\.(\d+)\."),
+    ("openai_chat", r"\bmessages\[(\d+)\]\.content\[(\d+)\]"),
+    ("openai_responses", r"\binput\[(\d+)\]\.(?:content|output)\[(\d+)\]"),
+    ("gemini", r"\bcontents\[(\d+)\]\.parts\[(\d+)\]"),
+)
+_LISTS: Final = {"openai_responses": "input", "gemini": "contents"}
+_PARTS: Final = {"gemini": ("parts",)}
+
+
+@dataclass(frozen=True, slots=True)
+class MediaRefused:
+    """Why a request with pictures or documents was refused.
+
+    Attributes:
+        crowd: for all of them together: their number, or the bytes of the request.
+        wire, message, part: the place that the provider named: the wire format, the message and the part in it, both
+            from 0; an empty wire where it named none.
+    """
+
+    crowd: bool
+    wire: str = ""
+    message: int = 0
+    part: int = 0
+
+    def named_in(self, body: dict[str, Any]) -> list[str]:
+        """Return the texts of the named part of a request's body, at any depth."""
+        messages = body.get(_LISTS.get(self.wire, "messages"))
+        message = messages[self.message] if isinstance(messages, list) and self.message < len(messages) else {}
+        keys = _PARTS.get(self.wire, ("content", "output"))
+        parts: list[Any] = next((message[key] for key in keys if isinstance(message.get(key), list)), [])
+        return list(_texts(parts[self.part])) if self.part < len(parts) else []
+
+
+def refused_media(error: BaseException) -> MediaRefused | None:
+    """Return why a provider refused a request's pictures, documents or bytes; None for any other error.
+
+    The error and its causes are searched, as for a context that is too long.
+    """
+    for one in causes(error):
+        status, message = status_of(one), str(one)
+        if status not in _STATUSES:
+            return None
+        crowd = status == _TOO_LARGE or re.search(_CROWD, message, re.IGNORECASE) is not None
+        if crowd or re.search(_SINGLE, message, re.IGNORECASE):
+            found = ((wire, match) for wire, place in _PLACES if (match := re.search(place, message)))
+            return next((MediaRefused(crowd, wire, int(m[1]), int(m[2])) for wire, m in found), MediaRefused(crowd))
+    return None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
