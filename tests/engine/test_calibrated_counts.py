@@ -45,6 +45,16 @@ async def test_a_guess_refuses_no_context_and_a_report_does() -> None:
         await timeline.render()
 
 
+async def test_a_figure_that_is_of_no_request_refuses_nothing() -> None:
+    """A gateway that adds up a session reports more than any model takes, and no call would come to correct it."""
+    timeline = await opened(MemoryStore(), policy=policy("balanced", 2_000))
+    for _ in range(3):
+        await timeline.append(prompt(20))
+        context = await timeline.render(system=words(200))
+        assert context.account.total < 500
+        await timeline.record_model_call(Usage(input_tokens=4_280_000), model="m")
+
+
 async def test_above_the_limit_by_its_own_tokens_nothing_is_sent() -> None:
     """A guess on the safe side is never less than what the counter counts."""
     timeline = await opened(MemoryStore(), policy=policy("none", 2_000))

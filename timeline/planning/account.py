@@ -373,7 +373,8 @@ def fixed_part(
         system: the system prompt, as the provider takes it.
         tools: tool schemas, as the provider takes them.
         tail: the uncached tail.
-        reported: how the provider counts; only calibrated counts have its offset.
+        reported: how the provider counts; only calibrated counts have its offset. One above the policy's limit is none:
+            it would refuse each call that could correct it.
     """
     of_message = policy.message_tokens if isinstance(policy.trigger, OverThreshold) else 0
     system_tokens, schemas = (
@@ -381,10 +382,11 @@ def fixed_part(
         sum(count(_text(tool)) for tool in tools),
     )
     start = policy.first_ratio
+    offset = 0 if start is None else reported.offset(reported.ratio_from(start))
     return FixedPart(
         system=system_tokens,
         tools=schemas,
-        provider=0 if start is None else max(-system_tokens - schemas, reported.offset(reported.ratio_from(start))),
+        provider=max(-system_tokens - schemas, offset) if offset <= policy.max_tokens else 0,
         memory_digest=count(tail.memory_digest),
         stage_data=count(tail.stage_data),
         ephemeral=sum(count(text) for text in tail.callers),
