@@ -3,10 +3,10 @@
 Every store cuts by these rules, and a database's index too: it indexes the words as they are made here.
 
 A word is a run of letters with their marks and digits, upper and lower case alike, a letter and its mark the same as
-the sign of both. Scripts that put no space between words (Chinese, Japanese, Thai, Lao, Burmese, Khmer) have a word at
-each sign, so that any part of a text finds it. ``_``, ``.``, ``/`` and similar signs separate
-words: the query ``src/app/main.py`` asks for four words in this order. A word with humps (``getUserName``) is
-one word, and each of its humps is found too.
+the sign of both. Scripts that put no space between words (Chinese, Japanese, Thai, Lao, Burmese, Khmer), and Korean,
+which puts none before its particles, have a word at each sign, so that any part of a text finds it. ``_``, ``.``, ``/``
+and similar signs separate words: the query ``src/app/main.py`` asks for four words in this order. A word with humps
+(``getUserName``) is one word, and each of its humps is found too.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _SINGLE: Final = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese, Japanese
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf"  # Thai, Lao
     "\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17dd"  # Burmese, Khmer
+    "\uac00-\ud7a3"  # Korean, whose particles follow a name in any script without a space
 )
 _LETTER: Final = rf"[^\W_{_SINGLE}]"
 _MARKED: Final = rf"(?![\u0300-\U0010ffff])|(?:[{MARKS}]{{1,4}}{_LETTER}{{0,20}}){{0,10}}"

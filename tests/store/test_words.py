@@ -22,6 +22,7 @@ from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, compo
         ("don't", ["don", "t"]),
         ("Straße ΟΔΟΣ", ["strasse", "οδοσ"]),
         ("新会话 start", ["新", "会", "话", "start"]),
+        ("main.py에서 회의를", ["main", "py", "에", "서", "회", "의", "를"]),
         ("की किताब", ["की", "किताब"]),
         ("தமிழ் שָׁלוֹם x\u0323y", ["தமிழ்", "שָׁלוֹם", "x\u0323y"]),
         ("ไทย ที่", ["ไ", "ท", "ย", "ท", "ี", "่"]),
