@@ -72,7 +72,7 @@ from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
 from timeline.retention.setting import RETENTIONS, kept
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit
-from timeline.wire.refused_media import refused_media
+from timeline.wire.refused_parts import refused_parts
 from timeline.wire.request import LateRecord
 from timeline.wire.responses import calls_cut_off, read_response
 
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     from timeline.retention.setting import Kept
     from timeline.usage import Usage
     from timeline.wire.refusals import ContextLimit
-    from timeline.wire.refused_media import MediaRefused
+    from timeline.wire.refused_parts import PartsRefused
     from timeline.wire.request import Request
     from timeline.wire.responses import ModelResponse
 
@@ -1290,8 +1290,8 @@ class Timeline(TimelineView):
             tail = (*ephemeral, *next(injected_again))
             return await self.render(system=system, tools=tools, ephemeral=tail, now=now, record=record)
 
-        async def shrink(context: RenderedContext, target: int, media: MediaRefused | None) -> list[str]:
-            return await make_smaller(self._pressure(context.account.fixed, now), context, target, media)
+        async def shrink(context: RenderedContext, target: int | None, parts: PartsRefused | None) -> list[str]:
+            return await make_smaller(self._pressure(context.account.fixed, now), context, target, parts)
 
         newest = self._calls.begin(given(now))
 
@@ -1337,21 +1337,21 @@ class Timeline(TimelineView):
             ContextOverflow, BudgetImpossible: as `render`.
             StoreError: the store refused.
         """
-        refusal, media = context_limit(error), refused_media(error)
-        if refusal is None and (media is None or earlier is not None):
+        refusal, parts = context_limit(error), refused_parts(error)
+        if refusal is None and (parts is None or earlier is not None):
             return None
         await self._record_failure(context, error, request, None, given(now))
         sent = [one.account.sent for one in (earlier, context) if one is not None]
-        limit, target = (None, sent[0]) if refusal is None else (refusal.limit, refusal.target(sent[0]))
-        if earlier is not None:
+        limit, target = (None, None) if refusal is None else (refusal.limit, refusal.target(sent[0]))
+        if earlier is not None and target is not None:
             raise ContextRefused(sent=sent, limit=limit, target=target, tried=()) from error
-        tried = await make_smaller(self._pressure(context.account.fixed, now), context, target, media)
-        if refusal is None and not tried:
+        tried = await make_smaller(self._pressure(context.account.fixed, now), context, target, parts)
+        if target is None and not tried:
             return None
         neutral = context.neutral
         tail = tail_from(context.window, context.policy, [entry.text for entry in neutral.ephemeral])
         smaller = await self.render(system=neutral.system, tools=neutral.tools, ephemeral=tail.callers, now=now)
-        if smaller.account.sent >= sent[0]:
+        if target is not None and smaller.account.sent >= sent[0]:
             raise ContextRefused(sent=sent, limit=limit, target=target, tried=tried) from error
         return smaller
 

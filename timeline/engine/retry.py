@@ -1,7 +1,7 @@
 """Retry a call that the model refused for its size: compact the context, render it again, call once more.
 
 The token count is ours, the limit the provider's: where they differ, its refusal is the first to know. That holds the
-more for what has no limit in tokens: the bytes of a request, the number and the size of its pictures.
+more for what has no limit in tokens: the bytes of a request, its pictures, the signatures of its reasoning.
 """
 
 from __future__ import annotations
@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, TypeVar
 from timeline.engine.hiding import CompactionProgress, hide_planned
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import CompactionRefused, ContextRefused
-from timeline.planning.hide_media import outweighs_text, plan_media
+from timeline.planning.hide_parts import outweighs_text, plan_media, plan_reasoning
 from timeline.wire import encoded_alone
-from timeline.wire.refused_media import refused_media
+from timeline.wire.refused_parts import ReasoningRefused, refused_parts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from timeline.engine.compactor import Pressure
+    from timeline.fold.window import Window
+    from timeline.planning.plans import HideDecision
+    from timeline.policy.model import Policy
+    from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import TakenDecision
     from timeline.wire.refusals import ContextLimit
-    from timeline.wire.refused_media import MediaRefused
+    from timeline.wire.refused_parts import PartsRefused
 
 T = TypeVar("T")
 
@@ -33,81 +37,94 @@ async def call_with_retry(
     call: Callable[[RenderedContext], Awaitable[T]],
     *,
     render: Callable[[], Awaitable[RenderedContext]],
-    shrink: Callable[[RenderedContext, int, MediaRefused | None], Awaitable[list[str]]],
+    shrink: Callable[[RenderedContext, int | None, PartsRefused | None], Awaitable[list[str]]],
     refused: Callable[[BaseException], ContextLimit | None],
     failed: Callable[[RenderedContext, BaseException], Awaitable[None]],
 ) -> T:
     """Render and call; if the model refuses the context for its size, compact, render and call once more.
 
-    So it is where the model refuses a picture or document, or all of them; nothing to leave out is no refusal for size.
+    So it is where the model refuses parts of it, which are left out then. A refusal of parts is raised as it is where
+    none may be left out, or the second context was refused, too.
 
     Args:
         call: sends a context to the model and returns its reply.
         render: renders the context.
-        shrink: gets the refused context, a target in tokens and what was refused of its pictures; makes it smaller, and
-            returns what it did.
-        refused: returns the limit that an error reports; None for any other error, which is raised as it is.
+        shrink: gets the refused context, a target in tokens (None where the size was not refused) and which parts were
+            refused; makes it smaller, and returns what it did.
+        refused: returns the limit that an error reports; None for any other error.
         failed: records that the call of a context was refused.
 
     Raises:
-        ContextRefused: the smaller context was refused too, or none could be made.
+        ContextRefused: the smaller context was refused for its size too, or none could be made.
     """
     context = await render()
     try:
         return await call(context)
     except Exception as error:
-        refusal, media = refused(error), refused_media(error)
-        if refusal is None and media is None:
+        refusal, parts = refused(error), refused_parts(error)
+        if refusal is None and parts is None:
             raise
         await failed(context, error)
         first = error
     sent = context.account.sent
-    target = sent if refusal is None else refusal.target(sent)
-    tried = await shrink(context, target, media)
-    smaller = await render() if tried or refusal is not None else context
-    if smaller.account.sent >= sent:
-        if refusal is None:
-            raise first
-        raise ContextRefused(sent=[sent], limit=refusal.limit, target=target, tried=tried) from first
+    target = None if refusal is None else refusal.target(sent)
+    tried = await shrink(context, target, parts)
+    if target is None and not tried:
+        raise first
+    smaller = await render()
+    limit = None if refusal is None else refusal.limit
+    if target is not None and smaller.account.sent >= sent:
+        raise ContextRefused(sent=[sent], limit=limit, target=target, tried=tried) from first
     try:
         return await call(smaller)
     except Exception as error:
         again = refused(error)
-        if again is None and refused_media(error) is None:
-            raise
-        await failed(smaller, error)
+        if again is not None or refused_parts(error) is not None:
+            await failed(smaller, error)
         if again is None:
             raise
-        sizes = [sent, smaller.account.sent]
-        limit = again.limit or (None if refusal is None else refusal.limit)
-        raise ContextRefused(sent=sizes, limit=limit, target=target, tried=tried) from error
+        sizes, goal = [sent, smaller.account.sent], again.target(sent) if target is None else target
+        raise ContextRefused(sent=sizes, limit=again.limit or limit, target=goal, tried=tried) from error
 
 
 async def make_smaller(
-    pressure: Pressure, context: RenderedContext, target: int, media: MediaRefused | None
+    pressure: Pressure, context: RenderedContext, target: int | None, parts: PartsRefused | None
 ) -> list[str]:
     """Make a refused context smaller; return what was done.
 
-    Pictures and documents give way where they were refused, or where a request of too many bytes consists of them;
+    Parts give way where they were refused, or where a request of too many bytes consists of pictures and documents;
     otherwise the context is compacted.
 
     Args:
         pressure: the log.
         context: what was refused.
-        target: tokens to come down to; not below those of ``context`` where pictures alone were refused.
-        media: what was refused of its pictures and documents.
+        target: tokens to come down to; None where the size was not refused.
+        parts: which parts were refused.
 
     Raises:
         CompactionSuperseded, SummarizerFailed: as `compact_to`.
     """
     tried: list[str] = []
-    alone = target >= context.account.sent
-    if media is not None and (alone or outweighs_text(pressure.window)):
-        named = media.named_in(encoded_alone(media.wire, context.neutral)) if media.wire else []
-        policy, counter = pressure.policy, pressure.compactor.counter
-        plan = partial(plan_media, policy=policy, counter=counter, crowd=media.crowd, named=named)
-        tried = [_described(taken) for taken in await hide_planned(plan, CompactionProgress(pressure))]
-    return tried if tried or alone else await compact_to(pressure, target)
+    if parts is not None and (target is None or outweighs_text(pressure.window)):
+        plan = partial(_plan_without, policy=pressure.policy, counter=pressure.compactor.counter, parts=parts)
+        named = _named(parts, context)
+        tried = [_described(t) for t in await hide_planned(partial(plan, named=named), CompactionProgress(pressure))]
+    return tried if tried or target is None else await compact_to(pressure, target)
+
+
+def _named(parts: PartsRefused, context: RenderedContext) -> list[str]:
+    """Return the texts of the part that the provider named."""
+    if isinstance(parts, ReasoningRefused) or not parts.wire:
+        return []
+    return parts.named_in(encoded_alone(parts.wire, context.neutral))
+
+
+def _plan_without(
+    window: Window, *, policy: Policy, counter: TokenCounter, parts: PartsRefused, named: list[str]
+) -> HideDecision | None:
+    if isinstance(parts, ReasoningRefused):
+        return plan_reasoning(window, policy, counter)
+    return plan_media(window, policy, counter, crowd=parts.crowd, named=named)
 
 
 async def compact_to(pressure: Pressure, target: int) -> list[str]:

@@ -52,7 +52,7 @@ RULES: Final = {
     "hidden": "hidden by a decision",
     "cold": "cold cache",
     "pressure": "over the budget",
-    "refused": "shown without its pictures and documents, with which the provider refused a request",
+    "refused": "shown without what the provider refused a request for",
     "manual": "hidden by hand",
     "spill": "too large, shown as a preview",
     "repeated": "what it leaves out is in sight above",

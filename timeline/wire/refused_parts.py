@@ -1,14 +1,15 @@
-"""Recognise that a provider refused a request for a picture or document in it, or for the bytes of them all.
+"""Recognise that a provider refused a request for parts of it: pictures and documents, or signed reasoning.
 
-Pictures cost few tokens and many bytes, and have limits of their own: of their number, size and pixels. What a provider
-refused for one of these it refuses in each later request that has it.
+Pictures cost few tokens and many bytes, and have limits of their own: of their number, size and pixels. A signature
+holds for some models, accounts and platforms alone. What a provider refused for one of these it refuses in each later
+request that has it.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from timeline.wire.refusals import causes, status_of
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TOO_LARGE: Final = 413
-_STATUSES: Final = frozenset({None, 400, _TOO_LARGE, 422})
+_STATUSES: Final = frozenset({None, 400, 404, _TOO_LARGE, 422})
 _CROWD: Final = (
     r"many-image requests"  # Anthropic: above 20 pictures each may have fewer pixels
     r"|too many (images|documents|pictures)"  # Anthropic, Bedrock
@@ -34,6 +35,13 @@ _SINGLE: Final = (
     r"|unable to process input (image|document)|provided image is not valid"  # Gemini
     r"|unsupported image|invalid image|valid image|failed to (download|process|decode) (the )?image"  # OpenAI
     r"|image[ _](parse|too)[ _]"  # OpenAI's codes
+)
+_REASONING: Final = (
+    r"invalid `?signature`? in `?thinking`? block|thinking\.signature: field required"  # Anthropic
+    r"|in the latest assistant message cannot be modified|bound to a different conversation"  # Anthropic
+    r"|(corrupted|invalid) thought[ _]?signature|thought[ _]?signature is (not valid|invalid)"  # Gemini
+    r"|invalid_encrypted_content|encrypted content .{0,300}could not be (verified|decrypted)"  # OpenAI
+    r"|reasoning'? was provided without its|without its required '?reasoning|item with id '?rs_"  # OpenAI
 )
 """The providers' messages for such errors, as their users reported them until November 2026."""
 _PLACES: Final = (
@@ -70,8 +78,16 @@ class MediaRefused:
         return list(_texts(parts[self.part])) if self.part < len(parts) else []
 
 
-def refused_media(error: BaseException) -> MediaRefused | None:
-    """Return why a provider refused a request's pictures, documents or bytes; None for any other error.
+@dataclass(frozen=True, slots=True)
+class ReasoningRefused:
+    """A request with signed or encrypted reasoning was refused because of it."""
+
+
+PartsRefused: TypeAlias = MediaRefused | ReasoningRefused
+
+
+def refused_parts(error: BaseException) -> PartsRefused | None:
+    """Return which parts of a request a provider refused; None for any other error.
 
     The error and its causes are searched, as for a context that is too long.
     """
@@ -79,6 +95,8 @@ def refused_media(error: BaseException) -> MediaRefused | None:
         status, message = status_of(one), str(one)
         if status not in _STATUSES:
             return None
+        if re.search(_REASONING, message, re.IGNORECASE | re.DOTALL):
+            return ReasoningRefused()
         crowd = status == _TOO_LARGE or re.search(_CROWD, message, re.IGNORECASE) is not None
         if crowd or re.search(_SINGLE, message, re.IGNORECASE):
             found = ((wire, match) for wire, place in _PLACES if (match := re.search(place, message)))

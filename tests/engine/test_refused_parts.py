@@ -1,4 +1,4 @@
-"""Pictures and documents that the provider refuses: by name, by number, or for the bytes of the request."""
+"""Parts that the provider refuses: pictures by name, by number, or for the bytes of the request; signed reasoning."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import pytest
 
 from tests.engine.test_retry import REQUEST, of_anthropic, of_openai
 from tests.scenes import call, opened, payloads_of, prompt, small_policy
-from timeline.blocks import Attachment, ToolResult, UserPrompt
+from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
 from timeline.errors import ContextRefused
 from timeline.frozen import canonical_json
 from timeline.store.memory import MemoryStore
-from timeline.wire.refused_media import MediaRefused, refused_media
+from timeline.wire.refused_parts import MediaRefused, ReasoningRefused, refused_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from timeline.projection.context import RenderedContext
     from timeline.timeline import Timeline
+    from timeline.wire.refused_parts import PartsRefused
 
 CHANCE = Random(1)
 TOO_LARGE = "<html><head><title>413 Request Entity Too Large</title></head></html>"
@@ -102,12 +103,30 @@ def asking(refuse: Callable[[dict[str, Any]], Exception | None], sent: list[dict
             MediaRefused(crowd=True),
         ),
         (RuntimeError("400 INVALID_ARGUMENT. Unable to process input image."), MediaRefused(crowd=False)),
+        (of_anthropic("messages.1.content.0: Invalid `signature` in `thinking` block"), ReasoningRefused()),
+        (
+            of_anthropic(
+                "messages.19.content.24: `thinking` or `redacted_thinking` blocks in the latest assistant message "
+                "cannot be modified. These blocks must remain as they were in the original response."
+            ),
+            ReasoningRefused(),
+        ),
+        (
+            of_openai("The encrypted content gAAA...CwHs could not be verified.", code="invalid_encrypted_content"),
+            ReasoningRefused(),
+        ),
+        (of_openai("Item with id 'rs_0c24' not found. Items are not persisted.", 404), ReasoningRefused()),
+        (
+            of_openai("Item 'rs_06a2' of type 'reasoning' was provided without its required following item."),
+            ReasoningRefused(),
+        ),
+        (RuntimeError("400 INVALID_ARGUMENT. Corrupted thought signature."), ReasoningRefused()),
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_what_was_refused_of_the_pictures_is_recognised(error: Exception, refused: MediaRefused) -> None:
+def test_what_was_refused_of_a_request_is_recognised(error: Exception, refused: PartsRefused) -> None:
     """By the status, and by the providers' words."""
-    assert refused_media(error) == refused
+    assert refused_parts(error) == refused
 
 
 @pytest.mark.parametrize(
@@ -120,9 +139,9 @@ def test_what_was_refused_of_the_pictures_is_recognised(error: Exception, refuse
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_any_other_error_refuses_no_picture(error: Exception) -> None:
-    """A context without its pictures would be refused likewise."""
-    assert refused_media(error) is None
+def test_any_other_error_refuses_no_part(error: Exception) -> None:
+    """A context without its pictures and its reasoning would be refused likewise."""
+    assert refused_parts(error) is None
 
 
 # Going on
@@ -184,6 +203,35 @@ async def test_above_twenty_pictures_of_which_one_is_too_large_for_so_many_a_few
 
     assert await timeline.retry_with_compaction(asking(refuse, sent)) == "Done."
     assert [data for *_, data in pictures_in(sent[-1])] == [shot["source"]["data"] for shot in shots[-10:]]
+
+
+async def test_a_session_whose_account_changed_goes_on_without_the_reasoning_of_the_old_one() -> None:
+    """What the new one signs is sent; what was thought before can be read."""
+    sent: list[dict[str, Any]] = []
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt())
+
+    async def step(account: str) -> None:
+        def refuse(body: dict[str, Any]) -> Exception | None:
+            signatures = {p["signature"] for m in body["messages"] for p in m["content"] if p["type"] == "thinking"}
+            foreign = signatures - {account}
+            return of_anthropic("messages.1.content.0: Invalid `signature` in `thinking` block") if foreign else None
+
+        assert await timeline.retry_with_compaction(asking(refuse, sent)) == "Done."
+        number = len(sent)
+        thought = {"type": "thinking", "thinking": f"Thought {number}.", "signature": account}
+        use = {"type": "tool_use", "id": f"c{number}", "name": "run", "input": {}}
+        head = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "claude-opus-5"}
+        await timeline.record({**head, "stop_reason": "tool_use", "content": [thought, use], "usage": {}})
+        await timeline.append(ToolResult(call_id=f"c{number}", text="ok"))
+
+    for account in ("a", "a", "b", "b", "b"):
+        await step(account)
+    thoughts = [p["thinking"] for m in sent[-1]["messages"] for p in m["content"] if p["type"] == "thinking"]
+    assert thoughts == ["Thought 3.", "Thought 4."]
+    first = next(item for item in timeline.window.items if isinstance(item.block, Reasoning))
+    assert (await timeline.read(f"@{first.version}")).text == "Thought 1."
+    assert (await timeline.verify()).ok
 
 
 async def test_a_loop_of_a_framework_goes_on_without_the_refused_picture() -> None:

@@ -1,14 +1,15 @@
-"""Plan which pictures and documents give way where a provider refused the request because of them.
+"""Plan which parts give way where a provider refused the request because of them.
 
-What is said beside them stays. Of all of them together the newest are kept, which an agent still looks at; one that
-the provider named goes, however new it is.
+What is said beside a picture or document stays. Of all of them together the newest are kept, which an agent still looks
+at; one that the provider named goes, however new it is. Of signed reasoning all goes: what one account, platform or
+model signed is refused together.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import Attachment, ToolResult, UserPrompt
+from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
 from timeline.content.media_tokens import image_count, media_characters
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import costs_of
@@ -54,6 +55,23 @@ def plan_media(
     if not chosen:
         return None
     blocks = tuple(_replacement(item, window.address_of(item), counter) for item in chosen)
+    return _decision(window, policy, counter, chosen, blocks)
+
+
+def plan_reasoning(window: Window, policy: Policy, counter: TokenCounter) -> HideDecision | None:
+    """Plan to show nothing of the reasoning that is signed or encrypted; None where there is none."""
+    chosen = [
+        item
+        for item in window.items
+        if isinstance(item.block, Reasoning) and item.block.data and item.is_in_sight and not item.keeps
+    ]
+    blocks = tuple(Replacement(version=item.version) for item in chosen)
+    return _decision(window, policy, counter, chosen, blocks) if chosen else None
+
+
+def _decision(
+    window: Window, policy: Policy, counter: TokenCounter, chosen: Sequence[Item], blocks: tuple[Replacement, ...]
+) -> HideDecision:
     known = costs_of(window.items, policy)
     freed = known.freed([(item, item._replace(replacement=r)) for item, r in zip(chosen, blocks, strict=True)])
     unsaid = left_unsaid(window.items, blocks)
