@@ -1248,9 +1248,11 @@ class Timeline(TimelineView):
     ) -> T:
         """Render and call the model; when it refuses the context for its size, compact and call once more.
 
-        The target is 0.7 of the model's limit, or of the refused size where the error names no limit. It is converted
-        to our tokens by the provider's count of the refused request. A refused call is recorded as a failed one, with
-        the request that ``call`` made of its context. Any other error passes on to the caller, who may record it.
+        What it refuses for a picture or document, for the bytes of the request, or for signed reasoning, is left out
+        instead. The target is 0.7 of the model's limit, or of the refused size where the error names no limit. It is
+        converted to our tokens by the provider's count of the refused request. A refused call is recorded as a failed
+        one, with the request that ``call`` made of its context. Any other error passes on to the caller, who may record
+        it.
 
         Args:
             call: sends a context to the model and returns its reply.
@@ -1263,6 +1265,7 @@ class Timeline(TimelineView):
 
         Raises:
             ContextRefused: the smaller context was refused too, or none could be made.
+            Exception: an error of ``call`` that is no refusal of these, or where nothing may be left out.
             ContextOverflow, BudgetImpossible, InvalidArgument: as `render`.
 
         Example:
@@ -1319,7 +1322,7 @@ class Timeline(TimelineView):
         request: Request | None = None,
         now: datetime | None = None,
     ) -> RenderedContext | None:
-        """Return a smaller context after the model refused one for its size; None for any other error.
+        """Return a smaller context after the model refused one for its size, or for parts of it; None for other errors.
 
         This is `retry_with_compaction` for a loop in which a framework calls the model. System prompt, tools and
         ephemeral tail are those of the refused context. The refused call is recorded as a failed one.
