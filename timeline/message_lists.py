@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline import checks
 from timeline.agent.deduplication import Positions, content_key
 from timeline.agent.messages import placed_in_turns, read_messages, read_system, wire_of
-from timeline.blocks import AssistantCompletion, RangeSummary, SystemMessage, UserPrompt, stem
+from timeline.blocks import AssistantCompletion, RangeSummary, SystemMessage, ToolCall, ToolResult, UserPrompt, stem
 from timeline.checks import moment
 from timeline.content.media_tokens import with_media
 from timeline.engine.equipment import Equipment
@@ -157,9 +157,9 @@ async def compact_messages(
     them. So no digest's paths are printed, and nothing is hidden by the cache's clock.
 
     Messages that stay are the same objects as before, unless they had to be joined with the message before them, or are
-    items of OpenAI's with an id, by which it looks for a thought that may be gone. The summary of an earlier call at
-    the head of the list is integrated and its compaction number goes on; if its form does not show the number, it
-    counts as the first.
+    items of OpenAI's with an id, by which it looks for a thought that may be gone. Calls that the list ends with stay
+    open: append their results to the list that comes back. The summary of an earlier call at the head of the list is
+    integrated and its compaction number goes on; if its form does not show the number, it counts as the first.
 
     Args:
         messages: in any form of messages (`timeline.wire.MESSAGES`), leading system messages included.
@@ -281,15 +281,29 @@ def _kept(encoded: list[dict[str, Any]], given: Sequence[Any], read: Sequence[Se
     """Replace encoded messages by the given ones of the same content: these may hold more than blocks do.
 
     OpenAI's API looks for the thought that an item with an id belongs to. That may be gone: such an item is encoded.
+    Calls that a list ends with are still to be answered by the application, and get no results here.
     """
     names = [f"message_{number}" for number in range(len(encoded))]
     made = read_messages(encoded, wire=wire, names=names)
     places = Positions(tuple(map(content_key, blocks)) for blocks in read)
     found = [places.next(tuple(map(content_key, blocks))) if blocks else None for blocks in made]
+    waiting = _waiting_from(made) if read and read[-1] else len(made)
     return [
         message if place is None or _names_a_thought(given[place], wire) else given[place]
-        for message, place in zip(encoded, found, strict=True)
+        for number, (message, place) in enumerate(zip(encoded, found, strict=True))
+        if number < waiting or made[number]
     ]
+
+
+def _waiting_from(made: Sequence[Sequence[Block]]) -> int:
+    """Return the number of the first message behind the last call, if nothing but results follows; else of none.
+
+    There a message that says nothing holds what a request says in place of a result.
+    """
+    calls = [number for number, blocks in enumerate(made) if any(isinstance(block, ToolCall) for block in blocks)]
+    behind = calls[-1] + 1 if calls else len(made)
+    only_results = all(isinstance(block, ToolResult) for blocks in made[behind:] for block in blocks)
+    return behind if only_results else len(made)
 
 
 def _names_a_thought(item: Any, wire: str) -> bool:
