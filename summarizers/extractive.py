@@ -87,8 +87,9 @@ def extract(request: SummaryRequest) -> str:
         if not (point.section is Section.ERRORS and found.settles(point.text))
     ]
     points = shape.points(request, found, earlier)
-    if len(found.prompts) > 1 or any(p.section is Section.NEXT for p in found.points):
-        # Drop what was open before: a newer plan overtook it, or a second prompt that does not come back to it.
+    if len(found.prompts) > 1 or found.plan[1] or any(p.section is Section.NEXT for p in found.points):
+        # Drop what was open before: a newer plan overtook it, or a second prompt that does not come back to it. A plan
+        # of which every step is done leaves nothing open.
         points = [p for p in points if not (p.earlier and p.section in {Section.NEXT, Section.QUESTIONS})]
     unique = {(p.section, _subject(p)): p for p in points if p.text}
     best = ranked(list(unique.values()), terms(request.instructions), found.names.weight)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from .ranking import Point, Section
-from .record import classify
+from .record import classify, is_open_step
 from .text import ELLIPSIS, clean, clip, ended, one_line, sentences
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ _TITLES: Final = {section.value: section for section in Section}
 _EARLIER_LENGTH: Final = 220
 _EARLIER_FACT: Final = 700
 """Sections that are not clipped by characters: errors and files hold whole paths, the task is cut by tokens."""
+_PLAN_SHARE: Final = 0.2
+"""Share of the cap that the open steps of a plan may take: a part of it is a plan that nobody made."""
 _PROSE: Final = (Section.DECISIONS, Section.DONE, Section.QUESTIONS, Section.NEXT)
 
 
@@ -55,7 +57,9 @@ def read_outline(summary: str, titles: Mapping[str, Section] = _TITLES) -> list[
             section = _section_of(next(filter(None, heading.groups())), titles)
         elif section is not None and line.lstrip()[:2] in {"- ", "* "}:
             text = clip(one_line(line), _EARLIER_LENGTH if section in _PROSE else _EARLIER_FACT)
-            points.append(Point(section, text, order, 1.5 if section is Section.ERRORS else 1.0, earlier=True))
+            step = section is Section.NEXT and is_open_step(text)
+            weight = 2.0 if step else 1.5 if section is Section.ERRORS else 1.0
+            points.append(Point(section, text, order, weight, earlier=True, step=step))
         else:
             found = [(section or classify(s)[0], s) for s in sentences(line)]
             points += [Point(s, clip(text, _EARLIER_LENGTH), order, earlier=True) for s, text in found]
@@ -107,15 +111,16 @@ class Draft:
             earlier = 0
             for point, value in queue:
                 cost = self._cost(part, point)
-                claim = earlier + cost if point.earlier and point.section in _PROSE else 0
+                claim = earlier + cost if point.earlier and point.section in _PROSE and not point.step else 0
+                most = max(share, int(_PLAN_SHARE * self._max_tokens)) if point.step else share
                 if (
                     (value < least and self._chosen[part])
                     or claim > share // 2
-                    or not self._take(part, point, cost, share)
+                    or not self._take(part, point, cost, most)
                 ):
                     left.append((value, part, point))
                 else:
-                    earlier += cost if point.earlier else 0
+                    earlier += cost if point.earlier and not point.step else 0
         # Only after every part had its share: a rich part may not take the room of the parts behind it.
         for value, part, point in sorted(left, key=lambda kept: -kept[0]):
             if value >= least:

@@ -54,14 +54,16 @@ class Point:
         weight: its weight by the block rules, 1 being an ordinary sentence.
         pinned: it goes into every summary, shortened where it must be.
         earlier: it comes from the previous summary.
+        step: it is an open step of a plan, which may be like its neighbours and still says something else.
     """
 
     section: Section
     text: str
-    order: int
+    order: float
     weight: float = 1.0
     pinned: bool = False
     earlier: bool = False
+    step: bool = False
 
 
 def ranked(
@@ -83,7 +85,9 @@ def ranked(
         if section in {Section.FILES, Section.ERRORS}:  # these may be alike and still say different things
             result += [(point, relevance[point]) for point in inside]
         else:
-            result += _without_repetition(inside[:_CONSIDERED], words, relevance)
+            result += [(point, relevance[point]) for point in inside if point.step]
+            prose = [point for point in inside if not point.step]
+            result += _without_repetition(prose[:_CONSIDERED], words, relevance)
     return result
 
 

@@ -41,6 +41,9 @@ _TARGETS: Final = (
     *("url", "query", "pattern", "regex", "skill", "description"),
 )
 _FILES: Final = _TARGETS[:6]
+_STEP_KEYS: Final = ("content", "step", "title", "task", "description")
+"""Where a step of a plan has its words, by the planning tool."""
+_GIVEN_UP: Final = frozenset({"cancelled", "canceled", "deleted"})
 _WRITES: Final = re.compile(r"write|edit|create|patch|replace|insert|append|save", re.IGNORECASE)
 _LOOKS: Final = re.compile(r"read|view|open|grep|glob|search|find|list|fetch|^ls$|^cat$", re.IGNORECASE)
 _ERROR_LINE: Final = re.compile(
@@ -66,6 +69,7 @@ _NEXT: Final = re.compile(
     r"|下一步|待办|还需|未完成|次のステップ|残り",
     re.IGNORECASE,
 )
+_OPEN_STEP: Final = re.compile(r" \((?:pending|in[_ -]progress|to-?do|open|not[_ -]started|blocked)\)$", re.IGNORECASE)
 _DECISION: Final = re.compile(
     r"\b(?:decid\w+|decision|chose\w*|choos\w+|opt(?:ed|ing) for|instead of|rather than|prefer\w*|agreed|because"
     r"|root cause|the (?:\w+ )?(?:problem|issue|bug|cause|reason|culprit|fix|solution|approach|trade-?off) (?:is|was)"
@@ -102,10 +106,10 @@ class Gathered:
     plan: tuple[int, list[tuple[str, str]]] = (0, [])
     names: Names = field(default_factory=Names)
 
-    def add(self, section: Section, text: str, order: int, weight: float = 1.0) -> None:
+    def add(self, section: Section, text: str, order: float, weight: float = 1.0, *, step: bool = False) -> None:
         """Add a point; an empty text is ignored."""
         if text:
-            self.points.append(Point(section, text, order, weight))
+            self.points.append(Point(section, text, order, weight, step=step))
 
     def settles(self, error: str) -> bool:
         """Return whether an error of an earlier summary is settled: the same call was made again since."""
@@ -141,6 +145,11 @@ def gather(blocks: Sequence[Block]) -> Gathered:
                 pass
     _close(found)
     return found
+
+
+def is_open_step(line: str) -> bool:
+    """Return whether a line of an earlier summary is an open step of a plan, by the status at its end."""
+    return _OPEN_STEP.search(line) is not None
 
 
 @lru_cache(maxsize=LINES_REMEMBERED)
@@ -201,7 +210,7 @@ def _steps(arguments: dict[str, Any]) -> list[tuple[str, str]]:
     """Read a plan from a call's arguments: a list of steps, each with a status."""
     for value in arguments.values():
         if isinstance(value, list) and value and all(isinstance(v, dict) and "status" in v for v in value):
-            named = [(v, next((v[k] for k in ("content", "step", "title", "task") if v.get(k)), "")) for v in value]
+            named = [(v, next((v[key] for key in _STEP_KEYS if v.get(key)), "")) for v in value]
             return [(str(v["status"]), clip(one_line(str(name)), 160)) for v, name in named]
     return []
 
@@ -273,8 +282,8 @@ def _close(found: Gathered) -> None:
         found.add(Section.FILES, row, order, 1.0 + order / 1e6)
     order, steps = found.plan
     overtaken = sum(at > order for at, _ in found.prompts) > 1
-    for status, step in steps:
+    for place, (status, step) in enumerate(steps):
         if status in {"completed", "done"}:
             found.add(Section.DONE, step, order, 1.2)
-        elif step and not overtaken:
-            found.add(Section.NEXT, f"{step} ({one_line(status)})", order, 2.0)
+        elif step and not overtaken and status not in _GIVEN_UP:
+            found.add(Section.NEXT, f"{step} ({one_line(status)})", order + place / len(steps), 2.0, step=True)

@@ -121,7 +121,7 @@ def _done_row(point: Point, rows: Sequence[Point]) -> Point | None:
     return replace(row, section=Section.DONE, weight=point.weight)
 
 
-def _row(file: str, action: str, description: str, order: int, *, earlier: bool = False) -> Point:
+def _row(file: str, action: str, description: str, order: float, *, earlier: bool = False) -> Point:
     text = f"| {_cell(file, _FILE_LENGTH)} | {_cell(action)} | {_cell(description)} |"
     return Point(Section.FILES, text, order, 3.0, earlier=earlier)
 

@@ -179,6 +179,52 @@ def test_a_plan_gives_what_is_done_and_what_is_next() -> None:
     assert "- Write the parser" in found["Done"]
 
 
+def _moving(done: int) -> ToolCall:
+    """Return a plan of six like steps, of which the first are done."""
+    steps = [f"Step {n}: move module_{n} to the new package" for n in range(6)]
+    states = ["completed" if n < done else "pending" for n in range(6)]
+    todos = [{"content": step, "status": state} for step, state in zip(steps, states, strict=True)]
+    return _call(f"p{done}", "TodoWrite", todos=todos)
+
+
+WORK: Final = [AssistantCompletion(text=f"Moved part {n}, since file_{n}.py needs it first.") for n in range(60)]
+
+
+def test_all_open_steps_of_a_plan_stay_over_compactions() -> None:
+    """They are alike, and each is to be done: an agent that is shown one of four forgets the others."""
+    text = extract(_request([_moving(2), *WORK], max_tokens=600))
+    for _ in range(4):
+        steps = [line for line in _sections(text)["Next steps"] if "pending" in line]
+        assert steps == [f"- Step {n}: move module_{n} to the new package (pending)" for n in range(2, 6)]
+        text = extract(_request(WORK, previous=text, max_tokens=600))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("TodoWrite", {"todos": [{"content": "Move it", "status": "pending", "activeForm": "Moving it"}]}),
+        ("update_plan", {"explanation": "So far", "plan": [{"step": "Move it", "status": "pending"}]}),
+        ("todowrite", {"todos": [{"id": "1", "content": "Move it", "status": "pending", "priority": "high"}]}),
+        ("write_todos", {"todos": [{"description": "Move it", "status": "pending"}]}),
+    ],
+)
+def test_a_plan_is_known_in_the_form_of_each_client(name: str, arguments: dict[str, Any]) -> None:
+    """Claude Code, Codex, opencode, Gemini CLI; LangChain's is as the first."""
+    assert _sections(extract(_request([_call("p", name, **arguments)])))["Next steps"] == ["- Move it (pending)"]
+
+
+def test_a_step_that_was_given_up_is_not_open() -> None:
+    """The plan says so, and an agent that reads of it would do it after all."""
+    plan = _call("p", "write_todos", todos=[{"description": "Move it", "status": "cancelled"}])
+    assert "Move it" not in extract(_request([plan, *WORK]))
+
+
+def test_a_plan_of_which_every_step_is_done_leaves_nothing_open() -> None:
+    """What an earlier summary says is to be done was done since: an agent would do it again."""
+    previous = extract(_request([_moving(2), *WORK], max_tokens=600))
+    assert "pending" not in extract(_request([*WORK, _moving(6)], previous=previous, max_tokens=600))
+
+
 def test_a_turn_prefix_says_what_was_asked_and_what_was_done_so_far() -> None:
     """The prompt of the split turn is the task although it is not among the blocks."""
     found = _sections(extract(_request(SESSION[5:10], kind="turn_prefix", task="Add the flag", max_tokens=400)))
