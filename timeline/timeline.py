@@ -36,7 +36,7 @@ from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.recording import context_events, is_recorded, overflow_event
 from timeline.engine.renderer import prepared
-from timeline.engine.retry import call_with_retry, make_smaller
+from timeline.engine.retry import call_with_retry, make_smaller, may_give_way
 from timeline.errors import (
     BlockProtected,
     BudgetImpossible,
@@ -1296,6 +1296,9 @@ class Timeline(TimelineView):
         async def shrink(context: RenderedContext, target: int | None, parts: PartsRefused | None) -> list[str]:
             return await make_smaller(self._pressure(context.account.fixed, now), context, target, parts)
 
+        def gives_way(context: RenderedContext, parts: PartsRefused) -> bool:
+            return may_give_way(self._pressure(context.account.fixed, now), context, parts)
+
         newest = self._calls.begin(given(now))
 
         async def measured(context: RenderedContext) -> T:
@@ -1307,7 +1310,9 @@ class Timeline(TimelineView):
             await self._record_failure(context, error, newest.request, newest.duration(), given(now))
 
         try:
-            return await call_with_retry(measured, render=render, shrink=shrink, refused=refused, failed=failed)
+            return await call_with_retry(
+                measured, render=render, shrink=shrink, gives_way=gives_way, refused=refused, failed=failed
+            )
         except BaseException:
             if self._injected[: len(injected)] != injected:  # no model got them: the next render sends them
                 self._injected = (*injected, *self._injected)
@@ -1341,16 +1346,15 @@ class Timeline(TimelineView):
             StoreError: the store refused.
         """
         refusal, parts = context_limit(error), refused_parts(error)
-        if refusal is None and (parts is None or earlier is not None):
+        pressure = self._pressure(context.account.fixed, now)
+        if refusal is None and (parts is None or earlier is not None or not may_give_way(pressure, context, parts)):
             return None
         await self._record_failure(context, error, request, None, given(now))
         sent = [one.account.sent for one in (earlier, context) if one is not None]
         limit, target = (None, None) if refusal is None else (refusal.limit, refusal.target(sent[0]))
         if earlier is not None and target is not None:
             raise ContextRefused(sent=sent, limit=limit, target=target, tried=()) from error
-        tried = await make_smaller(self._pressure(context.account.fixed, now), context, target, parts)
-        if target is None and not tried:
-            return None
+        tried = await make_smaller(pressure, context, target, parts)
         neutral = context.neutral
         tail = tail_from(context.window, context.policy, [entry.text for entry in neutral.ephemeral])
         smaller = await self.render(system=neutral.system, tools=neutral.tools, ephemeral=tail.callers, now=now)

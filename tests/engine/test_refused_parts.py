@@ -247,13 +247,16 @@ async def test_a_loop_of_a_framework_goes_on_without_the_refused_picture() -> No
 
 async def test_where_no_picture_may_give_way_the_providers_error_is_raised() -> None:
     """It says what was wrong; a limit of tokens was not."""
-    timeline, error = await opened(MemoryStore()), of_anthropic("Could not process image")
+    store, error = MemoryStore(), of_anthropic("Could not process image")
+    timeline = await opened(store)
     await timeline.append(prompt())
     await look(timeline, "c1", picture())
     await timeline.pin("tc:turn_1.c1.result")
     with pytest.raises(type(error)) as raised:
         await timeline.retry_with_compaction(asking(lambda _: error, []))
     assert raised.value is error
+    assert await timeline.after_refusal(await timeline.render(), error) is None
+    assert await payloads_of(store, "model.called") == []  # as with any other error, its caller records it
 
 
 async def test_a_body_of_too_many_bytes_that_is_text_is_compacted() -> None:

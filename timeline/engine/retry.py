@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from timeline.engine.compactor import Pressure
     from timeline.fold.window import Window
     from timeline.planning.plans import HideDecision
-    from timeline.policy.model import Policy
-    from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import TakenDecision
     from timeline.wire.refusals import ContextLimit
@@ -38,19 +36,21 @@ async def call_with_retry(
     *,
     render: Callable[[], Awaitable[RenderedContext]],
     shrink: Callable[[RenderedContext, int | None, PartsRefused | None], Awaitable[list[str]]],
+    gives_way: Callable[[RenderedContext, PartsRefused], bool],
     refused: Callable[[BaseException], ContextLimit | None],
     failed: Callable[[RenderedContext, BaseException], Awaitable[None]],
 ) -> T:
     """Render and call; if the model refuses the context for its size, compact, render and call once more.
 
-    So it is where the model refuses parts of it, which are left out then. A refusal of parts is raised as it is where
-    none may be left out, or the second context was refused, too.
+    So it is where the model refuses parts of it, which are left out then. Like any other error, a refusal of parts is
+    raised as it is where none may be left out, or in the second call.
 
     Args:
         call: sends a context to the model and returns its reply.
         render: renders the context.
         shrink: gets the refused context, a target in tokens (None where the size was not refused) and which parts were
             refused; makes it smaller, and returns what it did.
+        gives_way: returns whether any of the refused parts may be left out.
         refused: returns the limit that an error reports; None for any other error.
         failed: records that the call of a context was refused.
 
@@ -62,29 +62,31 @@ async def call_with_retry(
         return await call(context)
     except Exception as error:
         refusal, parts = refused(error), refused_parts(error)
-        if refusal is None and parts is None:
+        if refusal is None and (parts is None or not gives_way(context, parts)):
             raise
         await failed(context, error)
         first = error
     sent = context.account.sent
     target = None if refusal is None else refusal.target(sent)
-    tried = await shrink(context, target, parts)
-    if target is None and not tried:
-        raise first
-    smaller = await render()
     limit = None if refusal is None else refusal.limit
+    tried = await shrink(context, target, parts)
+    smaller = await render()
     if target is not None and smaller.account.sent >= sent:
         raise ContextRefused(sent=[sent], limit=limit, target=target, tried=tried) from first
     try:
         return await call(smaller)
     except Exception as error:
         again = refused(error)
-        if again is not None or refused_parts(error) is not None:
-            await failed(smaller, error)
         if again is None:
             raise
+        await failed(smaller, error)
         sizes, goal = [sent, smaller.account.sent], again.target(sent) if target is None else target
         raise ContextRefused(sent=sizes, limit=again.limit or limit, target=goal, tried=tried) from error
+
+
+def may_give_way(pressure: Pressure, context: RenderedContext, parts: PartsRefused) -> bool:
+    """Return whether any of the parts that the provider refused may be left out of a context."""
+    return _plan_without(pressure, context, parts)(pressure.window) is not None
 
 
 async def make_smaller(
@@ -106,25 +108,20 @@ async def make_smaller(
     """
     tried: list[str] = []
     if parts is not None and (target is None or outweighs_text(pressure.window)):
-        plan = partial(_plan_without, policy=pressure.policy, counter=pressure.compactor.counter, parts=parts)
-        named = _named(parts, context)
-        tried = [_described(t) for t in await hide_planned(partial(plan, named=named), CompactionProgress(pressure))]
+        plan = _plan_without(pressure, context, parts)
+        tried = [_described(taken) for taken in await hide_planned(plan, CompactionProgress(pressure))]
     return tried if tried or target is None else await compact_to(pressure, target)
 
 
-def _named(parts: PartsRefused, context: RenderedContext) -> list[str]:
-    """Return the texts of the part that the provider named."""
-    if isinstance(parts, ReasoningRefused) or not parts.wire:
-        return []
-    return parts.named_in(encoded_alone(parts.wire, context.neutral))
-
-
 def _plan_without(
-    window: Window, *, policy: Policy, counter: TokenCounter, parts: PartsRefused, named: list[str]
-) -> HideDecision | None:
+    pressure: Pressure, context: RenderedContext, parts: PartsRefused
+) -> Callable[[Window], HideDecision | None]:
+    """Return what plans the hides of refused parts for a window."""
+    policy, counter = pressure.policy, pressure.compactor.counter
     if isinstance(parts, ReasoningRefused):
-        return plan_reasoning(window, policy, counter)
-    return plan_media(window, policy, counter, crowd=parts.crowd, named=named)
+        return partial(plan_reasoning, policy=policy, counter=counter)
+    named = parts.named_in(encoded_alone(parts.wire, context.neutral)) if parts.wire else []
+    return partial(plan_media, policy=policy, counter=counter, crowd=parts.crowd, named=named)
 
 
 async def compact_to(pressure: Pressure, target: int) -> list[str]:
