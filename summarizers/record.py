@@ -24,6 +24,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
+from timeline.facts.plans import Step, plan_of
 from timeline.frozen import canonical_json
 from timeline.ports import HIDDEN_KEY
 
@@ -41,9 +42,6 @@ _TARGETS: Final = (
     *("url", "query", "pattern", "regex", "skill", "description"),
 )
 _FILES: Final = _TARGETS[:6]
-_STEP_KEYS: Final = ("content", "step", "title", "task", "description")
-"""Where a step of a plan has its words, by the planning tool."""
-_GIVEN_UP: Final = frozenset({"cancelled", "canceled", "deleted"})
 _WRITES: Final = re.compile(r"write|edit|create|patch|replace|insert|append|save", re.IGNORECASE)
 _LOOKS: Final = re.compile(r"read|view|open|grep|glob|search|find|list|fetch|^ls$|^cat$", re.IGNORECASE)
 _ERROR_LINE: Final = re.compile(
@@ -103,7 +101,7 @@ class Gathered:
     failures: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     worked: dict[tuple[str, str], int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
-    plan: tuple[int, list[tuple[str, str]]] = (0, [])
+    plan: tuple[int, list[Step]] = (0, [])
     names: Names = field(default_factory=Names)
 
     def add(self, section: Section, text: str, order: float, weight: float = 1.0, *, step: bool = False) -> None:
@@ -186,8 +184,7 @@ def _call(found: Gathered, call: ToolCall, order: int) -> None:
         found.names.take(call.arguments, file)
     else:
         found.names.take(call.arguments)
-    steps = _steps(call.arguments if isinstance(call.arguments, dict) else {})
-    if steps:
+    if steps := plan_of(call):
         found.plan = (order, steps)
     else:
         found.made.append(f"{one_line(call.name)} {_brief(target(call))}".strip())
@@ -204,15 +201,6 @@ def writes(call: ToolCall) -> bool:
     """Return whether a call writes to the file that it names, by its own name or that of its command."""
     command = call.arguments.get("command", "") if isinstance(call.arguments, dict) else ""
     return _WRITES.search(f"{call.name} {command}") is not None
-
-
-def _steps(arguments: dict[str, Any]) -> list[tuple[str, str]]:
-    """Read a plan from a call's arguments: a list of steps, each with a status."""
-    for value in arguments.values():
-        if isinstance(value, list) and value and all(isinstance(v, dict) and "status" in v for v in value):
-            named = [(v, next((v[key] for key in _STEP_KEYS if v.get(key)), "")) for v in value]
-            return [(str(v["status"]), clip(one_line(str(name)), 160)) for v, name in named]
-    return []
 
 
 def _result(found: Gathered, result: ToolResult, order: int) -> None:
@@ -282,8 +270,9 @@ def _close(found: Gathered) -> None:
         found.add(Section.FILES, row, order, 1.0 + order / 1e6)
     order, steps = found.plan
     overtaken = sum(at > order for at, _ in found.prompts) > 1
-    for place, (status, step) in enumerate(steps):
-        if status in {"completed", "done"}:
-            found.add(Section.DONE, step, order, 1.2)
-        elif step and not overtaken and status not in _GIVEN_UP:
-            found.add(Section.NEXT, f"{step} ({one_line(status)})", order + place / len(steps), 2.0, step=True)
+    for place, step in enumerate(steps):
+        text = clip(one_line(step.text), 160)
+        if step.is_done:
+            found.add(Section.DONE, text, order, 1.2)
+        elif text and step.is_open and not overtaken:
+            found.add(Section.NEXT, f"{text} ({one_line(step.status)})", order + place / len(steps), 2.0, step=True)

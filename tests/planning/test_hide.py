@@ -173,6 +173,22 @@ def test_pinned_blocks_are_never_hidden() -> None:
     assert hidden(fold.window) == ["r1.result"]
 
 
+def planned_steps(call_id: str, *states: str) -> list[Block]:
+    """Return the call of a planning tool with a long step for each status, and its result."""
+    todos = [{"content": f"Step {n}. {words(60)}", "status": state} for n, state in enumerate(states)]
+    return [call(call_id, "TodoWrite", arguments={"todos": todos}), result(call_id)]
+
+
+def test_the_newest_plan_is_not_hidden_while_a_step_of_it_is_open() -> None:
+    """An agent works from it, and looks at it by no other call."""
+    window = window_of(
+        prompt(), *planned_steps("p1", "pending", "pending"), *planned_steps("p2", "completed", "pending"), *rounds(9)
+    )
+    assert [path for path in hidden(window) if path.startswith("p")] == ["p1.call"]
+    done = window_of(prompt(), *planned_steps("p1", "completed", "cancelled"), *rounds(9))
+    assert "p1.call" in hidden(done)
+
+
 def test_the_newest_prompt_is_never_hidden() -> None:
     """It is what the agent works on, however many rounds ago it was said."""
     assert hidden(window_of(prompt(300), prompt(300), *OLD_ROUNDS)) == ["user.prompt"]

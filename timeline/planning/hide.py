@@ -22,6 +22,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
+from timeline.facts.plans import plan_of
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import begins_with
 from timeline.planning.account import costs_of
@@ -260,11 +261,22 @@ def _eligible(window: Window, hiding: Hiding, contents: NewestContents) -> list[
     spared = {item.version for item in window.open_calls()}
     prompts = [item.version for item in items if type(item.block) is UserPrompt]
     spared.update(prompts[-1:])
+    spared.update(_open_plan(items))
     return [
         item
         for item, age in zip(items, ages(items, hiding.unit), strict=True)
         if age >= _least_age(item, hiding, protected=item.version in protected) and _may_hide(item, spared)
     ]
+
+
+def _open_plan(items: Sequence[Item]) -> list[int]:
+    """Return the version of the call that gives the newest plan, as long as a step of it is open.
+
+    An agent works from it for longer than from a file, and looks at it by no other call.
+    """
+    calls = ((item.version, plan_of(item.block)) for item in reversed(items) if type(item.block) is ToolCall)
+    newest = next(((version, steps) for version, steps in calls if steps), None)
+    return [newest[0]] if newest is not None and any(step.is_open for step in newest[1]) else []
 
 
 def _least_age(item: Item, hiding: Hiding, *, protected: bool) -> float:
