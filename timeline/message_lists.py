@@ -287,23 +287,34 @@ def _kept(encoded: list[dict[str, Any]], given: Sequence[Any], read: Sequence[Se
     made = read_messages(encoded, wire=wire, names=names)
     places = Positions(tuple(map(content_key, blocks)) for blocks in read)
     found = [places.next(tuple(map(content_key, blocks))) if blocks else None for blocks in made]
-    waiting = _waiting_from(made) if read and read[-1] else len(made)
-    return [
+    kept = [
         message if place is None or _names_a_thought(given[place], wire) else given[place]
-        for number, (message, place) in enumerate(zip(encoded, found, strict=True))
-        if number < waiting or made[number]
+        for message, place in zip(encoded, found, strict=True)
     ]
+    waiting = _waiting_calls(made), _waiting_calls(read)
+    if waiting[0] is None or waiting[1] is None or _answers(made, waiting[0]) != _answers(read, waiting[1]):
+        return kept
+    last, own = waiting[0], given[waiting[1]]
+    return [*kept[:last], kept[last] if _names_a_thought(own, wire) else own, *given[waiting[1] + 1 :]]
 
 
-def _waiting_from(made: Sequence[Sequence[Block]]) -> int:
-    """Return the number of the first message behind the last call, if nothing but results follows; else of none.
+def _waiting_calls(messages: Sequence[Sequence[Block]]) -> int | None:
+    """Return the number of the message with the last calls, where nothing but results follows and one is missing.
 
-    There a message that says nothing holds what a request says in place of a result.
+    The AI SDK's word on whether a tool may run comes among the results.
     """
-    calls = [number for number, blocks in enumerate(made) if any(isinstance(block, ToolCall) for block in blocks)]
-    behind = calls[-1] + 1 if calls else len(made)
-    only_results = all(isinstance(block, ToolResult) for blocks in made[behind:] for block in blocks)
-    return behind if only_results else len(made)
+    place = max((n for n, blocks in enumerate(messages) if any(isinstance(b, ToolCall) for b in blocks)), default=None)
+    if place is None or not all(block.author == "tool" for blocks in messages[place + 1 :] for block in blocks):
+        return None
+    answered = {block.call_id for blocks in messages for block in blocks if isinstance(block, ToolResult)}
+    called = {block.call_id for blocks in messages for block in blocks if isinstance(block, ToolCall)}
+    return place if called - answered else None
+
+
+def _answers(messages: Sequence[Sequence[Block]], place: int) -> list[str]:
+    """Return the content keys of the last calls and of the results behind them."""
+    blocks = (block for blocks in messages[place:] for block in blocks)
+    return [content_key(block) for block in blocks if isinstance(block, ToolCall | ToolResult)]
 
 
 def _names_a_thought(item: Any, wire: str) -> bool:

@@ -1063,6 +1063,9 @@ class Timeline(TimelineView):
     ) -> None:
         """Record a model call: its usage, how it ended, and the version of the render that it answers.
 
+        A call that was sent another context, such as a subagent's, belongs in a conversation of its own: here its
+        usage would count as the size of this one's.
+
         Args:
             usage: the reported usage.
             model: id of the model; by default the request's.

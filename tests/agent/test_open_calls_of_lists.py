@@ -62,6 +62,18 @@ async def test_calls_that_a_list_ends_with_get_their_results_from_the_applicatio
     assert INTERRUPTED not in str(compacted.messages)
 
 
+async def test_an_approval_of_a_call_that_is_still_to_run_stays_with_it() -> None:
+    """The AI SDK runs the tool when it goes on with the list; a result that was made up would keep it from that."""
+    talk: list[Any] = [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in TALK]
+    asked = {"type": "tool-call", "toolCallId": "c0", "toolName": "run", "input": {}}
+    request = {"type": "tool-approval-request", "approvalId": "a0", "toolCallId": "c0"}
+    response = {"type": "tool-approval-response", "approvalId": "a0", "approved": True}
+    tail = [{"role": "assistant", "content": [asked, request]}, {"role": "tool", "content": [response]}]
+    compacted = await compact_messages([*talk, *tail], policies.cut_point(max_tokens=2_000))
+    assert compacted.compaction_number == 1
+    assert compacted.messages[-2:] == tail
+
+
 async def test_a_call_that_the_user_went_on_behind_keeps_the_word_that_nothing_came() -> None:
     """Such a list is sent as it is."""
     given = [*chat(0), {"role": "user", "content": "Never mind."}]
