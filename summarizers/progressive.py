@@ -35,6 +35,11 @@ _FENCE: Final = "\n{fence}\n"
 _SLACK: Final = 16
 """Most tokens by which joined texts count more than their parts."""
 REFUSED: Final = "the model declined to answer, in words of its own"
+_MARKS: Final = re.compile(r"</?[A-Za-z][\w:-]{0,40}+[^<>\n]{0,200}+>")
+"""Matches a tag: a model that was stopped, or that closes what it never opened, may answer with tags alone."""
+_SAYS: Final = re.compile(r"[^\W_]")
+_FEW: Final = 600
+"""Characters of the longest answer that is looked at for tags."""
 _BOUNDARY: Final = re.compile(r"\n|(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 
 
@@ -175,7 +180,7 @@ def accepted(answer: object, request: SummaryRequest) -> Answer:
     if not isinstance(answer, str):
         raise SummarizerFailed([f"the answer is of type {type(answer).__name__}, not a text"])
     text = answer.strip()
-    if not text:
+    if not _SAYS.search(text if len(text) > _FEW else _MARKS.sub("", text)):
         raise SummarizerFailed(["the answer is empty"], cause="empty")
     if is_refusal(text, request):
         raise SummarizerFailed([REFUSED], cause="refused")

@@ -164,6 +164,8 @@ async def test_a_somewhat_long_answer_is_cut_at_a_sentence_and_says_so() -> None
     [
         ("", "the answer is empty"),
         (" \n ", "the answer is empty"),
+        ("<summary>\n</parameter></invoke>", "the answer is empty"),
+        ("```\n---", "the answer is empty"),
         ("word " * 500, "tokens where 100 are allowed"),
         (None, "the answer is of type NoneType, not a text"),
     ],
