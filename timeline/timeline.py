@@ -36,7 +36,7 @@ from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.recording import context_events, is_recorded, overflow_event
 from timeline.engine.renderer import prepared
-from timeline.engine.retry import call_with_retry, make_smaller, may_give_way
+from timeline.engine.retry import call_with_retry, make_smaller, may_give_way, warn_of_limit
 from timeline.errors import (
     BlockProtected,
     BudgetImpossible,
@@ -1353,6 +1353,7 @@ class Timeline(TimelineView):
         if refusal is None and (parts is None or earlier is not None or not may_give_way(pressure, context, parts)):
             return None
         await self._record_failure(context, error, request, None, given(now))
+        warn_of_limit(context, refusal)
         sent = [one.account.sent for one in (earlier, context) if one is not None]
         limit, target = (None, None) if refusal is None else (refusal.limit, refusal.target(sent[0]))
         if earlier is not None and target is not None:

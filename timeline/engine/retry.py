@@ -6,9 +6,10 @@ more for what has no limit in tokens: the bytes of a request, its pictures, the 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline.engine.hiding import CompactionProgress, hide_planned
 from timeline.engine.policy_steps import run_steps
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from timeline.wire.refused_parts import PartsRefused
 
 T = TypeVar("T")
+_LOGGER: Final = logging.getLogger("timeline")
 
 
 async def call_with_retry(
@@ -65,6 +67,7 @@ async def call_with_retry(
         if refusal is None and (parts is None or not gives_way(context, parts)):
             raise
         await failed(context, error)
+        warn_of_limit(context, refusal)
         first = error
     sent = context.account.sent
     target = None if refusal is None else refusal.target(sent)
@@ -122,6 +125,19 @@ def _plan_without(
         return partial(plan_reasoning, policy=policy, counter=counter)
     named = parts.named_in(encoded_alone(parts.wire, context.neutral)) if parts.wire else []
     return partial(plan_media, policy=policy, counter=counter, crowd=parts.crowd, named=named)
+
+
+def warn_of_limit(context: RenderedContext, refusal: ContextLimit | None) -> None:
+    """Warn where a policy allows more than the model takes: a context that grows past the limit is refused first."""
+    limit, allowed = None if refusal is None else refusal.limit, context.policy.max_tokens
+    if limit is not None and limit < allowed:
+        _LOGGER.warning(
+            "the model takes %d tokens and the policy allows %d (max_tokens): each context between them is refused "
+            "first and compacted then; give the conversation a policy with max_tokens=%d",
+            limit,
+            allowed,
+            limit,
+        )
 
 
 async def compact_to(pressure: Pressure, target: int) -> list[str]:
