@@ -157,7 +157,8 @@ class UnknownResponse(TimelineError, TypeError):
         super().__init__(
             f"Not a model response: {got}. Pass an Anthropic message, an OpenAI chat completion, "
             "an OpenAI response or a reply of Google's or Ollama's, as the SDK's object "
-            "or its dict; pass a stream to `recording` or `record_stream`. Nothing was written."
+            "or its dict; pass a stream to `recording` or `record_stream`, a message to `append_messages`. "
+            "Nothing was written."
         )
 
 

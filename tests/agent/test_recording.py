@@ -12,6 +12,7 @@ import pytest
 from anthropic import AnthropicError
 from anthropic.types import Message
 from anthropic.types import TextBlock as SaidBlock
+from google.genai.types import ModelContent, UserContent
 
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, after, call, log_of, opened, payloads_of, prompt, result, words
@@ -452,6 +453,13 @@ async def test_what_is_no_message_is_a_typed_error_and_writes_nothing(
     with pytest.raises(InvalidBlock, match=field):
         await timeline.append_messages(messages, **options)
     assert timeline.version == 1
+
+
+async def test_a_message_whose_class_fixes_its_role_is_read() -> None:
+    """Google's SDK has such classes; a dump of what was set has no role."""
+    timeline = await opened(MemoryStore())
+    await timeline.append_messages([UserContent("x"), ModelContent("y")], wire="gemini")
+    assert [type(item.block) for item in timeline.window.items] == [UserPrompt, AssistantCompletion]
 
 
 async def test_no_messages_append_nothing() -> None:

@@ -253,6 +253,15 @@ def test_a_text_in_which_the_room_ran_out_is_an_answer_like_any_other() -> None:
     assert [block.meta for block in read(told).blocks] == [{}]
 
 
+def test_a_reply_of_googles_without_its_candidate_list_is_read() -> None:
+    """Google's Agent Development Kit hands out the one candidate's fields beside the usage."""
+    [candidate] = gemini_response()["candidates"]
+    whole = gemini_response()
+    told = read({key: value for key, value in whole.items() if key != "candidates"} | candidate)
+    assert [block.dump() for block in told.blocks] == [block.dump() for block in read(whole).blocks]
+    assert told.called == read(whole).called
+
+
 @pytest.mark.parametrize(
     "reply",
     [

@@ -142,7 +142,7 @@ def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]
 
 def _message(message: Any, number: int) -> dict[str, Any]:
     try:
-        converted = plain(message)
+        converted = _with_role(message)
     except ValueError as error:
         raise InvalidBlock(f"messages[{number}]", str(error)) from None
     if not isinstance(converted, dict) or not (
@@ -150,6 +150,16 @@ def _message(message: Any, number: int) -> dict[str, Any]:
     ):
         raise InvalidBlock(f"messages[{number}]", _NO_MESSAGE)
     return {key: value for key, value in converted.items() if key != "id" or value}
+
+
+def _with_role(message: Any) -> Any:
+    """Return a message as plain values, with the role that its class fixes, as google-genai's `UserContent` does.
+
+    Such a role is set by nobody, so that a dump of what was set has none.
+    """
+    converted = plain(message)
+    role = getattr(message, "role", None)
+    return {"role": role, **converted} if isinstance(converted, dict) and isinstance(role, str) else converted
 
 
 def _check_content(message: dict[str, Any], wire: str, number: int) -> None:

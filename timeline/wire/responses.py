@@ -157,7 +157,7 @@ def is_gemini(reply: dict[str, Any]) -> bool:
 
 def _read_gemini(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:
     candidates, feedback = reply.get("candidates"), reply.get("promptFeedback")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    first = candidates[0] if isinstance(candidates, list) and candidates else reply  # of one: Google's ADK
     candidate = first if isinstance(first, dict) else {}
     content = candidate.get("content")
     parts = gemini_parts_of(content.get("parts")) if isinstance(content, dict) else []
