@@ -478,6 +478,10 @@ async def test_no_messages_append_nothing() -> None:
         ("openai_chat", {"role": "user", "parts": [{"text": "x"}]}, "parts"),
         ("gemini", {"role": "user", "content": "x"}, "content"),
         ("ai_sdk_ui", {"role": "user", "content": "x"}, "content"),
+        ("openai_chat", {"role": "user", "content": [{"text": "as in Bedrock's Converse API"}]}, "content"),
+        ("anthropic", {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "ls"}}]}, "content"),
+        ("openai_chat", {"role": "user", "blocks": [{"block_type": "text", "text": "as in LlamaIndex"}]}, "blocks"),
+        ("openai_chat", {"role": "user", "content": "as in Agno", "images": [{"url": "https://a/b.png"}]}, "images"),
     ],
 )
 async def test_content_that_no_form_has_is_refused(wire: Any, message: dict[str, Any], field: str) -> None:

@@ -67,6 +67,10 @@ _CALL_KEYS: Final = ("tool_calls", "tool_call_id", "function_call")
 _CALL_PARTS: Final = frozenset({"tool_use", "tool_result", "tool-call", "tool-result"})
 """Where messages of other forms hold calls and results, which are items of their own in a list of items."""
 _SYSTEM_ROLES: Final = {"system", "developer"}
+_TYPED: Final = frozenset({"openai_chat", "anthropic", "ai_sdk", "openai_responses"})
+"""The wires whose content parts say their type."""
+_SPEAKERS: Final = frozenset({"user", "assistant"})
+"""The roles whose parts are read by their type; a tool's output may be any value."""
 
 
 def read_messages(
@@ -102,6 +106,8 @@ def read_messages(
         if number == since:
             ids.expect(earlier)
         read.append(decoder.decode(message, name))
+        if not read[-1]:
+            _check_nothing_held(message, form, number)
     return read
 
 
@@ -175,6 +181,11 @@ def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
         raise InvalidBlock(f"messages[{number}].{key}", "is neither a text nor a list of content parts")
     if wire == _OF_ITEMS and "role" in message:
         _check_form(message, listed, number)
+    if wire in _TYPED and message.get("role") in _SPEAKERS:
+        _check_types(listed, wire, f"messages[{number}].{key}")
+    if isinstance(images := message.get("images"), list) and not all(isinstance(each, str) for each in images):
+        problem = "are base64 texts where they are beside the content, as Ollama has them; others are parts of it"
+        raise InvalidBlock(f"messages[{number}].images", problem)
 
 
 def _check_form(message: dict[str, Any], parts: Sequence[Any], number: int) -> None:
@@ -184,6 +195,23 @@ def _check_form(message: dict[str, Any], parts: Sequence[Any], number: int) -> N
     if message["role"] not in _ITEM_ROLES or holds_call or kinds & _CALL_PARTS:
         problem = "is no message of OpenAI's Responses API, as the items beside it are: give lists of one form"
         raise InvalidBlock(f"messages[{number}]", problem)
+
+
+def _check_types(parts: Sequence[Any], wire: str, field: str) -> None:
+    """Refuse a part without a type, as Bedrock's Converse API has them: a text would be sent as an unknown file."""
+    for part in parts:
+        if isinstance(part, dict) and part and "type" not in part:
+            keys = ", ".join(sorted(part)[:4])
+            problem = f"has a part without a type (its keys: {keys}), and a part of the form {wire} has one"
+            raise InvalidBlock(field, f"{problem}: convert the messages to a form that is read")
+
+
+def _check_nothing_held(message: dict[str, Any], wire: str, number: int) -> None:
+    """Refuse a message that says nothing in its form, but holds a list elsewhere: LlamaIndex has content in blocks."""
+    key = "parts" if wire in _IN_PARTS else "content"
+    held = [name for name, value in message.items() if name != key and value and isinstance(value, list)]
+    if "role" in message and held:
+        raise InvalidBlock(f"messages[{number}].{held[0]}", f"a message of the form {wire} has its content in {key!r}")
 
 
 def placed_in_turns(messages: Sequence[Sequence[Block]], turns: Turns) -> list[Block]:
