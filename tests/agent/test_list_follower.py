@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from tests.scenes import answer, call, log_of, opened, prompt, result, small_policy, words
-from timeline.blocks import AssistantCompletion, ToolResult, UserPrompt
+from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.store.memory import MemoryStore
 from timeline.wire.neutral import INTERRUPTED
 
@@ -88,3 +88,60 @@ async def test_what_a_framework_says_it_left_is_omitted_once() -> None:
     assert timeline.version == version
     await timeline.reveal(gone[0].block.path)
     assert all(item.state == "visible" for item in timeline.window.items)
+
+
+def asked(text: str) -> dict[str, Any]:
+    """Return a content of Google's in which the user asks."""
+    return {"role": "user", "parts": [{"text": text}]}
+
+
+def looked(number: int) -> list[dict[str, Any]]:
+    """Return a call without an id, the same each time, and its result."""
+    called = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+    seen = {"functionResponse": {"name": "look", "response": {"result": f"seen {number}"}}}
+    return [called, {"role": "user", "parts": [seen]}]
+
+
+async def test_a_list_of_messages_that_goes_back_leaves_the_tail() -> None:
+    """The edited question is all that the model sees of the two; the system prompt is no part of the log."""
+    timeline = await opened(MemoryStore())
+    follower = timeline.list_follower()
+    system, first = {"role": "system", "content": "You code."}, {"role": "user", "content": "first"}
+    said = [system, first, {"role": "assistant", "content": "one"}, {"role": "user", "content": "second"}]
+    await follower.take_messages(said)
+    edited = [*said[:3], {"role": "user", "content": "edited"}]
+    assert [block.text for block in await follower.take_messages(edited)] == ["edited"]
+    assert (await timeline.render()).to_openai_chat()["messages"] == edited[1:]
+
+
+async def test_a_list_of_calls_without_ids_is_appended_once() -> None:
+    """Also by a follower that did not see the first of them; the same call again is another call."""
+    timeline = await opened(MemoryStore())
+    history = [asked("x"), *looked(1), *looked(2)]
+    await timeline.list_follower().take_messages(history[:3], wire="gemini")
+    follower = timeline.list_follower()
+    assert [block.type for block in await follower.take_messages(history, wire="gemini")] == [
+        "react.tool.call",
+        "react.tool.result",
+    ]
+    assert await follower.take_messages(history, wire="gemini") == []
+
+
+async def test_a_call_without_an_id_that_was_left_is_another_call_when_it_is_made_again() -> None:
+    """Its result is its own: the id of an abandoned call is not given twice."""
+    timeline = await opened(MemoryStore())
+    follower = timeline.list_follower()
+    await follower.take_messages([asked("x"), *looked(1), asked("y"), *looked(2)], wire="gemini")
+    await follower.take_messages([asked("x"), *looked(1), asked("z"), *looked(3)], wire="gemini")
+    seen = [item.block.text for item in timeline.window.items if item.state != "omitted" and item.answers]
+    assert seen == ['{"result":"seen 1"}', '{"result":"seen 3"}']
+    calls = [item.block.call_id for item in timeline.window.items if isinstance(item.block, ToolCall)]
+    assert len({*calls}) == 3
+
+
+async def test_ids_are_given_for_the_system_message_of_a_list_too() -> None:
+    """One for each message of the list, as the framework has them."""
+    timeline = await opened(MemoryStore())
+    said = [{"role": "system", "content": "You code."}, {"role": "user", "content": "x"}]
+    [block] = await timeline.list_follower().take_messages(said, ids=["s", "m1"])
+    assert block.meta["framework_id"] == "m1"

@@ -8,26 +8,30 @@ back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
 from timeline.agent.deduplication import from_where_a_log_begins
 from timeline.agent.divergence import Given, divergence
 from timeline.agent.log_blocks import LogBlocks
-from timeline.agent.messages import placed_in_turns
+from timeline.agent.messages import placed_in_turns, read_messages, read_system
 from timeline.agent.recording import append_in_turns
+from timeline.blocks import ToolCall
 from timeline.checks import given
 from timeline.errors import InvalidArgument
+from timeline.events import appended_block
 from timeline.fold.window import FRAMEWORK_ID
 from timeline.home import Home
 from timeline.log.protocol import Departure
+from timeline.wire.call_ids import CallIds
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
+    from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
     from timeline.fold.turns import Turns
@@ -44,6 +48,9 @@ class ListFollower:
         self._version = 0
         self._is_whole = True
         """Whether the log is read from its first event on; False where the beginning was scavenged."""
+        self._calls: dict[int, ToolCall] = {}
+        """The log's calls by their versions, for lists whose calls have no ids."""
+        self._calls_version = 0
         self._home = Home(f"the list follower of conversation {conversation.id!r}")
         self._lock = anyio.Lock()
 
@@ -77,16 +84,106 @@ class ListFollower:
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         self._home.check()
-        at = given(now)
-        if ids is not None and len(ids) != len(messages):
-            raise InvalidArgument("ids", f"there are {len(ids)} for {len(messages)} messages")
-        messages = [self._conversation.equipment.let_in(own) for own in messages]  # as the log has them
+        _check_ids(ids, messages)
         async with self._lock:  # two calls of the model at a time must not both append what they share
             await self._learn()
-            found = self._compared(messages, ids, whole=whole)
-            if not (found.departure.abandoned or found.departure.revived):
-                return await append_in_turns(self._conversation, found.new, at)
-            return await self._gone_back(lambda: self._compared(messages, ids, whole=whole), at)
+            return await self._take(messages, ids, whole=whole, at=given(now))
+
+    async def take_messages(
+        self,
+        messages: Sequence[Any],
+        *,
+        wire: MessageWire | None = None,
+        ids: Sequence[str] | None = None,
+        whole: bool = False,
+        now: datetime | None = None,
+    ) -> list[Block]:
+        """Append the messages of a list that the log does not hold, as `take` does; return their blocks.
+
+        Leading system messages are not appended: they are the ``system`` of a render. A call without an id has that of
+        the log's next call that says the same.
+
+        Args:
+            messages: a provider's messages, as for `Timeline.append_messages`.
+            wire: their form; recognised by their content by default.
+            ids: the framework's id of each message; empty for one that has none.
+            whole: the list is known to be the whole history, also if it shares nothing with the log.
+            now: time of the appended blocks.
+
+        Raises:
+            InvalidBlock: a message is not valid; nothing was written.
+            InvalidArgument: there is no such form, or there is not one id for each message.
+            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            follower = timeline.list_follower()
+            asked = [{"role": "user", "content": "Build it."}, {"role": "assistant", "content": "No."}]
+            await follower.take_messages(asked)
+            edited = [{"role": "user", "content": "Build a flashcard app."}]
+            await follower.take_messages(edited, whole=True)
+            assert (await timeline.render()).to_openai_chat()["messages"] == edited
+            ```
+        """
+        self._home.check()
+        _check_ids(ids, messages)
+        at = given(now)
+        _, rest = read_system(messages)
+        async with self._lock:
+            await self._learn()
+            names = None if ids is None else ids[len(messages) - len(rest) :]
+            read = await self._read(rest, wire, names, whole=whole, at=at)
+            return await self._take(read, names, whole=whole, at=at)
+
+    async def _read(
+        self,
+        messages: Sequence[Any],
+        wire: MessageWire | None,
+        ids: Sequence[str] | None,
+        *,
+        whole: bool,
+        at: datetime | None,
+    ) -> list[list[Block]]:
+        """Read messages. Their calls without an id have those of the log, save for what the list left of it."""
+        [batch] = self._conversation.new_ids(1, at)
+        names = [f"{batch}_{number}" for number in range(len(messages))]
+        call_ids = CallIds()
+        read = read_messages(messages, wire=wire, names=names, ids=call_ids)
+        if not call_ids.made:
+            return read
+        calls = await self._shown_calls()
+        read = read_messages(messages, wire=wire, names=names, ids=CallIds(calls.values()))
+        left = {*self._compared(self._let_in(read), ids, whole=whole).departure.abandoned}
+        if not left & calls.keys():
+            return read
+        stayed = (call for version, call in calls.items() if version not in left)
+        return read_messages(messages, wire=wire, names=names, ids=CallIds(stayed))
+
+    async def _shown_calls(self) -> dict[int, ToolCall]:
+        """Return the log's calls that are not abandoned, by their versions."""
+        events = await self._conversation.log.since(self._calls_version)
+        self._calls_version = events[-1].version if events else self._calls_version
+        blocks = ((event.version, appended_block(event.payload)) for event in events)
+        self._calls |= {version: block for version, block in blocks if isinstance(block, ToolCall)}
+        shown = {known.version for known in self._log.known() if known.shown}
+        return {version: call for version, call in self._calls.items() if version in shown}
+
+    def _let_in(self, messages: Sequence[Sequence[Block]]) -> list[Sequence[Block]]:
+        """Return blocks as the log has them."""
+        return [self._conversation.equipment.let_in(own) for own in messages]
+
+    async def _take(
+        self, messages: Sequence[Sequence[Block]], ids: Sequence[str] | None, *, whole: bool, at: datetime | None
+    ) -> list[Block]:
+        messages = self._let_in(messages)
+        found = self._compared(messages, ids, whole=whole)
+        if not (found.departure.abandoned or found.departure.revived):
+            return await append_in_turns(self._conversation, found.new, at)
+        return await self._gone_back(lambda: self._compared(messages, ids, whole=whole), at)
 
     async def _gone_back(self, compare: Callable[[], _Compared], at: datetime | None) -> list[Block]:
         found = compare()
@@ -142,6 +239,7 @@ class ListFollower:
         if not self._version:
             first = (await self._conversation.store.info(self._conversation.id)).first_version
             self._version, self._is_whole = first - 1, first == 1
+            self._calls_version = self._version
         events = await self._conversation.log.since(self._version)
         self._log.add(events)
         self._version = events[-1].version if events else self._version
@@ -180,6 +278,11 @@ class _Compared(NamedTuple):
 
     new: list[list[Block]]
     departure: Departure
+
+
+def _check_ids(ids: Sequence[str] | None, messages: Sequence[Any]) -> None:
+    if ids is not None and len(ids) != len(messages):
+        raise InvalidArgument("ids", f"there are {len(ids)} for {len(messages)} messages")
 
 
 def _named(block: Block, id_: str) -> Block:

@@ -229,6 +229,7 @@ class ListFollower(Twin):
     """Keeps the log in step with a framework's list; see `timeline.agent.list_follower.ListFollower`."""
 
     take: Final = blocking(AsyncListFollower.take)
+    take_messages: Final = blocking(AsyncListFollower.take_messages)
     append: Final = blocking(AsyncListFollower.append)
     leave: Final = blocking(AsyncListFollower.leave)
 
