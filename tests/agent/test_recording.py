@@ -12,7 +12,7 @@ import pytest
 from anthropic import AnthropicError
 from anthropic.types import Message
 from anthropic.types import TextBlock as SaidBlock
-from google.genai.types import ModelContent, UserContent
+from google.genai.types import ModelContent, Part, UserContent
 
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, after, call, log_of, opened, payloads_of, prompt, result, words
@@ -462,6 +462,26 @@ async def test_a_message_whose_class_fixes_its_role_is_read() -> None:
     assert [type(item.block) for item in timeline.window.items] == [UserPrompt, AssistantCompletion]
 
 
+async def test_a_picture_that_googles_sdk_holds_reaches_other_providers_in_their_alphabet() -> None:
+    """The SDK writes base64 for URLs, which Anthropic and OpenAI refuse; bytes in a dict are the same picture."""
+    timeline = await opened(MemoryStore())
+    data = b"\xfb\xff\xfe"
+    await timeline.append_messages([UserContent(Part.from_bytes(data=data, mime_type="image/png"))], wire="gemini")
+    held = {"inline_data": {"data": data, "mime_type": "image/png"}}
+    await timeline.append_messages([{"role": "user", "parts": [held]}], wire="gemini")
+    sent = str((await timeline.render()).to_openai_chat())
+    assert sent.count("data:image/png;base64,+//+") == 2
+
+
+async def test_a_picture_that_an_earlier_release_read_is_known() -> None:
+    """It is in the log as Google's SDK writes it."""
+    timeline = await opened(MemoryStore())
+    source = {"type": "base64", "media_type": "image/png", "data": "-__-"}
+    await timeline.append(Attachment(data={"type": "image", "source": source}, mime="image/png"))
+    picture = UserContent(Part.from_bytes(data=b"\xfb\xff\xfe", mime_type="image/png"))
+    assert await timeline.list_follower().take_messages([picture], wire="gemini") == []
+
+
 async def test_no_messages_append_nothing() -> None:
     """An empty list is no error."""
     timeline: Timeline = await opened(MemoryStore())
@@ -482,6 +502,7 @@ async def test_no_messages_append_nothing() -> None:
         ("anthropic", {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "ls"}}]}, "content"),
         ("openai_chat", {"role": "user", "blocks": [{"block_type": "text", "text": "as in LlamaIndex"}]}, "blocks"),
         ("openai_chat", {"role": "user", "content": "as in Agno", "images": [{"url": "https://a/b.png"}]}, "images"),
+        ("openai_chat", {"role": "user", "content": [{"type": "image", "image": object()}]}, ""),
     ],
 )
 async def test_content_that_no_form_has_is_refused(wire: Any, message: dict[str, Any], field: str) -> None:
@@ -489,5 +510,5 @@ async def test_content_that_no_form_has_is_refused(wire: Any, message: dict[str,
     timeline = await opened(MemoryStore())
     with pytest.raises(InvalidBlock) as caught:
         await timeline.append_messages([{"role": "user"}, message], wire=wire)
-    assert caught.value.field == f"messages[1].{field}"
+    assert caught.value.field == f"messages[1].{field}".rstrip(".")
     assert timeline.window.items == ()

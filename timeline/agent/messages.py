@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.blocks import CONTINUES_KEY, CustomBlock, ToolCall, UserPrompt
+from pydantic import ValidationError
+
+from timeline.blocks import CONTINUES_KEY, CustomBlock, ToolCall, UserPrompt, invalid_block
 from timeline.errors import InvalidArgument, InvalidBlock
 from timeline.wire import message_decoder
 from timeline.wire.call_ids import CallIds
@@ -105,7 +107,10 @@ def read_messages(
     for number, (message, name) in enumerate(zip(values, names, strict=True)):
         if number == since:
             ids.expect(earlier)
-        read.append(decoder.decode(message, name))
+        try:
+            read.append(decoder.decode(message, name))
+        except ValidationError as error:
+            raise InvalidBlock(f"messages[{number}]", invalid_block(error).problem) from None
         if not read[-1]:
             _check_nothing_held(message, form, number)
     return read

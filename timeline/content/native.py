@@ -28,6 +28,9 @@ SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 """Types of Anthropic's parts that are calls of tools which its server runs."""
 GOOGLE_CALLS: Final[dict[str, str]] = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
 """Google's parts that its server ran, each with the part that has the result; a part is known by its key."""
+_STANDARD: Final = str.maketrans("-_", "+/")
+_HOLD_BASE64: Final = ("source", "inlineData")
+"""Keys under which a part that was read from Google's form holds base64: pictures and documents get a source."""
 GOOGLE_FILES: Final = ("inlineData", "fileData")
 """Google's parts that hold a file, such as a picture that the model drew."""
 CLIENT_CALLS: Final[dict[str, str]] = {
@@ -178,7 +181,30 @@ def compared_data(block: Block) -> JsonValue:
     """
     if isinstance(block, ToolCall | AssistantCompletion) and sent_data(block) is not None:
         return None
+    if isinstance(block, Attachment | ToolResult):
+        return _in_standard_base64(block.data)
     return _without_nulls(block.data) if block.type in {_PART, NATIVE} else block.data
+
+
+def standard_base64(text: str) -> str:
+    """Return base64 in its standard alphabet; a text in the one for URLs is the same data."""
+    return text.translate(_STANDARD)
+
+
+def _in_standard_base64(data: JsonValue) -> JsonValue:
+    """Return files in the standard alphabet: logs of earlier releases have them as Google's SDK writes them."""
+    if isinstance(data, list):
+        return [_in_standard_base64(part) for part in data]
+    if not isinstance(data, dict):
+        return data
+    changed: dict[str, JsonValue] = {
+        key: {**file, "data": standard_base64(text)}
+        for key in _HOLD_BASE64
+        if isinstance(file := data.get(key), dict)
+        and file.get("type", "base64") == "base64"
+        and isinstance(text := file.get("data"), str)
+    }
+    return {**data, **changed} if changed else data
 
 
 def compared_arguments(call: ToolCall) -> JsonValue:

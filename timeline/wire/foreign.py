@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from base64 import b64encode
 from typing import Any, Final
 
 from timeline.frozen import MOST_NESTING, canonical_json, is_nested_deeper, repair_json
@@ -144,7 +145,7 @@ def _plain(value: Any) -> Any:
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
-    return value
+    return b64encode(value).decode() if isinstance(value, bytes) else value  # as Google's SDK takes files in dicts
 
 
 def _refuse(constant: str) -> Any:

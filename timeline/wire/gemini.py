@@ -26,6 +26,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
+from timeline.content.native import standard_base64
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.call_ids import CallIds
@@ -187,7 +188,11 @@ def _answer_text(response: Any) -> str:
 
 
 def _inline_data(part: Part) -> JsonValue:
+    """Return a file in a form that more providers take: Google's SDK writes base64 for URLs, which others refuse."""
     inline = part.get("inlineData")
+    if isinstance(inline, dict) and isinstance(inline.get("data"), str):
+        inline = {**inline, "data": standard_base64(inline["data"])}
+        part = {**part, "inlineData": inline}
     mime, data = (text_of(inline, key) for key in ("mimeType", "data")) if isinstance(inline, dict) else ("", "")
     kind = "document" if mime == "application/pdf" else "image" if mime.startswith("image/") else ""
     if kind and data:
