@@ -1720,13 +1720,22 @@ class Timeline(TimelineView):
 
     # The loop of an agent
 
-    def step_hook(self, wire: MessageWire, *, system: JsonInput = None, tools: Sequence[JsonInput] = ()) -> StepHook:
+    def step_hook(
+        self,
+        wire: MessageWire,
+        *,
+        system: JsonInput = None,
+        tools: Sequence[JsonInput] = (),
+        model: str | None = None,
+    ) -> StepHook:
         """Return an adapter for a loop that calls one function before each step for its messages, and one after it.
 
         Args:
             wire: form of the loop's messages.
             system: the system prompt that the loop sends beside them; counted, and recorded with each context.
             tools: the tool schemas that the loop sends; counted and recorded too.
+            model: id of the model that the loop asks, since a provider's models accept different requests; by default
+                that of the newest recorded call.
 
         Example:
             ```python
@@ -1740,7 +1749,7 @@ class Timeline(TimelineView):
             assert len(timeline.window.items) == 1
             ```
         """
-        return StepHook(self._conversation, render=self.render, wire=wire, system=system, tools=tools)
+        return StepHook(self._conversation, render=self.render, wire=wire, system=system, tools=tools, model=model)
 
     def list_follower(self) -> ListFollower:
         """Return a follower that keeps the log in step with a framework's list of messages: for adapters.

@@ -145,3 +145,12 @@ async def test_ids_are_given_for_the_system_message_of_a_list_too() -> None:
     said = [{"role": "system", "content": "You code."}, {"role": "user", "content": "x"}]
     [block] = await timeline.list_follower().take_messages(said, ids=["s", "m1"])
     assert block.meta["framework_id"] == "m1"
+
+
+async def test_what_stands_for_a_thought_is_no_news() -> None:
+    """Some models demand a thought with each call; one that is hidden, or never was, is said to be left out."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(5), call("c1"), result("c1", 9))
+    given = (await timeline.render()).to_openai_chat(model="deepseek-reasoner")["messages"]
+    assert given[1]["reasoning_content"] == "[left out]"
+    assert await timeline.list_follower().take_messages(given, wire="openai_chat") == []

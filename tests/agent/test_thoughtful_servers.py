@@ -94,3 +94,33 @@ async def test_a_loop_that_hands_out_its_list_is_never_refused(tmp_path: Path, m
     assert len({block.path for block in blocks}) == len(blocks)
     thoughts = [block.text or str(block.data) for block in blocks if block.type == "assistant.reasoning"]
     assert len(thoughts) == STEPS - STEPS // 3
+
+
+def hardly_thinking(asked: Asked) -> Step:
+    """Call a tool in each step, and think in every other."""
+    return Answer(thought=f"Thought {asked.number}." * (asked.number % 2), calls=(Call("read", {"n": asked.number}),))
+
+
+@pytest.mark.parametrize("keeps", [False, True], ids=["its own list", "the list that it was given"])
+async def test_a_loop_that_saves_no_reply_names_its_model_and_is_never_refused(*, keeps: bool) -> None:
+    """What stands for a thought that there was not is not read as one."""
+    with FakeProvider(hardly_thinking) as provider:
+        client = AsyncOpenAI(api_key="none", base_url=f"{provider.url}/v1", max_retries=0)
+        async with open_store("memory://") as store:
+            timeline = await Timeline.open(store, "c", policy=policies.balanced(max_tokens=6_000))
+            history: list[Any] = [{"role": "user", "content": "Read all."}]
+            for _ in range(8):
+                hook = timeline.step_hook("openai_chat", model=MODELS[0])  # of a process of its own
+                prepared: Any = await hook.prepare_step(messages=history)
+                reply = await client.chat.completions.create(model=MODELS[0], messages=prepared["messages"])
+                said = reply.choices[0].message
+                results = [
+                    {"role": "tool", "tool_call_id": c.id, "content": output_of(c.id)} for c in said.tool_calls or ()
+                ]
+                history = [*(prepared["messages"] if keeps else history), said, *results]
+            blocks = [payload.block for payload in await payloads_of(store, "block.appended")]
+    assert provider.refused == []
+    assert "[left out]" in str(provider.asked[-1].body)
+    assert [block.text for block in blocks if block.type == "assistant.reasoning"] == [
+        f"Thought {number}." for number in (1, 3, 5)
+    ]

@@ -73,6 +73,7 @@ class StepHook:
         wire: MessageWire,
         system: JsonInput,
         tools: Sequence[JsonInput],
+        model: str | None = None,
     ) -> None:
         self.context: RenderedContext | None = None
         self._conversation = conversation
@@ -80,6 +81,7 @@ class StepHook:
         self._wire = wire
         self._system = system
         self._tools = tools
+        self._model = model
         self._seen: list[ContentKeys] = []
         """The list that the last call got, and the list that it returned."""
         self._version = 0
@@ -128,7 +130,7 @@ class StepHook:
         self.context = await self._render(
             system=system if self._system is None else self._system, tools=self._tools, now=now
         )
-        prepared: list[Any] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
+        prepared: list[Any] = self.context.to_wire(self._wire, model=self._model)[MESSAGES[self._wire]]
         if self._wire == _APART and self._system is None:
             prepared = [*_leading(messages), *prepared]
         if self._is_whole(rest, came):
@@ -234,7 +236,8 @@ class StepHook:
         entries, _ = Projector().entries(self._conversation.window)
         if not entries:
             return []
-        shown: list[dict[str, Any]] = encoder(self._wire)(NeutralContext(entries=tuple(entries)))[MESSAGES[self._wire]]
+        neutral = NeutralContext(entries=tuple(entries), model=self._model or "")
+        shown: list[dict[str, Any]] = encoder(self._wire)(neutral)[MESSAGES[self._wire]]
         return shown
 
     def _decoded(self, messages: Sequence[Any], at: datetime | None) -> list[list[Block]]:

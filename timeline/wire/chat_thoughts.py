@@ -47,7 +47,7 @@ _ASKED: Final = "asked"
 
 def thought_blocks(message: Part, response_id: str) -> list[Block]:
     """Read what is beside a message's content: one block of reasoning, or none."""
-    key = next((key for key in THOUGHTS if text_of(message, key)), "")
+    key = next((key for key in THOUGHTS if text_of(message, key) not in {"", LEFT_OUT}), "")
     fields = _fields(message, DETAILS)
     if not key and not fields:
         return []
