@@ -25,6 +25,7 @@ from timeline.agent.recording import answering, append_messages, first_words, re
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
+from timeline.agent.whole_history import whole_messages
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
 from timeline.checks import given, moment
 from timeline.engine.choosing import Chosen, choose_policy, first_policy, with_policy
@@ -69,6 +70,7 @@ from timeline.planning.tail import tail_from
 from timeline.policy.model import Hiding, Policy
 from timeline.policy.steps import ClearToolOutputs
 from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
+from timeline.projection.context import RenderedContext
 from timeline.retention.setting import RETENTIONS, kept
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit
@@ -97,7 +99,6 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Draft, Log
     from timeline.planning.account import Account
     from timeline.ports import Clock, ErasureReport, EventStore, Summarizer, TokenCounter
-    from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
     from timeline.projection.reports import TakenDecision
     from timeline.projection.summary_diff import SummaryDiff
@@ -1344,10 +1345,13 @@ class Timeline(TimelineView):
             now: time of the decisions and of the record.
 
         Raises:
+            InvalidArgument: ``context`` or ``error`` is something else.
             ContextRefused: no smaller context could be made, or this was the second refusal.
             ContextOverflow, BudgetImpossible: as `render`.
             StoreError: the store refused.
         """
+        checks.of_kind("context", context, RenderedContext, "is what render(…) returned")
+        checks.of_kind("error", error, BaseException, "is the exception that the call raised")
         refusal, parts = context_limit(error), refused_parts(error)
         pressure = self._pressure(context.account.fixed, now)
         if refusal is None and (parts is None or earlier is not None or not may_give_way(pressure, context, parts)):
@@ -1719,6 +1723,33 @@ class Timeline(TimelineView):
         return await stages.rewind(self._conversation, stage, given(now))
 
     # The loop of an agent
+
+    async def messages(self, wire: MessageWire, *, model: str = "") -> list[dict[str, Any]]:
+        """Return all that was said, in a provider's form: no summaries, nothing hidden, no cache markers.
+
+        With this a runtime that keeps its history nowhere else goes on after a restart. What its list left, or a
+        guardrail rejected, is not in it. The cost is that of the whole log.
+
+        Args:
+            wire: form of the messages.
+            model: id of the model that they are for, since a provider's models accept different requests.
+
+        Raises:
+            InvalidPolicy: there is no such form.
+            StoreError: the log cannot be read.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            history = [{"role": "user", "content": "Build a flashcard app."}, {"role": "assistant", "content": "Done."}]
+            await timeline.append_messages(history)
+            assert await timeline.messages("openai_chat") == history
+            ```
+        """
+        return await whole_messages(self._store, self.id, wire, model=model)
 
     def step_hook(
         self,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.scenes import AT, answer, exchange, opened, payloads_of, prompt, small_policy, turn, words
 from timeline import policies
-from timeline.errors import BudgetError, ContextRefused
+from timeline.errors import BudgetError, ContextRefused, InvalidArgument
 from timeline.store.memory import MemoryStore
 from timeline.wire.refusals import ContextLimit, cause_of, context_limit
 
@@ -481,3 +481,11 @@ async def test_a_context_without_anything_to_spare_is_a_typed_error() -> None:
     with pytest.raises(ContextRefused) as raised:
         await timeline.after_refusal(context, refusal)
     assert raised.value.__cause__ is refusal
+
+
+async def test_a_context_and_an_error_in_the_wrong_order_are_refused_by_name() -> None:
+    """It was an `AttributeError` about something inside."""
+    timeline = await opened(MemoryStore())
+    context = await timeline.render()
+    with pytest.raises(InvalidArgument, match="'context': is what render"):
+        await timeline.after_refusal(of_anthropic("Overloaded", 529), context)  # type: ignore[arg-type]

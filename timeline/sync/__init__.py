@@ -348,6 +348,7 @@ class Timeline(TimelineView):
     extend: Final = blocking(AsyncTimeline.extend)
     decide: Final = blocking(AsyncTimeline.decide)
     count: Final = blocking(AsyncTimeline.count)
+    messages: Final = blocking(AsyncTimeline.messages)
 
     @twin_of_method(AsyncTimeline.render)
     def render(self, **options: Any) -> RenderedContext:

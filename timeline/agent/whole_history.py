@@ -1,0 +1,39 @@
+"""The messages of a whole conversation: what a runtime that keeps its history in the log alone goes on with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from timeline.events import BlockAppended, BlockRedacted, UnknownPayload
+from timeline.fold.fold import Fold
+from timeline.log.history import disowned_versions
+from timeline.planning.hide import is_notice
+from timeline.projection.project import Projector
+from timeline.wire import MESSAGES, encoder
+from timeline.wire.neutral import NeutralContext
+
+if TYPE_CHECKING:
+    from timeline.agent.messages import MessageWire
+    from timeline.events import Payload
+    from timeline.ports import EventStore
+
+
+async def whole_messages(
+    store: EventStore, conversation: str, wire: MessageWire, *, model: str
+) -> list[dict[str, Any]]:
+    """Return what was said, in a provider's form. See `Timeline.messages`."""
+    disowned = await disowned_versions(store, conversation)
+    fold = Fold(conversation)
+    async for event in store.read(conversation):
+        if event.version not in disowned and _is_said(event.payload):
+            fold.apply(event.version, event.at, event.payload)
+    entries, _ = Projector().entries(fold.window)
+    messages: list[dict[str, Any]] = encoder(wire)(NeutralContext(entries=tuple(entries), model=model))[MESSAGES[wire]]
+    return messages
+
+
+def _is_said(payload: Payload) -> bool:
+    """Return whether a payload is a block, or takes the content out of one; what the runtime tells a model is none."""
+    if isinstance(payload, BlockAppended):
+        return not is_notice(payload.block)
+    return isinstance(payload, UnknownPayload | BlockRedacted)
