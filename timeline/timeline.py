@@ -1728,7 +1728,8 @@ class Timeline(TimelineView):
         """Return all that was said, in a provider's form: no summaries, nothing hidden, no cache markers.
 
         With this a runtime that keeps its history nowhere else goes on after a restart. What its list left, or a
-        guardrail rejected, is not in it. The cost is that of the whole log.
+        guardrail rejected, is not in it. A call without a result has one that says so, as in a request. The cost is
+        that of the whole log.
 
         Args:
             wire: form of the messages.

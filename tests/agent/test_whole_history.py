@@ -43,6 +43,16 @@ async def test_what_a_list_left_is_not_in_the_history_that_goes_on() -> None:
     assert await timeline.messages("openai_chat") == edited
 
 
+async def test_a_conversation_in_which_nothing_was_said_has_no_messages() -> None:
+    """Nor has one that its list left altogether: the line that an empty request has is nobody's."""
+    timeline = await opened(MemoryStore())
+    assert await timeline.messages("openai_chat") == []
+    follower = timeline.list_follower()
+    await follower.take_messages([asked("first")])
+    await follower.take_messages([], whole=True)
+    assert await timeline.messages("openai_chat") == []
+
+
 async def test_what_was_redacted_does_not_come_back() -> None:
     """Its tombstone is in its place."""
     timeline = await opened(MemoryStore())

@@ -22,13 +22,16 @@ async def whole_messages(
     store: EventStore, conversation: str, wire: MessageWire, *, model: str
 ) -> list[dict[str, Any]]:
     """Return what was said, in a provider's form. See `Timeline.messages`."""
+    encode = encoder(wire)
     disowned = await disowned_versions(store, conversation)
     fold = Fold(conversation)
     async for event in store.read(conversation):
         if event.version not in disowned and _is_said(event.payload):
             fold.apply(event.version, event.at, event.payload)
     entries, _ = Projector().entries(fold.window)
-    messages: list[dict[str, Any]] = encoder(wire)(NeutralContext(entries=tuple(entries), model=model))[MESSAGES[wire]]
+    if not entries:  # a request would begin with a line in the user's name
+        return []
+    messages: list[dict[str, Any]] = encode(NeutralContext(entries=tuple(entries), model=model))[MESSAGES[wire]]
     return messages
 
 
