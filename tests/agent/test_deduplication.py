@@ -56,10 +56,11 @@ def test_a_call_that_an_older_log_holds_as_a_part_is_the_call() -> None:
     assert content_key(older) == content_key(call("a", name="shell", arguments={"commands": ["ls"]}))
 
 
-def test_white_space_at_the_end_of_an_answer_is_nothing_that_is_said() -> None:
-    """It is taken off where the answer is a request's last word, and comes back in that form."""
+def test_white_space_around_an_answer_is_nothing_that_is_said() -> None:
+    """Frameworks strip it, and a request whose last word it is has it without; it comes back in that form."""
     assert content_key(answer(text="x \n")) == content_key(answer(text="x"))
-    assert content_key(answer(text=" x")) != content_key(answer(text="x"))
+    assert content_key(answer(text="\n\nx")) == content_key(answer(text="x"))
+    assert content_key(answer(text="x  y")) != content_key(answer(text="x y"))
     assert content_key(prompt(text="x ")) != content_key(prompt(text="x"))
 
 

@@ -154,3 +154,15 @@ async def test_what_stands_for_a_thought_is_no_news() -> None:
     given = (await timeline.render()).to_openai_chat(model="deepseek-reasoner")["messages"]
     assert given[1]["reasoning_content"] == "[left out]"
     assert await timeline.list_follower().take_messages(given, wire="openai_chat") == []
+
+
+async def test_an_answer_that_a_framework_stripped_is_known() -> None:
+    """Models begin with blank lines, behind a thought above all; the list has the answer without them."""
+    timeline = await opened(MemoryStore())
+    follower = timeline.list_follower()
+    said = [{"role": "user", "content": "x"}]
+    await follower.take_messages(said)
+    await timeline.append(AssistantCompletion(text="\n\nDone.\n"))
+    said.append({"role": "assistant", "content": "Done."})
+    assert await follower.take_messages(said) == []
+    assert len(timeline.window.items) == 2

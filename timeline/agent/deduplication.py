@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 def content_key(block: Block) -> str:
     """Return a hash of a block's content: a model reads two blocks of the same signature as the same.
 
-    White space at the end of an answer does not count: frameworks strip it, and so do some wires.
+    White space around an answer or a thought does not count: models begin with blank lines, frameworks strip both ends,
+    and some wires the end.
     """
     block = _as_read_now(block)
-    text = block.text.rstrip() if isinstance(block, AssistantCompletion) else block.text
+    text = block.text.strip() if isinstance(block, AssistantCompletion | Reasoning) else block.text
     content: list[Any] = [
         block.type,
         text,
