@@ -166,3 +166,23 @@ async def test_an_answer_that_a_framework_stripped_is_known() -> None:
     said.append({"role": "assistant", "content": "Done."})
     assert await follower.take_messages(said) == []
     assert len(timeline.window.items) == 2
+
+
+async def test_the_texts_of_a_reply_that_a_framework_keeps_as_one_are_known() -> None:
+    """Between two of them the model called; what comes behind is appended, and nothing is left."""
+    timeline = await opened(MemoryStore())
+    follower = timeline.list_follower()
+    said: list[dict[str, Any]] = [{"role": "user", "content": "x"}]
+    await follower.take_messages(said)
+    reply = [text_of_reply("I look. "), call("c1", response_id="r"), text_of_reply("And wait.")]
+    await timeline.append(*reply)
+    made = [{"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}]
+    said += [{"role": "assistant", "content": "I look. And wait.", "tool_calls": made}]
+    said += [{"role": "tool", "tool_call_id": "c1", "content": "ok"}]
+    assert [block.type for block in await follower.take_messages(said)] == ["react.tool.result"]
+    assert all(item.state == "visible" for item in timeline.window.items)
+
+
+def text_of_reply(text: str) -> AssistantCompletion:
+    """Return one of several texts of a reply."""
+    return AssistantCompletion(text=text, response_id="r")

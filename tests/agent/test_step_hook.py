@@ -243,3 +243,15 @@ async def test_a_new_process_goes_on_from_the_list_that_the_one_before_was_given
     before = len(again.window.items)
     await again.step_hook("openai_chat").prepare_step(messages=[*given, {"role": "assistant", "content": "Done."}])
     assert [item.block.text for item in again.window.items[before:]] == ["Done."]
+
+
+@pytest.mark.parametrize("joint", ["", "\n", "\n\n"])
+async def test_the_texts_of_a_reply_that_a_loop_keeps_as_one_are_known(joint: str) -> None:
+    """Anthropic's API parts an answer at each citation; a loop whose messages are texts joins it again."""
+    timeline = await opened(MemoryStore())
+    history: list[Any] = [{"role": "user", "content": "x"}]
+    await timeline.step_hook("openai_chat").prepare_step(messages=history)
+    await timeline.append(*(AssistantCompletion(text=text, response_id="r") for text in ("It is", "42", ".")))
+    history += [{"role": "assistant", "content": joint.join(("It is", "42", "."))}, {"role": "user", "content": "y"}]
+    await timeline.step_hook("openai_chat").prepare_step(messages=history)
+    assert [item.block.text for item in timeline.window.items] == ["x", "It is", "42", ".", "y"]

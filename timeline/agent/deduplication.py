@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.content.native import compared_arguments, compared_data
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from timeline.blocks import Block
+
+
+_JOINTS: Final = ("", "\n", "\n\n")
+"""What frameworks put between the texts of a response that they keep as one."""
 
 
 def content_key(block: Block) -> str:
@@ -93,16 +97,56 @@ class Positions:
         return own[found]
 
 
-def new_messages(messages: Sequence[Sequence[Block]], known: Iterable[str]) -> list[list[Block]]:
+class TextsInOne:
+    """Knows the texts of responses that frameworks keep as one: a reply may have many, between citations or calls."""
+
+    def __init__(self, blocks: Iterable[Block] = ()) -> None:
+        self._first: dict[str, str] = {}
+        self._texts: list[AssistantCompletion] = []
+        self._unread: list[list[AssistantCompletion]] = []
+        """Responses of several texts, of which no key is known yet, or more texts came."""
+        for block in blocks:
+            self.add(block)
+
+    def add(self, block: Block) -> None:
+        """Read the log's next block."""
+        if not isinstance(block, AssistantCompletion) or block.response_id is None or not block.text.strip():
+            return
+        if self._texts and self._texts[0].response_id != block.response_id:
+            self._texts = []
+        self._texts.append(block)
+        if len(self._texts) > 1 and (not self._unread or self._unread[-1] is not self._texts):
+            self._unread.append(self._texts)
+
+    def first_of(self, key: str) -> str | None:
+        """Return the content key of the first text of the response whose texts in one have a key; None for no such."""
+        for texts in self._unread:
+            first = content_key(texts[0])
+            joined = (joint.join(text.text for text in texts) for joint in _JOINTS)
+            self._first |= {content_key(AssistantCompletion(text=text)): first for text in joined}
+        self._unread = []
+        return self._first.get(key)
+
+
+def new_messages(
+    messages: Sequence[Sequence[Block]], known: Iterable[str], texts: TextsInOne | None = None
+) -> list[list[Block]]:
     """Return the blocks that are not in the log, message by message; messages without any are left out.
 
     Args:
         messages: the blocks of each message, in order.
         known: content keys of the log's blocks, in its order. A block is known if its content key comes behind that of
             the last known block before it.
+        texts: of the log's responses.
     """
     positions = Positions(known)
-    new = [[block for block in blocks if positions.next(content_key(block)) is None] for blocks in messages]
+
+    def is_new(block: Block) -> bool:
+        key = content_key(block)
+        first = None if texts is None else texts.first_of(key)
+        return positions.next(key) is None and (first is None or positions.next(first) is None)
+
+    new = [[block for block in blocks if is_new(block)] for blocks in messages]
     return [blocks for blocks in new if blocks]
 
 

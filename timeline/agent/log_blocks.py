@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
-from timeline.agent.deduplication import content_key, cut_calls
+from timeline.agent.deduplication import TextsInOne, content_key, cut_calls
 from timeline.agent.divergence import Known
 from timeline.blocks import (
     AssistantCompletion,
@@ -45,6 +45,7 @@ class LogBlocks:
         self._calls: dict[str, int] = {}
         self._is_marked = False
         self._keys: set[str] = set()
+        self._texts = TextsInOne()
         self._tombstones: dict[tuple[str, str | None], str] = {}
         """The key of each redacted block, by its type and what its place is known by."""
         self._named_tombstones: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -80,7 +81,7 @@ class LogBlocks:
         for block, id_ in blocks:
             key = content_key(block)
             if key not in self._keys:
-                key = self._tombstone(block, id_, before, seen) or key
+                key = self._texts.first_of(key) or self._tombstone(block, id_, before, seen) or key
             keys.append(key)
             before = key
         return keys
@@ -108,6 +109,7 @@ class LogBlocks:
             self._tombstones[block.type, block.call_id or (self._blocks[-1].key if self._blocks else None)] = key
             self._named_tombstones[block.type, str(id_ or "")].append(key)
         self._keys.add(key)
+        self._texts.add(block)
         known = Known(version, key, str(id_ or ""), owned=owned, group=self._group_of(block, self._group))
         self._places[version] = len(self._blocks)
         self._blocks.append(known)

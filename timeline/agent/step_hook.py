@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from timeline.agent.deduplication import content_key, content_keys, from_where_a_log_begins, new_messages
+from timeline.agent.deduplication import (
+    TextsInOne,
+    content_key,
+    content_keys,
+    from_where_a_log_begins,
+    new_messages,
+)
 from timeline.agent.messages import read_messages, read_system
 from timeline.agent.recording import answering, append_in_turns, record_response
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
@@ -168,7 +174,8 @@ class StepHook:
                 self._conversation, reply, at, started_at=None, duration=duration, request=request
             )
         began = self._began or 0
-        new = new_messages(await self._named(messages, at, began), await self._appended(began))
+        since = await self._blocks(began)
+        new = new_messages(await self._named(messages, at, began), content_keys(since), TextsInOne(since))
         stored = await append_in_turns(self._conversation, new, at)
         if request is not None:
             called = answering(self._conversation, ModelCalled(model=request.model), None, duration, request)
@@ -179,13 +186,16 @@ class StepHook:
         """Return the blocks of a list that are not in the log."""
         known = max((seen for seen in self._seen if came[: len(seen)] == seen), key=len, default=None)
         if known is not None:
-            return new_messages(read[len(known) :], await self._appended(self._version))
+            since = await self._blocks(self._version)
+            return new_messages(read[len(known) :], content_keys(since), TextsInOne(since))
         read = self._without_tail(read)
         if self._is_ours(read):
             return self._not_shown(read, at)
         first = (await self._conversation.store.info(self._conversation.id)).first_version
-        appended = await self._appended(first - 1)
-        new = new_messages(read if first == 1 else from_where_a_log_begins(read, appended), appended)
+        blocks = await self._blocks(first - 1)
+        appended = [*content_keys(blocks)]
+        begun = read if first == 1 else from_where_a_log_begins(read, appended)
+        new = new_messages(begun, appended, TextsInOne(blocks))
         if new == read[len(read) - len(new) :]:
             return new
         # What is new in front of what is known may be our form of it, which an earlier process was given.
@@ -198,10 +208,6 @@ class StepHook:
         held = (content_key(block) for block in blocks if block.type in _MAYBE_UNSENT)
         shown_keys = {*shown}
         return new_messages(new_messages(read, shown), (key for key in held if key not in shown_keys))
-
-    async def _appended(self, version: int) -> list[str]:
-        """Return the signatures of all blocks that were appended after a version."""
-        return list(content_keys(await self._blocks(version)))
 
     async def _blocks(self, version: int) -> list[Block]:
         blocks = (appended_block(event.payload) for event in await self._conversation.log.since(version))
