@@ -50,6 +50,12 @@ async def events_of(events: list[dict[str, Any]], *, then: Exception | None = No
         raise then
 
 
+class _OfAFramework:
+    """A message that no SDK made."""
+
+    role = "user"
+
+
 # Reading
 
 
@@ -437,7 +443,8 @@ async def test_messages_with_keys_are_appended_once() -> None:
 @pytest.mark.parametrize(
     ("messages", "options", "field"),
     [
-        (["hello"], {}, r"messages\[0\]"),
+        (["hello"], {}, r"messages\[0\]': is of the type str: give"),
+        ([_OfAFramework()], {}, "is of the type _OfAFramework: give what your framework's client sends"),
         ([{"role": "user", "content": "x"}, {"content": "y"}], {}, r"messages\[1\]"),
         ([{"role": "user", "content": "x"}], {"keys": []}, "keys"),
         ([{"role": "user", "content": "x"}, {"role": "user", "content": "y"}], {"keys": ["m", "m"]}, "'m' names two"),

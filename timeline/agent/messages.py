@@ -156,9 +156,10 @@ def _message(message: Any, number: int) -> dict[str, Any]:
         converted = _with_role(message)
     except ValueError as error:
         raise InvalidBlock(f"messages[{number}]", str(error)) from None
-    if not isinstance(converted, dict) or not (
-        isinstance(converted.get("role"), str) or isinstance(converted.get("type"), str)
-    ):
+    if not isinstance(converted, dict):
+        problem = f"is of the type {type(message).__name__}: give what your framework's client sends in its place"
+        raise InvalidBlock(f"messages[{number}]", problem)
+    if not (isinstance(converted.get("role"), str) or isinstance(converted.get("type"), str)):
         raise InvalidBlock(f"messages[{number}]", _NO_MESSAGE)
     return {key: value for key, value in converted.items() if key != "id" or value}
 
