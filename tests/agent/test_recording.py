@@ -469,6 +469,13 @@ async def test_a_message_whose_class_fixes_its_role_is_read() -> None:
     assert [type(item.block) for item in timeline.window.items] == [UserPrompt, AssistantCompletion]
 
 
+async def test_a_message_that_says_nothing_is_passed_over_whatever_is_beside_its_content() -> None:
+    """An answer that was stopped at once, with a client's notes about it."""
+    timeline = await opened(MemoryStore())
+    stopped = {"role": "assistant", "content": "", "annotations": [{"type": "status", "value": "stopped"}]}
+    assert await timeline.append_messages([stopped]) == []
+
+
 async def test_a_picture_that_googles_sdk_holds_reaches_other_providers_in_their_alphabet() -> None:
     """The SDK writes base64 for URLs, which Anthropic and OpenAI refuse; bytes in a dict are the same picture."""
     timeline = await opened(MemoryStore())

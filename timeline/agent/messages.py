@@ -213,10 +213,10 @@ def _check_types(parts: Sequence[Any], wire: str, field: str) -> None:
 
 
 def _check_nothing_held(message: dict[str, Any], wire: str, number: int) -> None:
-    """Refuse a message that says nothing in its form, but holds a list elsewhere: LlamaIndex has content in blocks."""
+    """Refuse a message without content in its form that holds a list elsewhere: LlamaIndex has it in blocks."""
     key = "parts" if wire in _IN_PARTS else "content"
     held = [name for name, value in message.items() if name != key and value and isinstance(value, list)]
-    if "role" in message and held:
+    if "role" in message and message.get(key) is None and held:
         raise InvalidBlock(f"messages[{number}].{held[0]}", f"a message of the form {wire} has its content in {key!r}")
 
 
