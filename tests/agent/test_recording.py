@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import httpx2
@@ -13,6 +13,7 @@ from anthropic import AnthropicError
 from anthropic.types import Message
 from anthropic.types import TextBlock as SaidBlock
 from google.genai.types import ModelContent, Part, UserContent
+from pydantic import BaseModel
 
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, after, call, log_of, opened, payloads_of, prompt, result, words
@@ -467,6 +468,27 @@ async def test_a_message_whose_class_fixes_its_role_is_read() -> None:
     timeline = await opened(MemoryStore())
     await timeline.append_messages([UserContent("x"), ModelContent("y")], wire="gemini")
     assert [type(item.block) for item in timeline.window.items] == [UserPrompt, AssistantCompletion]
+
+
+class _Chunk(BaseModel):
+    """A part whose class fixes its type, as Mistral's SDK has them."""
+
+    text: str
+    type: Literal["text"] = "text"
+
+
+class _Message(BaseModel):
+    """A message whose class fixes its role."""
+
+    content: list[_Chunk]
+    role: Literal["user"] = "user"
+
+
+async def test_a_part_whose_class_fixes_its_type_is_read() -> None:
+    """Mistral's SDK has such classes for messages and for their chunks."""
+    timeline = await opened(MemoryStore())
+    [block] = await timeline.append_messages([_Message(content=[_Chunk(text="x")])])
+    assert (type(block), block.text) == (UserPrompt, "x")
 
 
 async def test_a_message_that_says_nothing_is_passed_over_whatever_is_beside_its_content() -> None:

@@ -153,7 +153,7 @@ def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]
 
 def _message(message: Any, number: int) -> dict[str, Any]:
     try:
-        converted = _with_role(message)
+        converted = _with_constants(message)
     except ValueError as error:
         raise InvalidBlock(f"messages[{number}]", str(error)) from None
     if not isinstance(converted, dict):
@@ -164,14 +164,26 @@ def _message(message: Any, number: int) -> dict[str, Any]:
     return {key: value for key, value in converted.items() if key != "id" or value}
 
 
-def _with_role(message: Any) -> Any:
-    """Return a message as plain values, with the role that its class fixes, as google-genai's `UserContent` does.
+def _with_constants(message: Any) -> Any:
+    """Return a message as plain values, with the role and the types of parts that its classes fix.
 
-    Such a role is set by nobody, so that a dump of what was set has none.
+    Google's `UserContent` and Mistral's messages and chunks do. Nobody sets such a value, so that a dump of what was
+    set has none.
     """
     converted = plain(message)
-    role = getattr(message, "role", None)
-    return {"role": role, **converted} if isinstance(converted, dict) and isinstance(role, str) else converted
+    if not isinstance(converted, dict):
+        return converted
+    parts, dumped = getattr(message, "content", None), converted.get("content")
+    if isinstance(parts, list) and isinstance(dumped, list):
+        converted["content"] = [_with_constant("type", part, value) for part, value in zip(parts, dumped, strict=True)]
+    return _with_constant("role", message, converted)
+
+
+def _with_constant(key: str, holder: Any, dumped: Any) -> Any:
+    constant = getattr(holder, key, None)
+    if not isinstance(dumped, dict) or dumped.get(key) is not None or not isinstance(constant, str):
+        return dumped
+    return {**dumped, key: constant}
 
 
 def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
