@@ -36,7 +36,7 @@ from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.recording import context_events, is_recorded, overflow_event
 from timeline.engine.renderer import prepared
-from timeline.engine.retry import call_with_retry, compact_to
+from timeline.engine.retry import call_with_retry, compact_to, warn_of_limit
 from timeline.errors import (
     BlockProtected,
     BudgetImpossible,
@@ -1339,6 +1339,7 @@ class Timeline(TimelineView):
         if refusal is None:
             return None
         await self._record_failure(context, error, request, None, given(now))
+        warn_of_limit(context, refusal)
         sent = [one.account.sent for one in (earlier, context) if one is not None]
         target = refusal.target(sent[0])
         if earlier is not None:

@@ -304,6 +304,27 @@ async def test_the_policy_stays_what_it_is() -> None:
     assert (await timeline.render()).account.limit == 8_000
 
 
+async def test_a_model_that_takes_less_than_the_policy_allows_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """Every context between the two limits would be refused first: it names the limit that avoids that."""
+    timeline = await filled()
+    await timeline.retry_with_compaction(Model(3_000))
+    context = await timeline.render()
+    await timeline.after_refusal(context, of_anthropic("prompt is too long: 9000 tokens > 2900 maximum"))
+    assert [message.rpartition("; ")[2] for message in caplog.messages] == [
+        "give the conversation a policy with max_tokens=3000",
+        "give the conversation a policy with max_tokens=2900",
+    ]
+
+
+async def test_a_model_that_counts_more_than_the_library_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """The limit is the policy's; the counts are what differs, and they are calibrated."""
+    timeline = await filled()
+    await timeline.after_refusal(
+        await timeline.render(), of_anthropic("prompt is too long: 9000 tokens > 8000 maximum")
+    )
+    assert caplog.messages == []
+
+
 async def test_injected_text_is_said_again_in_the_second_call() -> None:
     """It belongs to the step, not to the attempt."""
     timeline, model = await filled(), Model(3_000)

@@ -5,8 +5,9 @@ The token count is ours, the limit the provider's: where they differ, its refusa
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import CompactionRefused, ContextRefused
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from timeline.wire.refusals import ContextLimit
 
 T = TypeVar("T")
+_LOGGER: Final = logging.getLogger("timeline")
 
 
 async def call_with_retry(
@@ -50,6 +52,7 @@ async def call_with_retry(
         if refusal is None:
             raise
         await failed(context, error)
+        warn_of_limit(context, refusal)
         first = error
     sent = context.account.sent
     target = refusal.target(sent)
@@ -66,6 +69,19 @@ async def call_with_retry(
         await failed(smaller, error)
         sizes = [sent, smaller.account.sent]
         raise ContextRefused(sent=sizes, limit=again.limit or refusal.limit, target=target, tried=tried) from error
+
+
+def warn_of_limit(context: RenderedContext, refusal: ContextLimit) -> None:
+    """Warn where a policy allows more than the model takes: a context that grows past the limit is refused first."""
+    policy = context.policy
+    if refusal.limit is not None and refusal.limit < policy.max_tokens:
+        _LOGGER.warning(
+            "the model takes %d tokens and the policy allows %d (max_tokens): each context between them is refused "
+            "first and compacted then; give the conversation a policy with max_tokens=%d",
+            refusal.limit,
+            policy.max_tokens,
+            refusal.limit,
+        )
 
 
 async def compact_to(pressure: Pressure, target: int) -> list[str]:

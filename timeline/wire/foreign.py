@@ -47,8 +47,9 @@ def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
         value, end = _DECODER.raw_decode(text, skip_space(text, start))
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    # A text without as many brackets is no deeper: most rows need no walk over their value.
-    if text.count("{", start, end) + text.count("[", start, end) > MOST_NESTING and is_nested_deeper(value, MOST_NESTING):
+    brackets = text.count("{", start, end) + text.count("[", start, end)
+    # A text with fewer brackets is no deeper: most rows need no walk over their value.
+    if brackets > MOST_NESTING and is_nested_deeper(value, MOST_NESTING):
         raise ValueError("nested too deeply")
     if _SURROGATE.search(text, start, end):
         value = repair_json(value)
