@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench.__main__ import parts
+from tests.bench import parts
 from tests.bench.rows import Measured, Row, against, exponent, growth, percentile, ratios
 from tests.depth import at_night
 from tests.project import speed
@@ -41,7 +41,7 @@ def test_the_page_of_speed_shows_what_was_measured() -> None:
 
 
 @at_night
-@pytest.mark.parametrize("part", parts())
+@pytest.mark.parametrize("part", parts.names())
 def test_every_part_of_the_benchmarks_can_be_measured(part: str) -> None:
     """Whatever the library's statements and calls are by now; how fast it is is not asked here."""
     command = [sys.executable, "-m", "tests.bench", part]
