@@ -28,12 +28,12 @@ from timeline.agent.streaming import StreamRecording
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
 from timeline.checks import given, moment
 from timeline.engine.choosing import Chosen, choose_policy, first_policy, with_policy
-from timeline.engine.compactor import Pressure
 from timeline.engine.conversation import Conversation, ConversationView
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.policy_steps import run_steps
+from timeline.engine.pressure import Pressure
 from timeline.engine.recording import context_events, is_recorded, overflow_event
 from timeline.engine.renderer import prepared
 from timeline.engine.retry import call_with_retry, compact_to, warn_of_limit

@@ -16,11 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.blocks import SystemMessage, instant_text
-from timeline.engine.compactor import set_back
 from timeline.engine.hiding import CompactionProgress, describe_hide
 from timeline.engine.known import settle
 from timeline.engine.lease import take_turn
 from timeline.engine.policy_steps import run_steps
+from timeline.engine.pressure import set_back
 from timeline.errors import (
     CompactionInProgress,
     CompactionRefused,
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from timeline.engine.compactor import Pressure
     from timeline.engine.known import Known
+    from timeline.engine.pressure import Pressure
     from timeline.events import CompactReason, Payload, Replacement
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
@@ -168,7 +168,7 @@ class _DueDecisions:
             self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
         # Check before taking the log's lock: a render with nothing to decide never takes it.
         if self.known.owed.is_due(self.pressure.window):
-            await self._tell()
+            await self._append_owed_notice()
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
         least = int(share * self.policy.max_tokens)
@@ -225,7 +225,7 @@ class _DueDecisions:
             return True
         return pays_back(plan.freed, plan.behind - plan.freed, terms_in_force(window, self.policy), hiding.payback)
 
-    async def _tell(self) -> None:
+    async def _append_owed_notice(self) -> None:
         """Append the notice of an earlier batch, which was hidden in the midst of a response."""
 
         async def choose(time: datetime) -> Sequence[Payload]:

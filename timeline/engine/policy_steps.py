@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from timeline.engine.compactor import compact, set_back
+from timeline.engine.compaction import compact
 from timeline.engine.hiding import CompactionProgress, hide_by_step
+from timeline.engine.pressure import set_back
 from timeline.errors import (
     CompactionError,
     CompactionInProgress,
@@ -28,7 +29,7 @@ from timeline.policy.steps import ClearToolOutputs, CollapseStages, CoveringStep
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from timeline.engine.compactor import Pressure
+    from timeline.engine.pressure import Pressure
     from timeline.policy.steps import Step
     from timeline.projection.reports import TakenDecision
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
-from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.encoders import Encoders
 from timeline.engine.known import Known, settle
+from timeline.engine.pressure import Pressure
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.fold.counts import ScaledCounter
 from timeline.fold.reported import NO_REPORTS

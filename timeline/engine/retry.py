@@ -15,7 +15,7 @@ from timeline.errors import CompactionRefused, ContextRefused
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from timeline.engine.compactor import Pressure
+    from timeline.engine.pressure import Pressure
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import TakenDecision
     from timeline.wire.refusals import ContextLimit

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.audit.before_call import version_before_call
-from timeline.engine.compactor import Pressure
 from timeline.engine.equipment import Equipment
 from timeline.engine.policy_steps import run_steps
+from timeline.engine.pressure import Pressure
 from timeline.errors import BlockNotFound, BlockProtected, InvalidArgument
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
