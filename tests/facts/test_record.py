@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from tests.scenes import AT, COUNTER, words
 from timeline.facts.model import Fact
-from timeline.facts.record import one_line, record_of, settled, shown_record, unsaid, with_asked
+from timeline.facts.record import record_of, settled, with_asked
+from timeline.facts.record_lines import shown_record, unsaid
+from timeline.facts.said import one_line
 from timeline.queries import FactRecord
 
 if TYPE_CHECKING:

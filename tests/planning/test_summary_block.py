@@ -29,7 +29,8 @@ from tests.scenes import (
 from timeline.blocks import Note, ToolCall, TurnHeader
 from timeline.events import NOBODY, BlocksHidden, CompactionCompleted, Covers, Replacement, SummaryParts, WrittenBy
 from timeline.facts.of_items import WindowFacts
-from timeline.facts.record import RECORD_HEADING, record_of
+from timeline.facts.record import record_of
+from timeline.facts.record_lines import RECORD_HEADING
 from timeline.planning.summary_block import (
     HEADING,
     NOTHING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.facts.of_items import said_by_users
-from timeline.facts.record import one_line, says_all
+from timeline.facts.said import one_line, says_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from timeline.blocks import Attachment, UserPrompt
-from timeline.facts.record import record_in
+from timeline.facts.record_lines import record_in
 from timeline.fold.groups import Group, atomic_groups
 from timeline.planning.account import least_progress, own_tokens, preview_cap, scaled
 from timeline.planning.messages import is_candidate, is_turn_start

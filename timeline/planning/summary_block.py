@@ -19,7 +19,9 @@ from timeline.blocks import (
 from timeline.events import NOBODY, CompactionCompleted, WrittenBy
 from timeline.facts.extracting import facts_of_result
 from timeline.facts.of_items import requests_of, said_by_users
-from timeline.facts.record import RECORD_HEADING, one_line, settled, shown_record, unsaid, with_asked
+from timeline.facts.record import settled, with_asked
+from timeline.facts.record_lines import RECORD_HEADING, shown_record, unsaid
+from timeline.facts.said import one_line
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest

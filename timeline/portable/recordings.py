@@ -19,7 +19,8 @@ from timeline.events import (
     WrittenBy,
     derived_event_id,
 )
-from timeline.facts.record import one_line, unsaid
+from timeline.facts.record_lines import unsaid
+from timeline.facts.said import one_line
 from timeline.fold.groups import atomic_groups, boundaries
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.history import asked_of
