@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import LOGS, Step, small
-from timeline.planning.account import (
-    CATEGORIES,
-    INTERRUPTED_TOKENS,
-    LOOSE_TOKENS,
-    AccountCache,
-    FixedPart,
-    costs,
-    scaled,
-)
+from timeline.planning.account import AccountCache, FixedPart
+from timeline.planning.costs import CATEGORIES, INTERRUPTED_TOKENS, LOOSE_TOKENS, costs, scaled
 from timeline.planning.messages import messages
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.project import Projector

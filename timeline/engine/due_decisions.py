@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from timeline.events import CompactReason, Payload, Replacement
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
-    from timeline.planning.account import Account, Costs
+    from timeline.planning.account import Account
     from timeline.planning.cache_clock import Cold
+    from timeline.planning.costs import Costs
     from timeline.planning.hide import HidePlan
     from timeline.policy.model import Hiding
 

@@ -21,8 +21,8 @@ from timeline.errors import (
     SummarizerFailed,
 )
 from timeline.events import FORCED
-from timeline.planning.account import scaled
 from timeline.planning.collapse_stages import stage_data
+from timeline.planning.costs import scaled
 from timeline.planning.plans import Refusal
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, CoveringStep, StripChitchat, Summarize
 

@@ -18,7 +18,8 @@ from timeline.fold.counts import ScaledCounter
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
 from timeline.log.off_loop import WORTH_A_THREAD, off_loop
-from timeline.planning.account import NO_TAIL, account_of, certain_total, fixed_part, no_room_from, scaled
+from timeline.planning.account import NO_TAIL, account_of, certain_total, fixed_part, no_room_from
+from timeline.planning.costs import scaled
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector, neutral_context

@@ -21,8 +21,7 @@ from timeline.events import (
     CompactionReverted,
     UnknownPayload,
 )
-from timeline.inspector.kinds import kind_of
-from timeline.planning.account import CATEGORIES
+from timeline.planning.costs import CATEGORIES, category_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +84,7 @@ class Figures:
             blocks[state] += 1
             tokens[state] += item.tokens
             plain = state == "visible" and kind is not StageDigest
-            kinds[kind_of(item)] += item.tokens if plain else item.shown_tokens
+            kinds[category_of(item)] += item.tokens if plain else item.shown_tokens
             if isinstance(block, ToolCall):
                 if (item.response == window.response or block.pending) and not item.disowned:
                     waiting.append(item.version)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.frozen import begins_with, canonical_json
 from timeline.lab.cache import Segment
-from timeline.planning.account import INTERRUPTED_TOKENS, LOOSE_TOKENS
+from timeline.planning.costs import INTERRUPTED_TOKENS, LOOSE_TOKENS
 from timeline.wire.anthropic import sends_reasoning
 from timeline.wire.groups import Gatherer, Placed, Response
 from timeline.wire.neutral import INTERRUPTED

@@ -23,7 +23,7 @@ from timeline.facts.record import settled, with_asked
 from timeline.facts.record_lines import RECORD_HEADING, shown_record, unsaid
 from timeline.facts.said import one_line
 from timeline.fold.window import Item
-from timeline.planning.account import costs
+from timeline.planning.costs import costs
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_requests import joined, summary_due, superseded
 from timeline.policy.steps import BLOCK_FORM, Summarize

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.errors import InvalidPolicy
 from timeline.events.addresses import Address
 from timeline.frozen import canonical_json, compact_json
-from timeline.planning.account import costs
+from timeline.planning.costs import costs
 from timeline.projection.cache_break import END, SAME, Cause, Piece, cause_of
 from timeline.projection.summary_diff import SummaryDiff, SummaryRef, changed_lines
 from timeline.wire import SENT, encoder
