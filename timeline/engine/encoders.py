@@ -6,7 +6,7 @@ from collections import defaultdict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.frozen import begins_with
+from timeline.frozen import begins_with, common_length
 from timeline.wire import encoded_alone, stepwise
 from timeline.wire.body_text import BodyWriter
 from timeline.wire.groups import Call, Gatherer, Placed
@@ -151,8 +151,7 @@ def _take(gatherer: Gatherer, entries: Sequence[Entry], first: int) -> int:
 
 def _first_other(before: Sequence[Item], after: Sequence[Item]) -> int:
     """Return the position of the first item that is not made of the same entries."""
-    pairs = zip(before, after, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if _made_of(a) != _made_of(b)), min(len(before), len(after)))
+    return common_length(before, after, lambda one, other: _made_of(one) == _made_of(other))
 
 
 def _made_of(item: Item) -> list[tuple[int, int]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
-from timeline.frozen import begins_with, canonical_json
+from timeline.frozen import begins_with, canonical_json, common_length
 from timeline.lab.cache import Segment
 from timeline.planning.costs import INTERRUPTED_TOKENS, LOOSE_TOKENS
 from timeline.wire.anthropic import sends_reasoning
@@ -95,7 +96,7 @@ class Segmenter:
         if model != self._model:
             self._begin(model)
         elif not begins_with(shown.entries, self._entries):
-            joined = self._back_to(_alike(self._entries, shown.entries))
+            joined = self._back_to(common_length(self._entries, shown.entries, is_))
         self._take(shown.entries, shown.window.items, joined)
         self._entries = shown.entries
         places = self._places
@@ -162,12 +163,6 @@ class Segmenter:
         if known is None:
             known = self._hashes[id(entry)] = entry, hash_of(entry)  # the entry stays, and with it its id
         return known[1]
-
-
-def _alike(known: Sequence[Entry], entries: Sequence[Entry]) -> int:
-    """Return how many entries are the very same at the beginning of two contexts."""
-    pairs = enumerate(zip(known, entries, strict=False))
-    return next((number for number, (one, other) in pairs if one is not other), min(len(known), len(entries)))
 
 
 def is_sent(entry: Entry, model: str) -> bool:

@@ -10,8 +10,8 @@ from timeline import checks
 from timeline.audit.redacting import Erasures
 from timeline.errors import StoreCorrupt
 from timeline.events import Event
+from timeline.portable.held import is_whole
 from timeline.portable.lines import event_line, log_line, value_line, values_of, written_line
-from timeline.portable.removed import is_whole
 from timeline.ports import WrittenEvent
 
 if TYPE_CHECKING:
