@@ -1193,7 +1193,7 @@ class Timeline(TimelineView):
                 )
             except (ContextOverflow, BudgetImpossible) as refusal:
                 if record:
-                    await self._tell_overflow(refusal, at)
+                    await self._record_overflow(refusal, at)
                 raise
             how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
             if record == "overlapped" and not context.decisions:
@@ -1362,7 +1362,7 @@ class Timeline(TimelineView):
     ) -> None:
         await record_failure(self._conversation, error, at, request=request, context=context, duration=duration)
 
-    async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
+    async def _record_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
         """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
         payload = overflow_event(refusal)
         newest = await self._store.read_versions(self.id, [self.version])

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from ..codec import Row
-    from .address import Address
+    from .address import ServerAddress
     from .connections import Connection, Pool
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Database(OpenDatabase):
         begin: what a transaction begins with where the session's settings are not ours.
     """
 
-    def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
+    def __init__(self, address: ServerAddress, durability: Durability = "full", *, readonly: bool = False) -> None:
         super().__init__(address.where)
         self.address = address
         self.read_only = readonly

@@ -20,7 +20,7 @@ from timeline.log.off_loop import in_thread
 
 from ..digests import within
 from ..fact_making import facts_of_page
-from ..fact_queries import DatabaseFacts, Found, Group
+from ..fact_queries import DatabaseFacts, FactGroup, LocatedFact
 from ..facts import NUMBERS, FactFilter, FactRow, proof_of_rows
 from ..running_records import CURE, RunningRecords
 from . import statements
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from timeline.events import Covers
 
     from ..codec import Row
-    from ..fact_making import Asking, Question
-    from ..fact_queries import Part
+    from ..fact_making import Asking, FactQuestion
+    from ..fact_queries import AskedLog
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ class SQLiteFacts(DatabaseFacts):
         ((last,),) = await self.rows(statements.LAST_OF_ALL, ())
         return (int(rows[0][0]) if rows else 0), last or 0
 
-    async def asked(self, question: Question) -> list[Row]:
+    async def asked(self, question: FactQuestion) -> list[Row]:
         """Answer what the facts of a page depend on."""
         return await self.rows(*_statement(question))
 
@@ -140,12 +140,12 @@ class SQLiteFacts(DatabaseFacts):
 
     async def page_of_rows(
         self, key: int | None, wanted: FactFilter, after: tuple[int, int], last: int, page: int
-    ) -> list[Found]:
+    ) -> list[LocatedFact]:
         """Return the rows behind a position and number, by both."""
         given, parameters = _asked(key, wanted)
         parameters |= {"after": after[0], "number": after[1], "last": last, "page": page}
         rows = sorted(await self.rows(statements.page_of_facts(given), parameters))
-        return [Found(FactRow(*row[:13]), *row[13:]) for row in rows]
+        return [LocatedFact(FactRow(*row[:13]), *row[13:]) for row in rows]
 
     async def events_between(self, key: int | None, after: int, last: int, most: int) -> list[Row]:
         """Return the appended blocks behind a position, by it, scavenged ones too."""
@@ -171,7 +171,9 @@ class SQLiteFacts(DatabaseFacts):
         """Return the compactions of a conversation and its ancestors, and what undid some."""
         return await self.rows(statements.COVERING, (conversation,))
 
-    async def groups(self, parts: Sequence[Part], hidden: Collection[int], covers: Covers | None) -> list[Group]:
+    async def groups(
+        self, parts: Sequence[AskedLog], hidden: Collection[int], covers: Covers | None
+    ) -> list[FactGroup]:
         """Return the rows of some logs as groups."""
         parameters = {
             "parts": json.dumps([(part.key, part.last) for part in parts]),
@@ -188,15 +190,15 @@ class SQLiteFacts(DatabaseFacts):
         return await in_thread(lambda: list(starmap(_group, zip(rows, firsts, strict=True))))
 
 
-def _group(row: Row, first: Row) -> Group:
+def _group(row: Row, first: Row) -> FactGroup:
     kind, subject, failed, times, meant, last, _, kept, tool, status, detail, versions, _, at, path = row
     oldest, oldest_meant = first[3:]
     asked = json.loads(versions or "[]")
     newest = (last, kept, tool, status, detail, at, path)
-    return Group(kind, subject, failed, times, int(meant), *newest, oldest, oldest_meant, asked)
+    return FactGroup(kind, subject, failed, times, int(meant), *newest, oldest, oldest_meant, asked)
 
 
-def _statement(question: Question) -> tuple[str, tuple[Any, ...]]:
+def _statement(question: FactQuestion) -> tuple[str, tuple[Any, ...]]:
     about, last, key, listed = question
     match about:
         case "redactions":

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.facts.model import FactKind
     from timeline.facts.requests import Asked
-    from timeline.facts.tool_use import Call, UseKind
+    from timeline.facts.tool_use import CallFields, UseKind
 
 FORM: Final = 9
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
@@ -76,7 +76,7 @@ _HITS: Final = re.compile(
 
 
 def facts_of_result(
-    call: Call, call_version: int, result: ToolResult, result_version: int, at: datetime
+    call: CallFields, call_version: int, result: ToolResult, result_version: int, at: datetime
 ) -> tuple[Fact, ...]:
     """Return what a call did, by its result: files, commands, searches, and the error of a call that failed.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from timeline.blocks import Block
-    from timeline.facts.tool_use import Call
+    from timeline.facts.tool_use import CallFields
 
 Manner: TypeAlias = Literal["constraint", "request", "said", "more"]
 """It holds for what comes; it is done once; it is all that is known of a prompt in which neither was found; the prompt
@@ -168,7 +168,7 @@ def _asked_in(own: str) -> tuple[Asked, ...]:
     return (*asked, _SAYS_MORE) if more else asked
 
 
-def asked_in(block: Block, call: Call | None = None) -> tuple[Asked, ...]:
+def asked_in(block: Block, call: CallFields | None = None) -> tuple[Asked, ...]:
     """Return what a user asks for in a block; of some only that it says something: ``more``.
 
     A file that a user attaches may be rules or code, a picture of theirs may be all that they say, a plan that they
@@ -185,7 +185,7 @@ def asked_in(block: Block, call: Call | None = None) -> tuple[Asked, ...]:
     return requests_in(words) if words else ()
 
 
-def is_users(block: Block, call: Call | None = None) -> bool:
+def is_users(block: Block, call: CallFields | None = None) -> bool:
     """Return whether a block has words of a user's: whether `asked_in` may find something there."""
     return (
         bool(users_words(block, call)) or _is_attached(block) or (isinstance(block, ToolResult) and holds_rules(block))
@@ -202,7 +202,7 @@ def is_part(asked: Asked) -> bool:
     return begins or len(asked.text) > LONGEST
 
 
-def users_words(block: Block, call: Call | None = None) -> str:
+def users_words(block: Block, call: CallFields | None = None) -> str:
     """Return what a user says in a block; empty if nothing there is theirs.
 
     It is a prompt, what a result has of it (see `timeline.facts.answers`), or what is typed into a client's message:

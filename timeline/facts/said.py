@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from timeline.blocks import Block
-    from timeline.facts.tool_use import Call
+    from timeline.facts.tool_use import CallFields
     from timeline.queries import FactEntry, FactRecord
 
 
@@ -25,7 +25,7 @@ def one_line(texts: Iterable[str]) -> str:
     return f" {' '.join(chain.from_iterable(text.split() for text in texts))} "
 
 
-def says_all(context: str, block: Block, call: Call | None = None) -> bool:
+def says_all(context: str, block: Block, call: CallFields | None = None) -> bool:
     """Return whether a text, as `one_line` makes it, says word for word all that a user says in a block.
 
     Args:

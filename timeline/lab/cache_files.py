@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ENDING: Final = ".json"
 
 
-class Kept:
+class OutcomeFolder:
     """A folder of outcomes. Failures are never kept.
 
     Args:

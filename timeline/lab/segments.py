@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from timeline.fold.window import Item
-    from timeline.lab.shown import Shown
+    from timeline.lab.shown import ShownContext
+    from timeline.wire.groups import GatherMark
     from timeline.wire.groups import Item as Gathered
-    from timeline.wire.groups import Mark
     from timeline.wire.neutral import Entry
 
 _REASONING: Final = "assistant.reasoning"
@@ -80,7 +80,7 @@ class Segmenter:
         self._starts: list[int] = []
         self._own_places: list[int] = []
         self._places: list[int] = []
-        self._marks: list[tuple[int, Mark]] = []
+        self._marks: list[tuple[int, GatherMark]] = []
 
     def copy(self) -> Segmenter:
         """Return an independent copy, which gathers its first context from the beginning."""
@@ -88,7 +88,7 @@ class Segmenter:
         twin._hashes = {**self._hashes}
         return twin
 
-    def segments(self, shown: Shown) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
+    def segments(self, shown: ShownContext) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
         """Return a context's segments, and the positions of those with a cache marker, rising."""
         fixed, model = shown.fixed, shown.window.model
         head = Segment(_HEAD, fixed.system + fixed.tools)

@@ -28,7 +28,7 @@ from timeline.log.protocol import Draft
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.summary_block import HEADING, covered_figures, free_summary_path, with_meta
-from timeline.portable.snapshots import Known
+from timeline.portable.snapshots import LoggedEvents
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ async def _placed(
     """Return the events of a recording as the log has them; of a snapshot report what the log has otherwise."""
     if not recording.is_snapshot:
         return recording.events
-    known = await Known.of(store, timeline.id)
+    known = await LoggedEvents.of(store, timeline.id)
     shown = {item.version for item in timeline.window.items if item.state not in {"omitted", "redacted"}}
     screen = hooks.on_append if hooks is not None else None
     known.note(recording.events, shown, recording.report, screen or (lambda block: block))

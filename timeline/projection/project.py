@@ -33,7 +33,7 @@ from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.fold.window import unsent_calls
 from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
 from timeline.policy.steps import SummaryForm
-from timeline.projection.cache_points import Shown, cache_points
+from timeline.projection.cache_points import ShownEntries, cache_points
 from timeline.wire.neutral import Entry, EntryChain, NeutralContext
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class _Whole:
         self.gone: set[int | None] = set()
         self.calls: set[int] = set()
         self.entries: list[Entry] = []
-        self.shown = Shown()
+        self.shown = ShownEntries()
 
     def is_continued_by(self, items: Sequence[Item]) -> bool:
         """Return whether a window begins with the same item objects, and none behind them is omitted."""

@@ -29,7 +29,7 @@ from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.ollama import pictures
 from timeline.wire.providers import OPENAI_CHAT
 from timeline.wire.read_only import plain
-from timeline.wire.writing import Writer
+from timeline.wire.writing import MessageWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,7 +70,7 @@ def _system_message(system: JsonValue, model: str) -> list[Message]:
     return [{"role": "system", "content": texts}] if texts else []
 
 
-class _Writer(Writer):
+class _Writer(MessageWriter):
     """Writes messages; a written message never moves."""
 
     call_ids = (OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)

@@ -15,7 +15,7 @@ from timeline.events import ModelCalled
 from timeline.facts.extracting import facts_of_result
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import strings_in
-from timeline.lab.facts.strings import FactClass, Held, facts_in, words_beside
+from timeline.lab.facts.strings import FactClass, StringFinder, facts_in, words_beside
 from timeline.lab.segments import is_sent
 from timeline.lab.sizes import block_of
 from timeline.wire.neutral import Entry
@@ -66,7 +66,7 @@ class Needs:
     """
 
     of_call: Mapping[int, tuple[Need, ...]]
-    held: Held
+    held: StringFinder
     mentions: Mapping[str, Sequence[int]]
 
 
@@ -90,7 +90,7 @@ def needs_of(measured: Measured) -> Needs:
     """Return what the answers of a recording need."""
     blocks = [block_of(event) for event in measured.recording.events]
     answers = dict(_answers(blocks, measured))
-    held = Held({fact for facts in answers.values() for fact in facts})
+    held = StringFinder({fact for facts in answers.values() for fact in facts})
     texts = [[] if block is None else block_strings(block) for block in blocks]
     held.learn(text for several in texts for text in several)
     mentions: dict[str, list[int]] = {}
