@@ -44,7 +44,7 @@ from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.messages import messages
 from timeline.planning.plans import Plan, as_pruned
-from timeline.planning.summary_block import compaction_event, unheaded
+from timeline.planning.summary_block import WrittenSummary, compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
 from timeline.ports import Skip, window_of
@@ -232,34 +232,31 @@ class _Compaction:
         if isinstance(answer, str):
             self.own_summary = repair_text(answer).strip() if shows(answer) else ""
 
-    def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int] | None:
+    def _written(self, plan: Plan) -> WrittenSummary | None:
         """Return the summary of the planner, or of the application's hook cut to the plan's caps, if any."""
         number = self.pressure.window.rounds + 1
         if plan.written is not None:
-            return plan.written, WrittenBy(summarizer=plan.written_by), number
+            return WrittenSummary(plan.written, WrittenBy(summarizer=plan.written_by), number)
         own = unheaded(self.own_summary, self.pressure.policy.form)
         text = self.compactor.counter.truncate(own, plan.caps.history + plan.caps.turn_prefix)
-        return (SummaryParts(history=text), WrittenBy(summarizer=BEFORE), number) if text else None
+        return WrittenSummary(SummaryParts(history=text), WrittenBy(summarizer=BEFORE), number) if text else None
 
     async def _events(self, plan: Plan) -> list[Payload]:
         """Return the events of a plan, with a summary that is asked for where none is written yet."""
         payloads: list[Payload] = []
         if plan.covers is not None:
             window = self.pressure.window
-            parts, who, number = self._written(plan) or await self._summarise(plan)
             write = partial(
                 compaction_event,
                 window,
                 plan,
-                parts=parts,
+                self._written(plan) or await self._summarise(plan),
                 record=await self._record(plan),
-                written_by=who,
                 reason=self.pressure.reason,
                 taken_paths=await self.log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
                 policy=self.pressure.policy,
                 counter=self.compactor.counter,
                 now=self.pressure.now,
-                number=number,
             )
             completed = await off_loop(len(window.items), write)
             own = {"lease": self.lease, "messages": await self._messages(plan)}
@@ -304,7 +301,7 @@ class _Compaction:
         )
         return as_pruned(pruned, plan.previews, self.pressure.window, plan.before_tokens - plan.expected_tokens)
 
-    async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
+    async def _summarise(self, plan: Plan) -> WrittenSummary:
         """Ask for a plan's summary; with ``on_failure="truncate"`` return a notice where none can be written."""
         policy, counter = self.pressure.policy, self.compactor.counter
         await in_thread(self.compactor.chain)  # the first one of a process imports its modules
@@ -323,14 +320,14 @@ class _Compaction:
                 self._warn(f"{why}. A notice takes the messages' place (on_failure=truncate)")
                 notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
                 who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=why)
-                return notice, who.model_copy(update=self.asked.figures()), requests.compaction_number
+                return WrittenSummary(notice, who.model_copy(update=self.asked.figures()), requests.compaction_number)
             self._warn(f"{failure} (on_failure={policy.on_failure})")
             await self._set_back("summarizer", str(failure), cause=failure.cause)
             raise
         if who.fallback_reason is not None:
             self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")
         who = _with_reason(who, warm)
-        return parts, who.model_copy(update=self.asked.figures()), requests.compaction_number
+        return WrittenSummary(parts, who.model_copy(update=self.asked.figures()), requests.compaction_number)
 
     def _warm(self, plan: Plan) -> SentContext | str:
         """Return the context to ask for the summary in; or why not, empty where the policy has it asked alone."""
