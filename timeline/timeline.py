@@ -560,7 +560,7 @@ class Timeline(TimelineView):
             assert [block.path for block in change.entered] == ["ar:turn_2.user.prompt"]
             ```
         """
-        from timeline.audit.calls import find_contexts  # noqa: PLC0415 - late, see above
+        from timeline.audit.recorded_calls import find_contexts  # noqa: PLC0415 - late, see above
         from timeline.audit.replay import rebuild_contexts  # noqa: PLC0415 - late, see above
         from timeline.projection.diff import diff  # noqa: PLC0415 - late, see above
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline.audit.calls import find_call, recorded_calls
+from timeline.audit.recorded_calls import find_call, recorded_calls
 from timeline.errors import HistoryUnavailable
 from timeline.events import BlockAppended, ContextRendered, ConversationOpened, ModelCalled
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound

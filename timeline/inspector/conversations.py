@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.answers.calls import call_row
 from timeline.answers.listed import PolicyRow
-from timeline.audit.calls import decisions_before, recorded_calls
+from timeline.audit.calls import decisions_before
+from timeline.audit.recorded_calls import recorded_calls
 from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text
 from timeline.errors import InvalidFilter, StoreCorrupt
