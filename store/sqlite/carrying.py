@@ -220,7 +220,7 @@ def _drop_beyond(connection: sqlite3.Connection, mended: Mended, tables: tuple[s
 
 
 def _facts_reach(connection: sqlite3.Connection, mended: Mended) -> int | None:
-    """Say how far the facts reach, where the record of it does not say at least that."""
+    """Record how far the facts reach, where the record of it does not say at least that."""
     with transaction(connection):
         if _marks(connection) != mended.marks:
             return None

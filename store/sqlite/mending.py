@@ -141,7 +141,7 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
 
 
 def _snapshots(connection: sqlite3.Connection) -> list[Finding]:
-    """Check that each snapshot is as it was written; that it is the one of its log, only a fold can tell."""
+    """Check that each snapshot is as it was written; only a fold shows whether it is the one of its log."""
     found = []
     rows = connection.execute(
         "SELECT c.id, s.version, s.body, s.checksum FROM snapshots AS s"

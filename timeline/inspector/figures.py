@@ -52,7 +52,7 @@ class Figures:
     Attributes:
         version: of the last event; ``at`` is its time.
         by_role: tokens as shown, by kind of block.
-        blocks: how many are in each state; ``tokens`` are their own. What live summaries stand for is ``covered``.
+        blocks: how many are in each state; ``tokens`` are their own. What live summaries cover is ``covered``.
         window_start: the lowest version of a visible block that is not carried; None where there is none.
         summary: version of the newest live summary; 0 without one.
         open_calls: versions of the calls that may still get a result.

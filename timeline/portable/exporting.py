@@ -25,7 +25,7 @@ T = TypeVar("T", Event, WrittenEvent)
 
 _MOST_DAMAGED: Final = 1_000
 """Damaged events behind which a store of which nothing was read is given up. Where anything reads, all of that is
-written: whoever exports a damaged store has nothing else left of it."""
+written: an export of a damaged store may be all that is left of it."""
 
 
 @dataclass(slots=True)

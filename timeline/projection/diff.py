@@ -276,7 +276,7 @@ class PrefixBreaks:
 def _blocks(
     before: RenderedContext, after: RenderedContext, shared: int
 ) -> tuple[tuple[BlockRow, ...], tuple[BlockRow, ...], tuple[ChangedRow, ...]]:
-    """Tell the blocks apart by their paths, up to the last version that both logs share."""
+    """Compare the blocks by their paths, up to the last version that both logs share."""
     old, new = ({block.path: block for block in context.blocks} for context in (before, after))
     both = {path for path in old.keys() & new.keys() if new[path].version <= shared}
     entered = tuple(_row(block) for path, block in new.items() if path not in both)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 def sent_order(items: Sequence[Item]) -> Sequence[Item]:
     """Return items in the order in which they are sent: timeline order, but for a summary that recorded another one.
 
-    A summary stands where its range begins. One that names carried blocks in its ``meta`` is sent behind them.
+    A summary is where its range begins. One that names carried blocks in its ``meta`` is sent behind them.
     """
     if not any(item.is_summary and BEHIND_KEY in item.block.meta for item in items):
         return items
