@@ -243,7 +243,7 @@ def _check_type(type_: str) -> None:
 
 def _check_unique(conversation: str, drafts: Sequence[EventDraft]) -> None:
     if len({draft.event_id for draft in drafts}) < len(drafts):
-        raise DuplicateEvent(conversation, _repeated(d.event_id for d in drafts), "stands twice in one append")
+        raise DuplicateEvent(conversation, _repeated(d.event_id for d in drafts), "is in one append twice")
     paths = [draft.path for draft in drafts if draft.path is not None]
     if len(set(paths)) < len(paths):
         raise PathTaken(conversation, _repeated(paths))

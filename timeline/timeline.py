@@ -1464,7 +1464,7 @@ class Timeline(TimelineView):
             if gone.scavenged:
                 raise
             left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
-            raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
+            raise UndoUnavailable(self.id, f"its originals are gone: {left}; look in a backup") from gone
 
     async def hide(
         self, path: str, *, mode: HideMode = "replace", text: str | None = None, now: datetime | None = None

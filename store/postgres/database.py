@@ -143,7 +143,7 @@ class Database(OpenDatabase):
         if server.major < LEAST_SERVER:
             raise StoreError(
                 f"{self.where}: the server is PostgreSQL {server.major}.{server.minor}, and a store needs "
-                f"{LEAST_SERVER} or later."
+                f"{LEAST_SERVER} or later. Upgrade the server, or name another one."
             )
 
     async def _check_session(self, connection: Connection) -> None:

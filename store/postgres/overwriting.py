@@ -116,7 +116,9 @@ async def overwrite(connection: Connection, log: LockedRow, version: int, payloa
     """Replace the payload of a stored event, with the rows and words that were made of it."""
     row = await connection.fetchrow(TO_OVERWRITE, log.key, version)
     if row is None:
-        raise StoreCorrupt(f"event {version} of conversation {log.id!r} is missing.")
+        raise StoreCorrupt(
+            f"event {version} of conversation {log.id!r} is missing. Restore the database with the tools of its server."
+        )
     position, id_, type_, schema, at, salt, was, c = row
     new = overwritten(EventIdentity(log.id, version, id_, unescaped(type_), schema, at), payload, salt, was, c)
     await connection.execute(OVERWRITE, log.key, version, *new)

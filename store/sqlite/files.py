@@ -126,7 +126,7 @@ def _is_marked(file: Path) -> bool:
 
 
 def _not_a_store(file: Path, problem: str) -> NotAStore:
-    return NotAStore(f"{file} is not a timeline store: {problem}. It was not changed.")
+    return NotAStore(f"{file} is not a timeline store: {problem}. It was not changed; name another file.")
 
 
 def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> BoundConnection:

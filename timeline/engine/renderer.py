@@ -264,5 +264,5 @@ def _sendable(name: str, value: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise InvalidArgument(name, str(error)) from None
     if is_nested_deeper(repaired, MOST_NESTING):
-        raise InvalidArgument(name, f"is nested more than {MOST_NESTING} levels deep")
+        raise InvalidArgument(name, f"is nested more than {MOST_NESTING} levels deep; write the inner levels as text")
     return repaired
