@@ -190,25 +190,35 @@ def _digests(connection: sqlite3.Connection) -> list[Finding]:
         connection.execute("CREATE TEMP TABLE every_entry AS SELECT * FROM main.digest_entries WHERE false")
         try:
             _digests_anew(connection)
-            found = _compared(
-                "digests",
-                _only_in(connection, "SELECT * FROM temp.compactions", "SELECT * FROM main.compactions"),
-                _only_in(connection, "SELECT * FROM main.compactions", "SELECT * FROM temp.compactions"),
-                lambda row: f"the compaction at position {row[0]}, version {row[2]}",
-            ) + _compared(
-                "digests",
-                _only_in(connection, "SELECT * FROM temp.digest_entries", "SELECT * FROM main.digest_entries"),
-                # Earlier releases wrote a row for every entry.
-                _only_in(connection, "SELECT * FROM main.digest_entries", "SELECT * FROM temp.every_entry"),
-                lambda row: f"the entry {row[1]} {row[2]} ({row[3]}) at position {row[0]}",
-            )
+            found = _different_digests(connection)
             if found:
-                with transaction(connection):
-                    for statement in _NEW_DIGESTS:
-                        connection.execute(statement)
+                _replace_digests(connection)
         finally:
             connection.execute("DROP TABLE IF EXISTS temp.every_entry")
     return found
+
+
+def _different_digests(connection: sqlite3.Connection) -> list[Finding]:
+    compactions = _compared(
+        "digests",
+        _only_in(connection, "SELECT * FROM temp.compactions", "SELECT * FROM main.compactions"),
+        _only_in(connection, "SELECT * FROM main.compactions", "SELECT * FROM temp.compactions"),
+        lambda row: f"the compaction at position {row[0]}, version {row[2]}",
+    )
+    entries = _compared(
+        "digests",
+        _only_in(connection, "SELECT * FROM temp.digest_entries", "SELECT * FROM main.digest_entries"),
+        # Earlier releases wrote a row for every entry.
+        _only_in(connection, "SELECT * FROM main.digest_entries", "SELECT * FROM temp.every_entry"),
+        lambda row: f"the entry {row[1]} {row[2]} ({row[3]}) at position {row[0]}",
+    )
+    return compactions + entries
+
+
+def _replace_digests(connection: sqlite3.Connection) -> None:
+    with transaction(connection):
+        for statement in _NEW_DIGESTS:
+            connection.execute(statement)
 
 
 _NEW_DIGESTS: Final = (

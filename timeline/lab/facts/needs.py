@@ -126,17 +126,20 @@ def _answers(
     events = measured.recording.events
     for event, block in zip(events, blocks, strict=True):
         if isinstance(block, AssistantCompletion | ToolCall):
-            strings = [block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())]
-            facts = of_response.setdefault(block.response_id or event.key, {})
-            for text in strings:
-                found = facts_in(text)
-                for fact, kind in found.items():
-                    if fact not in facts:
-                        facts[fact] = kind, words_beside(fact, text, found)
+            _take_facts(block, of_response.setdefault(block.response_id or event.key, {}))
     for call in measured.calls:
         first = blocks[call.position]
         key = (first.response_id if first is not None else None) or events[call.position].key
         yield call.position, of_response.get(key, {})
+
+
+def _take_facts(block: AssistantCompletion | ToolCall, facts: dict[str, tuple[FactClass, str]]) -> None:
+    """Add the facts of a block's text and arguments to those of its response; the first one of a fact stays."""
+    for text in (block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())):
+        found = facts_in(text)
+        for fact, kind in found.items():
+            if fact not in facts:
+                facts[fact] = kind, words_beside(fact, text, found)
 
 
 class _Thoughts:
