@@ -60,7 +60,7 @@ from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.blocks_by_name import find_block, find_readable
 from timeline.log.dry_run import DryRunLog
-from timeline.log.history import fold_past, standing_compactions, versions_to_revert
+from timeline.log.history import compactions_in_force, fold_past, versions_to_revert
 from timeline.log.stored import StoredLog, free_id
 from timeline.log.uncancelled import run_uncancelled
 from timeline.planning.account import FixedPart, account_of, has_room
@@ -1455,8 +1455,8 @@ class Timeline(TimelineView):
             newest = self.window.summary
             if version is None and newest is not None:
                 return [newest.version]  # nothing covers it
-            standing = await standing_compactions(self._store, self.id)
-            return versions_to_revert(self.id, standing, version, cascade=cascade)
+            in_force = await compactions_in_force(self._store, self.id)
+            return versions_to_revert(self.id, in_force, version, cascade=cascade)
 
         try:
             return await self._log.revert(choose, at=at, policy=self.policy.hash())

@@ -250,7 +250,7 @@ class _DueDecisions:
         while left:
             await self._settle()
             reason = self._due()
-            if reason is None or self._stands_back():
+            if reason is None or self._holds_back():
                 return
             if await self._others():
                 continue  # another writer's compaction is no attempt of this one
@@ -285,7 +285,7 @@ class _DueDecisions:
         written = None if summary is None else summary.block.at
         return written is not None and touch is not None and written > touch.at
 
-    def _stands_back(self) -> bool:
+    def _holds_back(self) -> bool:
         """Return whether an undo, a refusal or a failure on record forbids this policy to compact now.
 
         An undo holds for every writer, until a compaction is forced or the conversation's policy is changed. A refusal
@@ -302,15 +302,17 @@ class _DueDecisions:
         if setback is None:
             return False
         if due.total <= due.limit:
-            stands = window.tokens < setback.retry_at
+            holds_back = window.tokens < setback.retry_at
         else:
             lost = setback.reason == "superseded"
-            stands = not lost and all(max(item.version, item.changed_at) <= setback.version for item in window.items)
-        if stands:
+            holds_back = not lost and all(
+                max(item.version, item.changed_at) <= setback.version for item in window.items
+            )
+        if holds_back:
             self.taken.append(
                 TakenDecision(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at})
             )
-        return stands
+        return holds_back
 
     async def _others(self) -> bool:
         """Above the limit, wait for another writer's compaction.
