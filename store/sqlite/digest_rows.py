@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..digests import Reversion, has_row, within
-from . import statements
+from . import query_statements
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 def write(connection: sqlite3.Connection, key: int, row: CompactionRow | Reversion | None) -> None:
     """Write the rows that an event of a conversation (its key) adds, if any; the event itself is written before."""
     if isinstance(row, Reversion):
-        connection.execute(statements.REVERT, (row.version, json.dumps(row.reverted), key))
+        connection.execute(query_statements.REVERT, (row.version, json.dumps(row.reverted), key))
     elif row is not None:
         _write_compaction(connection, key, row)
 
 
 def _write_compaction(connection: sqlite3.Connection, key: int, row: CompactionRow) -> None:
-    (position,) = connection.execute(statements.POSITION, (key, row.version)).fetchone()
+    (position,) = connection.execute(query_statements.POSITION, (key, row.version)).fetchone()
     *columns, entries = (position, key, *row)
-    connection.execute(statements.INSERT_COMPACTION, held(columns))
+    connection.execute(query_statements.INSERT_COMPACTION, held(columns))
     led = (held((position, *entry)) for entry in entries if has_row(entry))
-    connection.executemany(statements.INSERT_ENTRY, led)
+    connection.executemany(query_statements.INSERT_ENTRY, led)
 
 
 def held(columns: Iterable[object]) -> list[object]:

@@ -17,7 +17,7 @@ from timeline.events.encoding import checksum
 from ..erasures import Erasing
 from ..packing import unpacked
 from ..removal import named_in
-from . import statements
+from . import query_statements, statements
 from .chaining import chain_whole
 from .log_head import NOWHERE, SQLiteLog
 from .removing import note_size
@@ -106,7 +106,7 @@ def _forget_words(connection: sqlite3.Connection, erased: Sequence[str], copied:
         return
     drop_other_form(connection)
     for log in logs:
-        for position, payload in connection.execute(statements.TEXTS_OF, (log.key,)):
+        for position, payload in connection.execute(query_statements.TEXTS_OF, (log.key,)):
             forget_text(connection, log.key, position, payload)
 
 

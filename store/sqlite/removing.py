@@ -19,7 +19,7 @@ from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 from ..codec import decode_snapshot
 from ..removal import RemovalBounds, bounds, named_in
 from ..settings import DUE, PROOF, RETENTION, TURN, in_the_way, lease
-from . import statements
+from . import query_statements, statements
 from .facts import proof_of, reach
 from .log_head import NOWHERE, SQLiteLog
 from .search import drop_other_form, forget_text
@@ -187,8 +187,8 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     if due is None:
         return None
     with transaction(connection):  # an erasure drops the index
-        if connection.execute(statements.IS_INDEXED).fetchone()[0]:
-            connection.execute(statements.MERGE_INDEX)
+        if connection.execute(query_statements.IS_INDEXED).fetchone()[0]:
+            connection.execute(query_statements.MERGE_INDEX)
     # On disk: the copy that this makes is as large as what stays of the database.
     with set_pragma(connection, "temp_store", "FILE"):
         connection.execute("VACUUM")
