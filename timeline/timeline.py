@@ -21,7 +21,7 @@ from timeline.agent.list_follower import ListFollower
 from timeline.agent.measured_calls import MeasuredCalls
 from timeline.agent.messages import QUESTION, injected_pair
 from timeline.agent.recall import RecallTool
-from timeline.agent.recording import answering, append_messages, first_words, record_failure, record_response
+from timeline.agent.recording import answering, append_messages, first_words_of_error, record_failure, record_response
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
@@ -1082,7 +1082,7 @@ class Timeline(TimelineView):
         fields: dict[str, Any] = {"model": model, "response_id": response_id, "finish_reason": finish_reason}
         fields["server_tools"] = server_tools
         if error:
-            fields |= {"finish_reason": finish_reason or "error", "error": first_words(error)}
+            fields |= {"finish_reason": finish_reason or "error", "error": first_words_of_error(error)}
         if usage is not None:
             fields["usage"] = usage
         try:

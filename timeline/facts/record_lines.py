@@ -107,7 +107,7 @@ def shown_record(
         most_tokens: cap.
         counter: counts the lines.
         address: path of the summary block.
-        summary: the summary's own words, by `one_line`: a request in it is not said twice.
+        summary: the summary's own words, by `searchable_line`: a request in it is not said twice.
         whole: versions of the prompts that are shown whole: what they alone ask for is not said twice.
         lists: whether the last line leads to the lists of all names, see `timeline.facts.name_list`.
     """
@@ -139,7 +139,7 @@ def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tup
 
     Args:
         record: of everything before the window.
-        context: what stays in view of it for certain, by `one_line`: the summary, with its record.
+        context: what stays in view of it for certain, by `searchable_line`: the summary, with its record.
         whole: versions of the prompts that are shown whole.
     """
     counted: Counter[int] = Counter()

@@ -157,21 +157,21 @@ STRONG: Final = (
 """Words that make a constraint of a statement too."""
 
 
-def words_of(words: str) -> list[str]:
+def listed_words(words: str) -> list[str]:
     """Return the words and phrases of a list."""
     return [word.replace("_", " ") for word in words.split()]
 
 
 def single(lists: Iterable[str]) -> frozenset[str]:
     """Return the words of lists that are no phrases."""
-    return frozenset(word for words in lists for word in words_of(words) if " " not in word)
+    return frozenset(word for words in lists for word in listed_words(words) if " " not in word)
 
 
 def phrases(lists: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the phrases of lists by their first words, each between two spaces."""
     found: dict[str, tuple[str, ...]] = {}
     for words in lists:
-        for phrase in words_of(words):
+        for phrase in listed_words(words):
             first, space, _ = phrase.partition(" ")
             if space:
                 found[first] = (*found.get(first, ()), f" {phrase} ")

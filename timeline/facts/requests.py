@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import Attachment, CustomBlock, ToolResult, UserPrompt
 from timeline.facts.answers import ANSWERED, holds_rules, words_in_result
-from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, phrases, single, words_of
+from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, listed_words, phrases, single
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,8 +51,8 @@ _CONSTRAINT_PHRASES, _REQUEST_PHRASES = (
     phrases(each.request for each in _SPACED),
 )
 _VERBS: Final = single(each.verbs for each in _SPACED)
-_CONSTRAINT_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.constraint))
-_REQUEST_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.request))
+_CONSTRAINT_PARTS: Final = tuple(part for each in _PARTS for part in listed_words(each.constraint))
+_REQUEST_PARTS: Final = tuple(part for each in _PARTS for part in listed_words(each.request))
 _OPENERS, _STATING, _STRONG, _WEAK = (single([words]) for words in (OPENERS, STATING, STRONG, WEAK))
 _WORDS, _BEGINNINGS = _REQUESTS | _CONSTRAINTS, _VERBS | _WEAK
 _FEW: Final = 10

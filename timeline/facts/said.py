@@ -20,24 +20,24 @@ _FEW: Final = 12
 """Characters of a request that counts as said only between spaces."""
 
 
-def one_line(texts: Iterable[str]) -> str:
+def searchable_line(texts: Iterable[str]) -> str:
     """Return texts as one line between two spaces, in which their sentences are found however they were wrapped."""
     return f" {' '.join(chain.from_iterable(text.split() for text in texts))} "
 
 
 def says_all(context: str, block: Block, call: CallFields | None = None) -> bool:
-    """Return whether a text, as `one_line` makes it, says word for word all that a user says in a block.
+    """Return whether a text, as `searchable_line` makes it, says word for word all that a user says in a block.
 
     Args:
         context: the text.
         block: the block.
         call: the call that a result answers; None where it is not known.
     """
-    return one_line([block.text]) in context or all(_says(context, asked) for asked in asked_in(block, call))
+    return searchable_line([block.text]) in context or all(_says(context, asked) for asked in asked_in(block, call))
 
 
 def is_said(entry: FactEntry, text: str) -> bool:
-    """Return whether a text, as `one_line` makes it, says a request word for word."""
+    """Return whether a text, as `searchable_line` makes it, says a request word for word."""
     return _says(text, asked_by(entry))
 
 

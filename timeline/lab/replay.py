@@ -36,7 +36,7 @@ from timeline.lab.summaries import Metered, Spent
 from timeline.lab.visibility import Sight
 from timeline.planning.account import limits_of_policy
 from timeline.policy.model import Never
-from timeline.portable.stored import is_recorded
+from timeline.portable.stored import is_in_recording
 from timeline.tokens import get_counter
 from timeline.usage import Usage
 
@@ -300,7 +300,7 @@ class Run:
             if position == last and isinstance(payload, BlockAppended):
                 await self._warm(calls[position])
                 last = None
-            if is_recorded(payload):
+            if is_in_recording(payload):
                 position, tokens = position + 1, next(sizes)
                 if isinstance(payload, BlockAppended | CompactionCompleted):
                     payload = payload.model_copy(update={"tokens": tokens, "counter": counter})

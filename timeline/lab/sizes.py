@@ -133,7 +133,7 @@ def measure(recording: Recording, *, fixed: int | None = None) -> Measured:
     """
     events = recording.events
     own = _own_tokens(events, get_counter(VOCABULARY))
-    calls = recorded_calls(events)
+    calls = calls_of_recording(events)
     spans = _spans(events, calls, own)
     ratios = [span.ratio for span in spans if span.fits]
     ratio = median(ratios) if ratios else USUAL
@@ -147,7 +147,7 @@ def measure(recording: Recording, *, fixed: int | None = None) -> Measured:
     return Measured(recording, calls, tuple(tokens), fixed, ratio)
 
 
-def recorded_calls(events: Sequence[RecordedEvent]) -> tuple[ReplayedCall, ...]:
+def calls_of_recording(events: Sequence[RecordedEvent]) -> tuple[ReplayedCall, ...]:
     """Return the model calls behind a recording's responses, in order.
 
     In a recording without any call, each response counts as a call, at the time of its first block; in any other, a

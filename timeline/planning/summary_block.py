@@ -21,7 +21,7 @@ from timeline.facts.extracting import facts_of_result
 from timeline.facts.of_items import requests_of, said_by_users
 from timeline.facts.record import settled, with_asked
 from timeline.facts.record_lines import RECORD_HEADING, shown_record, unsaid
-from timeline.facts.said import one_line
+from timeline.facts.said import searchable_line
 from timeline.fold.window import Item
 from timeline.planning.costs import costs
 from timeline.planning.covered_digest import build_digest
@@ -266,8 +266,8 @@ class _InView(NamedTuple):
     lasting: tuple[str, ...]
 
     def said_with(self, *texts: str) -> str:
-        """Return what stays in view for certain beside some texts of a summary, by `one_line`."""
-        return one_line((*self.lasting, *texts))
+        """Return what stays in view for certain beside some texts of a summary, by `searchable_line`."""
+        return searchable_line((*self.lasting, *texts))
 
 
 def _in_view(window: Window, plan: Plan, covers: Covers) -> _InView:

@@ -20,7 +20,7 @@ from timeline.events import (
     derived_event_id,
 )
 from timeline.facts.record_lines import unsaid
-from timeline.facts.said import one_line
+from timeline.facts.said import searchable_line
 from timeline.fold.groups import atomic_groups, boundaries
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.history import asked_of
@@ -167,7 +167,7 @@ async def _decide(store: EventStore, timeline: Timeline, event: RecordedEvent, i
             taken = await store.paths_taken(timeline.id, [stem(RangeSummary(turn_id=turn_id))])
             compaction = _compaction(timeline, event.payload, event.at, free_summary_path(turn_id, taken), turn_id)
             asked = await asked_of(store, timeline.id, compaction.covers)
-            lost = unsaid(asked, one_line([event.payload.summary]))
+            lost = unsaid(asked, searchable_line([event.payload.summary]))
             payload = compaction.model_copy(update={"unsaid": lost})
         case _:
             raise TypeError(f"{type(event.payload).__name__} is no decision of a recorded client")
