@@ -111,6 +111,7 @@ Record: TypeAlias = Literal["full", "hash", "overlapped"] | bool
 """How to record a render: in full, with hashes in place of prompt, tools and tail, in full while the model is called,
 or (False) not at all."""
 _MOST_RECALLED: Final = 4_000
+"""The most tokens of an answer of the recall tool, unless the policy's limit is small."""
 
 
 class Timeline(TimelineView):
@@ -365,9 +366,9 @@ class Timeline(TimelineView):
         """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
         The fork's own events continue the version numbers, and its past is read from this conversation: paths and
-        summaries stay valid, and the fork never shows what happens here later, nor a block that is redacted here by
-        now. Its policy is the one in force at the
-        shared version; if the log named none then, it records this handle's.
+        summaries stay valid, and the fork never shows what happens here later, nor a block that was redacted here
+        before. Its policy is the one in force at the shared version; if the log named none then, the fork records this
+        handle's.
 
         Args:
             at: the last shared version; the newest by default.
@@ -397,7 +398,6 @@ class Timeline(TimelineView):
             assert (branch.id, len(timeline.window.items)) == ("cards.fork-2", 1)
             ```
         """
-        from timeline.audit.before_call import version_before_call  # noqa: PLC0415 - late, see above
         from timeline.audit.redacting import Erasures  # noqa: PLC0415 - late, see above
 
         checks.text("title", title)
@@ -407,12 +407,7 @@ class Timeline(TimelineView):
             checks.new_id("conversation", conversation)
         if policy is not None:
             checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
-        if call is not None:
-            if at is not None:
-                raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
-            at = await version_before_call(self._store, self.id, call)
-        await self._log.catch_up()  # before the version is read: the newest one may be another writer's
-        version = self.version if at is None else at
+        version = await self._last_shared(at, call)
         fold = await fold_past(self._store, self.id, version)
         link = ParentLink(conversation=self.id, version=version, relation="fork")
         past = await policy_in_force(self._store, fold.window)
@@ -437,6 +432,17 @@ class Timeline(TimelineView):
             if policy is not None:
                 await branch.use_policy(policy, now=now)
             return branch
+
+    async def _last_shared(self, at: int | None, call: int | None) -> int:
+        """Return the last version that a fork shares: a given one, the one before a call, or the newest."""
+        from timeline.audit.before_call import version_before_call  # noqa: PLC0415 - late, see above
+
+        if call is not None:
+            if at is not None:
+                raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
+            at = await version_before_call(self._store, self.id, call)
+        await self._log.catch_up()  # before the version is read: the newest one may be another writer's
+        return self.version if at is None else at
 
     async def hand_over(
         self,
@@ -1179,7 +1185,7 @@ class Timeline(TimelineView):
         compactor = self._compactor if record else self._compactor.dry_run()
         injected = self._injected
         tail = (*ephemeral, *injected)
-        with compactor.observer.rendering(self.id) as tell:
+        with compactor.observer.rendering(self.id) as report:
             try:
                 context = await self._renderer.render(
                     log,
@@ -1200,7 +1206,7 @@ class Timeline(TimelineView):
                 context = self._record_late(log, context, at)
             elif record:
                 self._conversation.rendered = context = await self._recorded(log, context, how, at)
-            tell(context)
+            report(context)
         if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
             self._injected = self._injected[len(injected) :]
         return context
