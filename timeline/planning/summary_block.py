@@ -67,6 +67,11 @@ class WrittenSummary(NamedTuple):
     author: WrittenBy
     number: int
 
+    @property
+    def is_none(self) -> bool:
+        """Whether nobody wrote one, since nothing of what is covered was shown."""
+        return self.author.summarizer == NOBODY
+
 
 def compaction_event(
     window: Window,
@@ -93,12 +98,7 @@ def compaction_event(
         counter: counts the finished block.
         now: time of the block.
     """
-    covers = plan.covers
-    if covers is None:
-        raise ValueError("the plan covers nothing")
-    none_due = summary.author.summarizer == NOBODY
-    if none_due and summary_due(plan.covered):
-        raise ValueError("nobody wrote a summary of what the plan covers")
+    covers = _covers(plan, summary)
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, summary.number), free_summary_path(plan.turn_id, taken_paths)
     record = with_asked(record, _half_shown(window, covers))
@@ -127,13 +127,22 @@ def compaction_event(
         after_tokens=_left(window, plan, covers, _placed(window, covers, block, tokens), policy),
         least_progress=plan.least_progress,
         written_by=summary.author,
-        none_due=none_due,
+        none_due=summary.is_none,
         digest=build_digest(plan.covered),
         unsaid=unsaid(record, in_view.said_with(text), in_view.versions),
         **covered_figures(superseded(window, plan), plan.covered),
     )
     further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
     return with_meta(event, superseded(window, plan), plan.covered, **further)
+
+
+def _covers(plan: Plan, summary: WrittenSummary) -> Covers:
+    """Return what a plan covers, once it is sure that the summary is of it."""
+    if plan.covers is None:
+        raise ValueError("the plan covers nothing")
+    if summary.is_none and summary_due(plan.covered):
+        raise ValueError("nobody wrote a summary of what the plan covers")
+    return plan.covers
 
 
 def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
