@@ -1,4 +1,4 @@
-"""Tell the URLs of stores apart, and write them for people: a password is never shown."""
+"""Recognise the URLs of stores, and write them for people: a password is never shown."""
 
 from __future__ import annotations
 

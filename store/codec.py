@@ -57,7 +57,7 @@ returns it."""
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _new: Final = tuple.__new__
-"""Makes a `Draft`, or a `Batch`, in a third of the time that its constructor takes."""
+"""Makes a `EventDraft`, or a `Batch`, in a third of the time that its constructor takes."""
 _ANEW: Final = "`timeline repair` makes it anew."
 _UPGRADE: Final = "Upgrade timeline-engine to read it; other events still read."
 _LARGEST: Final = 2**63 - 1
@@ -70,7 +70,7 @@ _APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
 
 
-class Draft(NamedTuple):
+class EventDraft(NamedTuple):
     """An encoded event without its place: the columns between ``version`` and ``checksum``, in their order."""
 
     event_id: str
@@ -107,7 +107,7 @@ class Batch(NamedTuple):
     """One append, validated and encoded."""
 
     conversation: str
-    drafts: list[Draft]
+    drafts: list[EventDraft]
     expected: int | Expected
     values: Mapping[str, str]
     snapshot: SnapshotDraft | None
@@ -242,9 +242,9 @@ def _check_type(type_: str) -> None:
         raise InvalidBlock("type", f"an event's type has at most {_LONGEST_TYPE} characters, not {len(type_):,}")
 
 
-def _check_unique(conversation: str, drafts: Sequence[Draft]) -> None:
+def _check_unique(conversation: str, drafts: Sequence[EventDraft]) -> None:
     if len({draft.event_id for draft in drafts}) < len(drafts):
-        raise DuplicateEvent(conversation, _repeated(d.event_id for d in drafts), "stands twice in one append")
+        raise DuplicateEvent(conversation, _repeated(d.event_id for d in drafts), "is in one append twice")
     paths = [draft.path for draft in drafts if draft.path is not None]
     if len(set(paths)) < len(paths):
         raise PathTaken(conversation, _repeated(paths))
@@ -255,14 +255,14 @@ def _repeated(items: Iterable[str]) -> str:
     return next(item for item in items if item in seen or seen.add(item))  # type: ignore[func-returns-value] # set.add
 
 
-def _drafts(events: Sequence[NewEvent]) -> tuple[list[Draft], list[tuple[int, Payload]]]:
+def _drafts(events: Sequence[NewEvent]) -> tuple[list[EventDraft], list[tuple[int, Payload]]]:
     """Encode events; return the payloads that may not append blocks, too, each with the place of its event.
 
     It is the inner loop of an append: what is asked of each event is asked here, without a call. An event that appends
     a block takes a fraction of what the others take, and most do.
     """
     form = BlockAppended.schema_version
-    drafts: list[Draft] = []
+    drafts: list[EventDraft] = []
     others: list[tuple[int, Payload]] = []
     stamps = _stamps(events) if len(events) > 1 else None
     for place, event in enumerate(events):
@@ -283,7 +283,7 @@ def _drafts(events: Sequence[NewEvent]) -> tuple[list[Draft], list[tuple[int, Pa
             continue
         block, at = payload.block, time if len(time) > _WHOLE_SECONDS else _at(time)
         columns = (id_, _APPENDED, form, at, block.path or None, block.turn_id or None, payload.tokens, text)
-        drafts.append(_new(Draft, columns))
+        drafts.append(_new(EventDraft, columns))
     return drafts, others
 
 
@@ -296,7 +296,7 @@ def _stamps(events: Sequence[NewEvent]) -> Iterator[tuple[str, str]]:
     return zip(*to_jsonable_python(([event.id for event in new], [event.at for event in new])), strict=True)
 
 
-def _written(event: EncodedEvent) -> Draft:
+def _written(event: EncodedEvent) -> EventDraft:
     """Return the draft of an event that was written before."""
     id_, at, type_, schema_version = event.written
     columns = event.columns
@@ -304,10 +304,10 @@ def _written(event: EncodedEvent) -> Draft:
         return _draft(event, id_, at)
     if columns.tokens > _LARGEST:
         raise _beyond(type_)
-    return _new(Draft, (id_, type_, schema_version, at, *columns, event.text))
+    return _new(EventDraft, (id_, type_, schema_version, at, *columns, event.text))
 
 
-def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
+def _draft(event: NewEvent, event_id: str, time: str) -> EventDraft:
     """Encode an event; ``time`` is its time in a block's form, without microseconds where there are none."""
     payload = event.payload
     try:
@@ -327,7 +327,7 @@ def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
     if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
         raise _beyond(payload.type)
     path, turn_id = (None, None) if block is None else (block.path or None, block.turn_id or None)
-    return Draft(event_id, payload.type, schema_version, _at(time), path, turn_id, tokens, text)
+    return EventDraft(event_id, payload.type, schema_version, _at(time), path, turn_id, tokens, text)
 
 
 def _beyond(type_: str) -> InvalidBlock:

@@ -66,6 +66,11 @@ class DigestEntry(NamedTuple):
     message: str = ""
 
 
+def has_row(entry: DigestEntry) -> bool:
+    """Return whether an entry is a row of its own, since a filter asks for it; others are read from the event alone."""
+    return entry.list in FILE_LISTS or entry.list == "commands" or entry.tool is not None or entry.errors > 0
+
+
 class CompactionRow(NamedTuple):
     """The columns and entries that find a compaction without its event."""
 

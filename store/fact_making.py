@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from timeline.blocks import Block
-    from timeline.facts.tool_use import Call
+    from timeline.facts.tool_use import CallFields
 
     from .codec import Row
 
 T = TypeVar("T")
 
 
-class Question(NamedTuple):
+class FactQuestion(NamedTuple):
     """What the facts of a page depend on, about a conversation and its ancestors.
 
     Attributes:
@@ -50,14 +50,14 @@ class Question(NamedTuple):
     listed: tuple[str, ...] = ()
 
 
-Asking: TypeAlias = Generator[Question, "Sequence[Row]", T]
+Asking: TypeAlias = Generator[FactQuestion, "Sequence[Row]", T]
 
 _CALL: Final = ToolCall.model_fields["type"].default
 _NO_ARGUMENTS: Final[dict[str, Any]] = {}
 _LAST: Final = 2**63 - 1
 
 
-class Made(NamedTuple):
+class MadeFacts(NamedTuple):
     """The facts of one stored event: what its result says was done, and what its block names.
 
     ``resolved`` is False for a result whose call is not in the log, or no longer: its facts can only be rows.
@@ -80,7 +80,7 @@ class _Stored(NamedTuple):
     block: Block
 
 
-def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[list[Made]]:
+def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[list[MadeFacts]]:
     """Make the facts of appended blocks, in order; ask for the calls and the redactions that this takes.
 
     Args:
@@ -92,7 +92,7 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
     ]
     gone: dict[int, set[int]] = {}
     for key in dict.fromkeys(event.key for event in stored):
-        gone[key] = redacted((yield Question("redactions", _LAST, key)))
+        gone[key] = redacted((yield FactQuestion("redactions", _LAST, key)))
     results = [e for e in stored if type(e.block) is ToolResult and e.position not in known]
     calls = yield from _calls_of([e for e in results if e.version not in gone[e.key]])
     made = []
@@ -108,20 +108,20 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
             done = rows_of_facts(of_call, key, position, path, call[0])
         named = rows_named(block, key, position, version, moment)
         resolved = call is not None or not isinstance(block, ToolResult)
-        made.append(Made(position, at, path, done, named, resolved))
+        made.append(MadeFacts(position, at, path, done, named, resolved))
     return made
 
 
-def _calls_of(results: Sequence[_Stored]) -> Asking[dict[int, tuple[int, Call]]]:
+def _calls_of(results: Sequence[_Stored]) -> Asking[dict[int, tuple[int, CallFields]]]:
     """Return the call that each result answers, by the result's position: by its path, else the newest of its id."""
-    calls: dict[int, tuple[int, Call]] = {}
+    calls: dict[int, tuple[int, CallFields]] = {}
     by_key: defaultdict[int, list[_Stored]] = defaultdict(list)
     for result in results:
         by_key[result.key].append(result)
     for key, some in by_key.items():
         last = some[-1].version - 1
         paths = [path for result in some if (path := call_path(result.path)) is not None]
-        at_path = {path: (v, text) for path, v, text in (yield Question("calls_at", last, key, tuple(paths)))}
+        at_path = {path: (v, text) for path, v, text in (yield FactQuestion("calls_at", last, key, tuple(paths)))}
         left = []
         for result in some:
             version, text = at_path.get(call_path(result.path) or "", (0, ""))
@@ -133,7 +133,7 @@ def _calls_of(results: Sequence[_Stored]) -> Asking[dict[int, tuple[int, Call]]]
                 left.append(result)
         if left:
             ids = sorted({result.block.call_id or "" for result in left})
-            found = yield Question("calls_of_ids", last, key, tuple(ids))
+            found = yield FactQuestion("calls_of_ids", last, key, tuple(ids))
             of_id: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
             for id_, version, text in found:
                 of_id[id_].append((version, text))

@@ -20,7 +20,7 @@ from timeline.log.off_loop import in_thread
 from timeline.queries import FactEntry
 
 from .aside import at_its_size
-from .fact_making import Made, Question, facts_of_page, moment_of, redacted
+from .fact_making import FactQuestion, MadeFacts, facts_of_page, moment_of, redacted
 from .facts import KINDS, NAMED, Coverage, CoveredBy, FactFilter, FactRow, block_path, fact_of, stored_fact
 from .failures import RESTORE
 from .running_records import CURE
@@ -43,7 +43,7 @@ LAST: Final = 2**63 - 1
 _ALL: Final = FactFilter.checked()
 
 
-class Found(NamedTuple):
+class LocatedFact(NamedTuple):
     """A row, with the time and the path of its event and the id of its conversation."""
 
     row: FactRow
@@ -52,7 +52,7 @@ class Found(NamedTuple):
     conversation: str
 
 
-class Group(NamedTuple):
+class FactGroup(NamedTuple):
     """All facts of one kind about one subject that failed, or all that did not, as a database counts them.
 
     Attributes:
@@ -90,7 +90,7 @@ class Group(NamedTuple):
     versions: Sequence[int]
 
 
-class Part(NamedTuple):
+class AskedLog(NamedTuple):
     """A log that is asked about: its key (None: of all conversations), its id, and the last position that counts."""
 
     key: int | None
@@ -103,7 +103,7 @@ class _Scope:
     """What is asked for: a conversation (None: all), its logs, and what is hidden in each."""
 
     conversation: str | None
-    parts: list[Part]
+    parts: list[AskedLog]
     hidden: dict[int | None, set[int]] = field(default_factory=dict)
 
 
@@ -122,7 +122,7 @@ class DatabaseFacts(ABC):
         """Return the position that the rows have reached, and that of the newest event."""
 
     @abstractmethod
-    async def asked(self, question: Question) -> Sequence[Row]:
+    async def asked(self, question: FactQuestion) -> Sequence[Row]:
         """Answer what the facts of a page depend on."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ class DatabaseFacts(ABC):
     @abstractmethod
     async def page_of_rows(
         self, key: int | None, wanted: FactFilter, after: tuple[int, int], last: int, page: int
-    ) -> list[Found]:
+    ) -> list[LocatedFact]:
         """Return the rows behind a position and number, by both; those that meet a filter, or more."""
 
     @abstractmethod
@@ -167,7 +167,9 @@ class DatabaseFacts(ABC):
         """
 
     @abstractmethod
-    async def groups(self, parts: Sequence[Part], hidden: Collection[int], covers: Covers | None) -> list[Group]:
+    async def groups(
+        self, parts: Sequence[AskedLog], hidden: Collection[int], covers: Covers | None
+    ) -> list[FactGroup]:
         """Return the rows of some logs as groups, without those of hidden versions, by kind, subject and outcome."""
 
     async def facts(
@@ -176,7 +178,7 @@ class DatabaseFacts(ABC):
         """Iterate over the facts of conversations (None: of all) that meet every condition, by position."""
         reached, last = await self.progress()
         if conversations is None:
-            scopes = [_Scope(None, [Part(None, "", last)])]
+            scopes = [_Scope(None, [AskedLog(None, "", last)])]
         else:
             scopes = [await self._scope(conversation) for conversation in conversations]
         coverages: dict[str, Coverage] = {}
@@ -222,7 +224,7 @@ class DatabaseFacts(ABC):
 
         Not of a fork: what another one redacts of the past that both share is no event of its own log.
         """
-        redactions = len(await self.asked(Question("redactions", LAST, key)))
+        redactions = len(await self.asked(FactQuestion("redactions", LAST, key)))
         running = self.running.take(key, covers, redactions)
         if running is None:
             return await self._merged_anew(scope, covers, most)
@@ -239,14 +241,14 @@ class DatabaseFacts(ABC):
         lineage = list(reversed(await self.lineage(conversation)))
         if not lineage:
             raise ConversationNotFound(conversation)
-        parts = [Part(key, id_, await self.position_at(key, last)) for key, id_, _, last in lineage]
+        parts = [AskedLog(key, id_, await self.position_at(key, last)) for key, id_, _, last in lineage]
         scope = _Scope(conversation, parts)
         if len(lineage) > 1:
-            redactions = await self.asked(Question("redactions", lineage[-1][3], lineage[-1][0]))
+            redactions = await self.asked(FactQuestion("redactions", lineage[-1][3], lineage[-1][0]))
             scope.hidden = _hidden(lineage, redactions)
         return scope
 
-    async def _found(self, scope: _Scope, wanted: FactFilter, reached: int, page: int) -> AsyncIterator[Found]:
+    async def _found(self, scope: _Scope, wanted: FactFilter, reached: int, page: int) -> AsyncIterator[LocatedFact]:
         """Iterate over what a scope holds: rows as far as they reach, then what is read from the log."""
         late = await self.redacted_since(reached)
         for part in scope.parts:
@@ -261,7 +263,7 @@ class DatabaseFacts(ABC):
                 if wanted.matches(row, found.at):
                     yield found
 
-    async def _part(self, part: Part, wanted: FactFilter, reached: int, page: int) -> AsyncIterator[Found]:
+    async def _part(self, part: AskedLog, wanted: FactFilter, reached: int, page: int) -> AsyncIterator[LocatedFact]:
         after = (0, LAST)
         while wanted.kinds:
             rows = await self.page_of_rows(part.key, wanted, after, min(part.last, reached), page)
@@ -274,7 +276,7 @@ class DatabaseFacts(ABC):
             async for found in self._scanned(part, reached):
                 yield found
 
-    async def _scanned(self, part: Part, after: int) -> AsyncIterator[Found]:
+    async def _scanned(self, part: AskedLog, after: int) -> AsyncIterator[LocatedFact]:
         """Iterate over the facts of events that the rows have not reached, read from the log."""
         key, id_, last = part
         ids: dict[int, str | None] = {} if key is None else {key: id_}
@@ -292,7 +294,7 @@ class DatabaseFacts(ABC):
                 if conversation is None:
                     continue
                 for found in _either(made.get(position), there[position], scavenged=not checksum):
-                    yield Found(found, at, path, conversation)
+                    yield LocatedFact(found, at, path, conversation)
             if len(rows) < SCANNED:
                 return
             after = rows[-1][0]
@@ -328,7 +330,7 @@ _KEPT: Final = 256
 """Coverages of conversations that a query over all of them keeps at a time."""
 
 
-def _next(asking: Asking[T], given: Sequence[Row] | None) -> tuple[Question | None, list[T]]:
+def _next(asking: Asking[T], given: Sequence[Row] | None) -> tuple[FactQuestion | None, list[T]]:
     """Return the next question; None with the answer where there is none."""
     try:
         return (next(asking) if given is None else asking.send(given)), []
@@ -344,7 +346,7 @@ def _covered_by(version: int, covers: str | None, carried: str | None) -> Covere
     return CoveredBy(version, ranges, list(summaries), list(kept))
 
 
-def _entry(group: Group) -> FactEntry:
+def _entry(group: FactGroup) -> FactEntry:
     """Return a group of facts as one entry: its newest row with its counts, and its first one."""
     if not 0 <= group.kind < len(KINDS):
         raise StoreCorrupt(f"a fact of version {group.last} is of the kind {group.kind}, which does not exist. {CURE}")
@@ -365,7 +367,7 @@ def _entry(group: Group) -> FactEntry:
     )
 
 
-def _either(made: Made | None, there: list[FactRow], *, scavenged: bool) -> list[FactRow]:
+def _either(made: MadeFacts | None, there: list[FactRow], *, scavenged: bool) -> list[FactRow]:
     """Return the facts of an event that the index has not reached: made anew where its block and its call are there."""
     if scavenged:
         return there
@@ -390,10 +392,10 @@ def _hidden(lineage: Sequence[Row], redactions: Iterable[Row]) -> dict[int | Non
 
 
 async def _merged(
-    sources: Sequence[AsyncIterator[Found]], scopes: Sequence[_Scope]
-) -> AsyncIterator[tuple[Found, str | None]]:
+    sources: Sequence[AsyncIterator[LocatedFact]], scopes: Sequence[_Scope]
+) -> AsyncIterator[tuple[LocatedFact, str | None]]:
     """Merge several iterators by position; what two conversations share comes once, under the one that owns it."""
-    waiting: list[tuple[int, int, bool, int, Found]] = []
+    waiting: list[tuple[int, int, bool, int, LocatedFact]] = []
 
     async def push(number: int) -> None:
         found = await anext(sources[number], None)

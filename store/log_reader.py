@@ -17,7 +17,7 @@ from timeline.ports import ChainedEvent, StoredWindow
 from .aside import all_decoded, decoded
 from .codec import decode_info, decode_snapshot, decode_value, decode_written
 from .failures import checked_page, checked_types
-from .log_rows import MOST, Part
+from .log_rows import MOST, LogPart
 from .waypoint_bodies import read_waypoint
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class LogReader:
             )
         carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < start})
         events = await self.read_versions(conversation, carried) if carried else []
-        own = Part(row[0], conversation, info.base, info.version)
+        own = LogPart(row[0], conversation, info.base, info.version)
         parts = [own] if start > info.base else await self._lineage(conversation)
         async for owner, page in self._pages(self._rows.pages(None), parts, start - 1, info.version, _WINDOW_PAGE):
             events += await all_decoded(owner, page, self.where)
@@ -296,7 +296,7 @@ class LogReader:
         erased = await self._rows.erased(conversation)
         return ConversationNotFound(conversation) if erased is None else ConversationErased(conversation, *erased)
 
-    async def _lineage(self, conversation: str) -> list[Part]:
+    async def _lineage(self, conversation: str) -> list[LogPart]:
         """Return the logs that hold a conversation's versions, in order: its ancestors' and its own."""
         parts = await self._rows.lineage(conversation)
         if not parts:
@@ -309,7 +309,7 @@ class LogReader:
         return parts[::-1]
 
     async def _pages(
-        self, read: Pages, parts: Sequence[Part], after: int, until: int | None, most: int
+        self, read: Pages, parts: Sequence[LogPart], after: int, until: int | None, most: int
     ) -> AsyncIterator[tuple[str, list[Row]]]:
         """Read the rows of ``after < version <= until``, a page at a time, each page with its conversation."""
         for part in parts:
@@ -319,11 +319,11 @@ class LogReader:
                 yield part.conversation, rows
                 version = rows[-1][1] if len(rows) == most else last
 
-    async def _check_to_the_end(self, parts: Sequence[Part], version: int, until: int | None) -> None:
+    async def _check_to_the_end(self, parts: Sequence[LogPart], version: int, until: int | None) -> None:
         last = parts[-1].last if until is None else min(until, parts[-1].last)
         await self._check_all_between(parts, version, max(version, last) + 1)
 
-    async def _check_all_between(self, parts: Sequence[Part], before: int, version: int) -> None:
+    async def _check_all_between(self, parts: Sequence[LogPart], before: int, version: int) -> None:
         """Check that of all versions between two that were read one after the other every one was scavenged."""
         conversation, missing = parts[-1].conversation, version - before - 1
         if missing < 0:

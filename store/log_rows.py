@@ -18,7 +18,7 @@ MOST: Final = 2**63 - 1
 """The highest version, and position, that a database can be asked for."""
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """The versions of a conversation that one log holds, its own or an ancestor's: ``base < version <= last``."""
 
     key: int
@@ -27,7 +27,7 @@ class Part(NamedTuple):
     last: int
 
 
-Pages: TypeAlias = "Callable[[Part, int, int, int], Awaitable[list[Row]]]"
+Pages: TypeAlias = "Callable[[LogPart, int, int, int], Awaitable[list[Row]]]"
 """Reads at most ``most`` rows of ``after < version <= last``, by version: called with the part and these three."""
 PagesOfAll: TypeAlias = "Callable[[int, int], Awaitable[list[Row]]]"
 """Reads at most ``most`` events behind a position, by position, each behind its conversation."""
@@ -66,7 +66,7 @@ class LogRows(Protocol):
         """Return the rows of conversations behind a key, by key."""
         ...
 
-    async def lineage(self, conversation: str) -> list[Part]:
+    async def lineage(self, conversation: str) -> list[LogPart]:
         """Return the logs that hold a conversation's versions, its own first, as far as each leads to its parent."""
         ...
 
@@ -74,11 +74,11 @@ class LogRows(Protocol):
         """Return what reads events of some types (None: all), without those that were scavenged."""
         ...
 
-    async def page_as_written(self, part: Part, after: int, last: int, most: int) -> list[Row]:
+    async def page_as_written(self, part: LogPart, after: int, last: int, most: int) -> list[Row]:
         """Read events of all types, each with its salt, commitment and link behind it."""
         ...
 
-    async def chained(self, part: Part, after: int, last: int, most: int) -> list[Row]:
+    async def chained(self, part: LogPart, after: int, last: int, most: int) -> list[Row]:
         """Read all events, scavenged ones too, as the columns of `ChainedEvent` behind the conversation."""
         ...
 
@@ -102,7 +102,7 @@ class LogRows(Protocol):
         """Return the event that appended the block at a path, behind the id of its conversation."""
         ...
 
-    async def walked_to(self, part: Part, path: str) -> int | None:
+    async def walked_to(self, part: LogPart, path: str) -> int | None:
         """Return the version of an event with that path, found without the index of paths."""
         ...
 
@@ -118,11 +118,11 @@ class LogRows(Protocol):
         """Return the texts of these hashes, each behind its hash."""
         ...
 
-    async def count_scavenged(self, part: Part, first: int, last: int) -> int:
+    async def count_scavenged(self, part: LogPart, first: int, last: int) -> int:
         """Return how many of the versions from ``first`` to ``last`` were scavenged."""
         ...
 
-    async def scavenged_types(self, part: Part) -> list[Row]:
+    async def scavenged_types(self, part: LogPart) -> list[Row]:
         """Return the types of what was scavenged up to the part's last version, each with a number of events."""
         ...
 

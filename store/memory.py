@@ -47,10 +47,10 @@ from .erasures import Erasing, check_erasure, erasure_report
 from .facts import Coverage, fact_of, stored_fact
 from .failures import checked_page, checked_types, closed
 from .late_writes import LateWrites
-from .memory_log import WHERE, Known, Linked, Log, reverted_in, snapshot_of
+from .memory_log import WHERE, KnownFact, Linked, MemoryLog, reverted_in, snapshot_of
 from .packing import packed_whole
 from .queries import QueryMixin
-from .removal import Bounds, bounds, named_in
+from .removal import RemovalBounds, bounds, named_in
 from .sealing import seal
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
@@ -88,8 +88,8 @@ class MemoryStore(QueryMixin):
     def __init__(self) -> None:
         self._home = Home("the store in memory")
         self.advice: list[str] = []
-        self._logs: dict[str, Log] = {}
-        self._order: list[Log] = []
+        self._logs: dict[str, MemoryLog] = {}
+        self._order: list[MemoryLog] = []
         self._all: list[tuple[str, Row]] = []
         self._values: dict[str, str] = {}
         self._retention: Retention = "keep"
@@ -118,7 +118,7 @@ class MemoryStore(QueryMixin):
         self._check_open()
         batch = encode(conversation, events, expected, values, snapshot, seals)
         self._check_not_erased(conversation)
-        log = self._logs.get(conversation) or Log(conversation, batch.title, batch.parent, "", "")
+        log = self._logs.get(conversation) or MemoryLog(conversation, batch.title, batch.parent, "", "")
         if not batch.drafts:
             return Appended(log.version + 1, log.version, log.rows[-1][0] if log.rows else 0)
         after = append_rules.starting_version(batch, log)
@@ -134,7 +134,7 @@ class MemoryStore(QueryMixin):
             append_rules.check_snapshot(batch, log.first_version, log.version, newest)
         return append_rules.collision(batch, log) or self._write(batch, log)
 
-    def _write(self, batch: Batch, log: Log) -> Appended:
+    def _write(self, batch: Batch, log: MemoryLog) -> Appended:
         first = log.version + 1
         sealed = seal(batch, log.version, log.link_at(log.version))
         placed = zip(batch.drafts, *sealed, strict=True)
@@ -258,7 +258,7 @@ class MemoryStore(QueryMixin):
     ) -> AsyncIterator[StoredFact]:
         logs = self._order if conversations is None else [self._log(id_) for id_ in conversations]
         self._learn()
-        shown: dict[tuple[int, int], tuple[bool, Log, Log, Known]] = {}
+        shown: dict[tuple[int, int], tuple[bool, MemoryLog, MemoryLog, KnownFact]] = {}
         for log in logs:
             for owner, known in log.known():
                 place = (known.row.position, known.row.number)
@@ -416,7 +416,7 @@ class MemoryStore(QueryMixin):
         reached = gone[-1][1] if gone else max(after, within.last)
         return Removal(len(gone), size, reached, within.last, within.first, within.fork, len(rows) <= most)
 
-    def _bounds(self, log: Log) -> Bounds:
+    def _bounds(self, log: MemoryLog) -> RemovalBounds:
         forks = [(fork.base, fork.id) for fork in self._order if fork.parent is log]
         base, id_ = max(forks, default=(0, ""))
         undos = (row[1] for row in log.rows if row[3] == "compaction.reverted")
@@ -547,7 +547,7 @@ class MemoryStore(QueryMixin):
             found += [fork.id for fork in self._order if fork.parent is self._logs[id_]]
         return found
 
-    def _cut_loose(self, log: Log) -> None:
+    def _cut_loose(self, log: MemoryLog) -> None:
         """Write the log of a fork anew behind all other events, with what it shares as its own."""
         shared = [(owner, last) for owner, last in log.lineage()][1:]
         whole = [row for owner, last in reversed([(log, log.version), *shared]) for row in owner.own(0, last)]
@@ -634,7 +634,7 @@ class MemoryStore(QueryMixin):
         if self._closed:
             raise closed(WHERE)
 
-    def _log(self, conversation: str) -> Log:
+    def _log(self, conversation: str) -> MemoryLog:
         self._check_open()
         self._check_not_erased(conversation)
         if conversation not in self._logs:

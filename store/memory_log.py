@@ -21,7 +21,7 @@ from .codec import decode, decode_info, decode_snapshot, encode_snapshot, tokens
 from .digests import Reversion, rows_of
 from .facts import Coverage, CoveredBy, call_path, rows_named, rows_of_facts
 from .packing import packed_whole, unpacked_whole
-from .removal import Bounds, type_left
+from .removal import RemovalBounds, type_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 WHERE: Final = "memory://"
 
 
-class Known(NamedTuple):
+class KnownFact(NamedTuple):
     """A fact, and the time and the path of its event."""
 
     row: FactRow
@@ -51,7 +51,7 @@ class Linked(NamedTuple):
 
 
 @dataclass(slots=True)
-class Log:
+class MemoryLog:
     """One conversation: its row, its own events by version, and the two indexes that a database has."""
 
     id: str
@@ -60,7 +60,7 @@ class Log:
     created_at: str
     updated_at: str
     window_start: int = 1
-    parent: Log | None = None
+    parent: MemoryLog | None = None
     base: int = 0
     first_version: int = 1
     snapshot: SnapshotDraft | None = None
@@ -75,7 +75,7 @@ class Log:
     """Versions of its calls, by call id; like the two below, as far as facts were extracted."""
     redacted: dict[int, int] = field(default_factory=dict)
     """Versions that it redacts, each with the version of the event that does."""
-    facts: list[Known] = field(default_factory=list)
+    facts: list[KnownFact] = field(default_factory=list)
     compacted: list[tuple[int, str]] = field(default_factory=list)
     """Version and time of each of its own compactions."""
 
@@ -129,7 +129,7 @@ class Log:
         """Return its own rows of ``after < version <= until``."""
         return self.rows[max(after - self.base, 0) : max(until - self.base, 0)]
 
-    def lineage(self) -> Iterator[tuple[Log, int]]:
+    def lineage(self) -> Iterator[tuple[MemoryLog, int]]:
         """Iterate from this log to its oldest ancestor, each with the last version that counts here."""
         log, last = self, self.version
         yield log, last
@@ -188,7 +188,7 @@ class Log:
             if call is not None and not self.redacts(version):
                 of_call = facts_of_result(call, version, block, event.version, event.at)
                 rows += rows_of_facts(of_call, key, event.position, block.path, version)
-        self.facts += [Known(row, at, path) for row in rows]
+        self.facts += [KnownFact(row, at, path) for row in rows]
 
     def _is_of(self, row: FactRow, version: int) -> bool:
         own = self.base < version <= self.version
@@ -208,10 +208,10 @@ class Log:
                     compactions[row[1]] = CoveredBy(row[1], covers.ranges, covers.summaries, payload.carried)
         return Coverage(covered for version, covered in compactions.items() if version not in reverted)
 
-    def known(self) -> Iterator[tuple[Log, Known]]:
+    def known(self) -> Iterator[tuple[MemoryLog, KnownFact]]:
         """Return the facts that it shows, each with the log that holds it, by position."""
         hidden: set[int] = set()
-        parts: list[tuple[Log, list[Known]]] = []
+        parts: list[tuple[MemoryLog, list[KnownFact]]] = []
         for log, last in self.lineage():
             end = log.rows[last - log.base - 1][0] if last > log.base else 0
             shown = [k for k in log.facts if k.row.position <= end and hidden.isdisjoint({k.row.version, k.row.call})]
@@ -287,7 +287,7 @@ class Log:
         body = unpacked_whole(self.waypoints[version])
         return decode_snapshot(self.id, body, sha256_hex(body), WHERE)
 
-    def keep_base(self, within: Bounds) -> None:
+    def keep_base(self, within: RemovalBounds) -> None:
         """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
         if self.snapshot is not None:
             newest = self.snapshot.version
@@ -297,7 +297,7 @@ class Log:
             self.first_version = max(self.first_version, within.last + 1)
 
 
-def reverted_in(log: Log) -> dict[int, int]:
+def reverted_in(log: MemoryLog) -> dict[int, int]:
     """Return the undone compactions by version, each with the version of the first event that undid it."""
     reverted: dict[int, int] = {}
     for row in log.rows:
@@ -315,6 +315,6 @@ def _appended_call(conversation: str, row: Row) -> ToolCall | None:
     return block if isinstance(block, ToolCall) else None
 
 
-def snapshot_of(log: Log, draft: SnapshotDraft | None) -> Snapshot | None:
+def snapshot_of(log: MemoryLog, draft: SnapshotDraft | None) -> Snapshot | None:
     """Return a snapshot of a log, decoded, if there is one."""
     return None if draft is None else decode_snapshot(log.id, draft.body, sha256_hex(draft.body), WHERE)

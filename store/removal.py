@@ -30,7 +30,7 @@ def type_left(type_: str) -> str:
     return type_ if type_ in _TYPES_KEPT else OTHER_SCAVENGED
 
 
-class Bounds(NamedTuple):
+class RemovalBounds(NamedTuple):
     """The versions that may be removed, ``first`` to ``last``, without those of ``kept``; none where ``last`` is 0."""
 
     first: int
@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
     fork: str | None
 
 
-def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, newest_undo: int) -> Bounds:
+def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, newest_undo: int) -> RemovalBounds:
     """Return the bounds of one conversation.
 
     Args:
@@ -53,9 +53,9 @@ def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, n
     limited_by = None if fork is None or fork[1] < base else fork[0]
     # An undo behind the snapshot, without one of its own, can only be folded from version 1.
     if snapshot is None or newest_undo > snapshot.version:
-        return Bounds(first, 0, frozenset(), None)
+        return RemovalBounds(first, 0, frozenset(), None)
     last = min(snapshot.window_start - 1, snapshot.version)
-    return Bounds(first, last if last >= first else 0, _needed(snapshot), limited_by)
+    return RemovalBounds(first, last if last >= first else 0, _needed(snapshot), limited_by)
 
 
 def _needed(snapshot: Snapshot) -> frozenset[int]:

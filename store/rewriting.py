@@ -26,7 +26,7 @@ class Overwritten(NamedTuple):
     c: bytes | None
 
 
-class Place(NamedTuple):
+class EventIdentity(NamedTuple):
     """What a checksum covers of an event beside its payload."""
 
     conversation: str
@@ -37,7 +37,7 @@ class Place(NamedTuple):
     at: str
 
 
-def overwritten(place: Place, payload: Payload, salt: bytes | None, was: str, c: bytes | None) -> Overwritten:
+def overwritten(place: EventIdentity, payload: Payload, salt: bytes | None, was: str, c: bytes | None) -> Overwritten:
     """Return an event with another payload; its commitment is kept, which its salt and its checksum gave before."""
     text = encode_payload(payload)
     return Overwritten(text, tokens_of(payload), checksum(*place, text), given(salt, was, c))

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import StoreCorrupt
-from timeline.facts.running import Placed, RunningRecord
+from timeline.facts.running import PlacedFact, RunningRecord
 
 from .fact_making import moment_of
 from .facts import KINDS, fact_of
@@ -45,7 +45,7 @@ class RunningLog:
         self.after: tuple[int, int] = _BEFORE_ALL
         self._covers, self._redactions = covers, redactions
         self._running = RunningRecord()
-        self._waiting: list[Placed] = []
+        self._waiting: list[PlacedFact] = []
 
     def __len__(self) -> int:
         return len(self._running) + len(self._waiting)
@@ -63,7 +63,7 @@ class RunningLog:
         for row, at, path in rows:
             if not (isinstance(at, str) and isinstance(row.subject, str) and 0 <= row.kind < len(KINDS)):
                 raise StoreCorrupt(f"fact {row.number} at position {row.position} is damaged. {CURE}")
-            self._waiting.append(Placed(row[:2], fact_of(row, moment_of(at), path)))
+            self._waiting.append(PlacedFact(row[:2], fact_of(row, moment_of(at), path)))
         if rows:
             self.after = rows[-1][0][:2]
 

@@ -14,7 +14,7 @@ from timeline.events.encoding import checksum, checksums
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .codec import Batch, Draft
+    from .codec import Batch, EventDraft
 
 
 class Sealed(NamedTuple):
@@ -43,7 +43,7 @@ class Unsealed:
     """
 
     def __init__(self) -> None:
-        self.drafts: list[Draft] = []
+        self.drafts: list[EventDraft] = []
         self.conversations: list[str] = []
         self.versions: list[int] = []
         self._batches: list[Batch] = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.types import Message
 
-    from .models import Connection, Question
+    from .models import ModelClient, Question
 
 
 class AnthropicSummarizer(ModelSummarizer):
@@ -54,7 +54,7 @@ class AnthropicSummarizer(ModelSummarizer):
         return "anthropic"
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Connection]:
+    async def _connected(self) -> AsyncIterator[ModelClient]:
         if self._client is not None:
             yield _Connection(self._client)
             return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from timeline.ports import SummaryRequest
 
-    from .progressive import Message
+    from .progressive import PromptParts
 
 DEFAULT_WINDOW: Final = 32_000
 DEFAULT_TIMEOUT: Final = 60.0
@@ -93,7 +93,7 @@ class CallableSummarizer:
             fallback_reason=answer.remark,
         )
 
-    async def _ask(self, message: Message) -> str:
+    async def _ask(self, message: PromptParts) -> str:
         with anyio.move_on_after(self._timeout):
             try:
                 answer = self._call(message.text)

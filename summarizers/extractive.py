@@ -15,7 +15,7 @@ from timeline.ports import Summary
 
 from . import bullets, continuation, sections
 from .layouts import plain
-from .outline import FIRST, NEWEST, Draft, fitted, read_outline, task_text
+from .outline import FIRST, NEWEST, SummaryDraft, fitted, read_outline, task_text
 from .ranking import Point, Section, ranked
 from .record import gather
 from .remembered import Remembered
@@ -95,7 +95,7 @@ def extract(request: SummaryRequest) -> str:
     best = ranked(list(unique.values()), terms(request.instructions), found.names.weight)
     ending = shape.ending(request)
     room = request.max_tokens - request.counter.count(f"\n\n{ending}") if ending else request.max_tokens
-    draft = Draft(request.counter, max(room, 0), shape.layout(request))
+    draft = SummaryDraft(request.counter, max(room, 0), shape.layout(request))
     draft.fill(best, least=_LEAST)
     text = draft.text() or _shortest(best, request)
     ended = f"{text}\n\n{ending}" if ending else text

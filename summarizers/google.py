@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from timeline.errors import SummarizerFailed
 
-    from .models import Connection, Question
+    from .models import ModelClient, Question
 
 _WHOLE: Final = {"STOP", "FINISH_REASON_UNSPECIFIED"}
 
@@ -60,7 +60,7 @@ class GoogleSummarizer(ModelSummarizer):
         return "gemini"
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Connection]:
+    async def _connected(self) -> AsyncIterator[ModelClient]:
         if self._client is not None:
             yield _Connection(self._client, self._types.GenerateContentConfig)
             return

@@ -21,7 +21,7 @@ def incorporates(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LayoutPart:
     """One heading, and the points under it.
 
     Attributes:
@@ -43,9 +43,9 @@ class Part:
 class Layout:
     """The parts of a summary, in the order of the text."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[LayoutPart, ...]
 
-    def by_priority(self) -> list[Part]:
+    def by_priority(self) -> list[LayoutPart]:
         """Return the parts in the order in which they claim room."""
         return sorted(self.parts, key=lambda part: min(map(_PRIORITY.index, part.sections)))
 
@@ -65,40 +65,40 @@ _PRIORITY: Final = (
 
 def plain(shares: Mapping[Section, float]) -> Layout:
     """Return the generic layout: one heading a section, left out where it has no points."""
-    return Layout(tuple(Part(f"## {section}", (section,), share) for section, share in shares.items()))
+    return Layout(tuple(LayoutPart(f"## {section}", (section,), share) for section, share in shares.items()))
 
 
 UNKNOWN_TASK: Final = "Unknown task"
 SECTIONS: Final = Layout(
     (
-        Part("### Original Task", (Section.TASK,), 0.3, mark="", empty=UNKNOWN_TASK),
-        Part(
+        LayoutPart("### Original Task", (Section.TASK,), 0.3, mark="", empty=UNKNOWN_TASK),
+        LayoutPart(
             "### Completed Work\n| File/Component | Action | Description |\n|----------------|--------|-------------|",
             (Section.FILES, Section.DONE),
             0.3,
             mark="",
             empty="| - | - | Nothing recorded |",
         ),
-        Part("### Key Technical Decisions", (Section.DECISIONS,), 0.2, empty="- None recorded"),
-        Part("### Current State", (Section.STATE,), 0.2),
-        Part(
+        LayoutPart("### Key Technical Decisions", (Section.DECISIONS,), 0.2, empty="- None recorded"),
+        LayoutPart("### Current State", (Section.STATE,), 0.2),
+        LayoutPart(
             "### Pending Work",
             (Section.NEXT, Section.QUESTIONS),
             0.12,
             mark="- [ ] ",
             empty="- None recorded",
         ),
-        Part("### Errors & Resolutions", (Section.ERRORS,), 0.16),
+        LayoutPart("### Errors & Resolutions", (Section.ERRORS,), 0.16),
     )
 )
 """The keep-last design's template of a structured summary; errors only if there were any."""
 CONTINUATION: Final = Layout(
     (
-        Part("## What Was Accomplished", (Section.DONE, Section.FILES), 0.3, empty="- Nothing recorded"),
-        Part("## Current State", (Section.STATE,), 0.25, empty="- Nothing recorded"),
-        Part("## User Preferences (Critical)", (Section.PREFERENCES,), 0.2, empty="- None stated"),
-        Part("## What Comes Next", (Section.NEXT, Section.QUESTIONS), 0.15, empty="- Nothing recorded"),
-        Part(
+        LayoutPart("## What Was Accomplished", (Section.DONE, Section.FILES), 0.3, empty="- Nothing recorded"),
+        LayoutPart("## Current State", (Section.STATE,), 0.25, empty="- Nothing recorded"),
+        LayoutPart("## User Preferences (Critical)", (Section.PREFERENCES,), 0.2, empty="- None stated"),
+        LayoutPart("## What Comes Next", (Section.NEXT, Section.QUESTIONS), 0.15, empty="- Nothing recorded"),
+        LayoutPart(
             "## Technical Context",
             (Section.DECISIONS, Section.ERRORS),
             0.3,
@@ -107,5 +107,5 @@ CONTINUATION: Final = Layout(
     )
 )
 """The five headings of the prune-then-summarize design."""
-BULLETS: Final = Layout((Part("", tuple(Section), 1.0),))
+BULLETS: Final = Layout((LayoutPart("", tuple(Section), 1.0),))
 """The three to five bullet points of the priority-chain design."""

@@ -19,7 +19,7 @@ from timeline.wire.refusals import cause_of, refuses_parameter
 
 from .callable import DEFAULT_TIMEOUT, DEFAULT_WINDOW
 from .in_cache import IN_CACHE, question_in_cache
-from .progressive import Answer, accepted, summarize_progressively
+from .progressive import LastAnswer, accepted, summarize_progressively
 from .prompts import prompt_for
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from timeline.ports import SummaryRequest, WarmContext
 
-    from .progressive import Message
+    from .progressive import PromptParts
 
 DEFAULT_RETRIES: Final = 2
 """Number of the SDK's own retries: after a 429, an overload, a lost connection."""
@@ -48,7 +48,7 @@ class Question:
     """
 
     model: str
-    message: Message
+    message: PromptParts
     max_tokens: int
     temperature: float | None
 
@@ -72,7 +72,7 @@ class Reply:
     calls: bool = False
 
 
-class Connection(Protocol):
+class ModelClient(Protocol):
     """A client of one provider, behind one interface for all."""
 
     async def ask(self, question: Question) -> Reply:
@@ -172,7 +172,7 @@ class ModelSummarizer:
         """The wire format of its requests."""
         raise NotImplementedError
 
-    def _connected(self) -> AbstractAsyncContextManager[Connection]:
+    def _connected(self) -> AbstractAsyncContextManager[ModelClient]:
         """Open a connection for one summary, and close it afterwards unless the client is the application's."""
         raise NotImplementedError
 
@@ -192,7 +192,7 @@ class ModelSummarizer:
                 cached = (
                     None if request.warm is None else await self._in_cache(connection, request, request.warm, replies)
                 )
-                if isinstance(cached, Answer):
+                if isinstance(cached, LastAnswer):
                     version = f"{prompt_for(request).version}+{IN_CACHE}"
                     return replace(self._summary(cached, replies, version), asked="in_cache")
                 answer = await self._alone(connection, request, replies)
@@ -204,7 +204,7 @@ class ModelSummarizer:
             raise SummarizerFailed(problems, cause=cause_of(error), usage=replies.usage) from error
         return replace(self._summary(answer, replies, prompt_for(request).version), alone_because=cached)
 
-    def _summary(self, answer: Answer, replies: _Replies, version: str) -> Summary:
+    def _summary(self, answer: LastAnswer, replies: _Replies, version: str) -> Summary:
         remarks = [remark for remark in (replies.stopped, answer.remark) if remark]
         return Summary(
             text=answer.text,
@@ -219,21 +219,21 @@ class ModelSummarizer:
         """Return the tokens after which the model is stopped."""
         return self._settings.output_tokens or int(request.answer_room * request.max_tokens)
 
-    async def _alone(self, connection: Connection, request: SummaryRequest, replies: _Replies) -> Answer:
+    async def _alone(self, connection: ModelClient, request: SummaryRequest, replies: _Replies) -> LastAnswer:
         """Ask in requests of their own, in as many chunks as the window needs."""
         settings, output = self._settings, self._most_written(request)
         asked = replace(request, max_tokens=min(request.max_tokens, output))
         window = self._room(request, output) - (output - asked.max_tokens)
 
-        async def call(message: Message) -> str:
+        async def call(message: PromptParts) -> str:
             temperature = request.temperature if settings.temperature is None else settings.temperature
             return replies.take(await self._asked(connection, Question(self._model, message, output, temperature)))
 
         return await summarize_progressively(asked, call, window_tokens=window)
 
     async def _in_cache(
-        self, connection: Connection, request: SummaryRequest, warm: WarmContext, replies: _Replies
-    ) -> Answer | str:
+        self, connection: ModelClient, request: SummaryRequest, warm: WarmContext, replies: _Replies
+    ) -> LastAnswer | str:
         """Ask in the context that the provider has in its cache; return why not where that cannot be.
 
         Raises:
@@ -257,7 +257,7 @@ class ModelSummarizer:
                 raise
             return cause
 
-    async def _asked(self, connection: Connection, question: Question) -> Reply:
+    async def _asked(self, connection: ModelClient, question: Question) -> Reply:
         """Ask a question; once more without the policy's temperature where the model takes none."""
         settings = self._settings
         try:

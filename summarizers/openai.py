@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion
     from openai.types.responses import Response
 
-    from .models import Connection, Question
+    from .models import ModelClient, Question
 
 
 class Endpoint(Protocol):
@@ -178,7 +178,7 @@ class OpenAISummarizer(ModelSummarizer):
         return self._endpoint.wire
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Connection]:
+    async def _connected(self) -> AsyncIterator[ModelClient]:
         if self._client is not None:
             yield _Connection(self._client, self._endpoint)
             return

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from timeline.ports import TokenCounter
 
-    from .layouts import Layout, Part
+    from .layouts import Layout, LayoutPart
 
 FIRST: Final = "First: "
 NEWEST: Final = "Newest: "
@@ -77,7 +77,7 @@ def _section_of(heading: str, titles: Mapping[str, Section]) -> Section | None:
     return next((section for words, section in _NAMES if re.search(words, heading, re.IGNORECASE)), None)
 
 
-class Draft:
+class SummaryDraft:
     """A summary in the making: takes points as long as they fit, and writes them under their headings.
 
     Args:
@@ -90,7 +90,7 @@ class Draft:
         self._counter = counter
         self._max_tokens = max_tokens
         self._layout = layout
-        self._chosen: dict[Part, list[Point]] = {part: [] for part in layout.parts}
+        self._chosen: dict[LayoutPart, list[Point]] = {part: [] for part in layout.parts}
         self._spent = {part: self._standing(part) for part in layout.parts}
 
     def fill(self, ranked: Sequence[tuple[Point, float]], *, least: float) -> None:
@@ -102,7 +102,7 @@ class Draft:
             ranked: points with their values, best first within a section.
             least: points of a smaller value are taken only to keep their part from being empty.
         """
-        left: list[tuple[float, Part, Point]] = []
+        left: list[tuple[float, LayoutPart, Point]] = []
         for part in self._layout.by_priority():
             queue = [(point, value) for point, value in ranked if point.section in part.sections]
             if len(part.sections) > 1:
@@ -141,7 +141,7 @@ class Draft:
                 return fitted(text, self._max_tokens, self._counter)
             self._chosen[longest].pop()
 
-    def _take(self, part: Part, point: Point, cost: int, share: int) -> bool:
+    def _take(self, part: LayoutPart, point: Point, cost: int, share: int) -> bool:
         room = min(share - self._spent[part], self._max_tokens - sum(self._spent.values()))
         if not self._spent[part]:
             cost += self._counter.count(f"{part.heading}\n\n")
@@ -151,13 +151,13 @@ class Draft:
         self._spent[part] += cost
         return True
 
-    def _standing(self, part: Part) -> int:
+    def _standing(self, part: LayoutPart) -> int:
         return self._counter.count(f"{part.heading}\n{part.empty}\n") if part.empty else 0
 
-    def _cost(self, part: Part, point: Point) -> int:
+    def _cost(self, part: LayoutPart, point: Point) -> int:
         return self._counter.count(f"{part.mark}{point.text}\n")
 
-    def _write(self, parts: Sequence[Part]) -> str:
+    def _write(self, parts: Sequence[LayoutPart]) -> str:
         written: list[str] = []
         for part in parts:
             points = sorted(self._chosen[part], key=lambda p: p.order)

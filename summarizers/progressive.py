@@ -44,7 +44,7 @@ _BOUNDARY: Final = re.compile(r"\n|(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LastAnswer:
     """The last answer, and how it was changed where it was too long."""
 
     text: str
@@ -52,7 +52,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PromptParts:
     """A prompt in its two parts: the instructions, and the record to summarise.
 
     Attributes:
@@ -94,7 +94,7 @@ def chunked(entries: Iterable[str], tokens: int, counter: TokenCounter, separato
         yield separator.join(chunk)
 
 
-def build_message(request: SummaryRequest, record: str, previous: str | None, texts: Texts) -> Message:
+def build_message(request: SummaryRequest, record: str, previous: str | None, texts: Texts) -> PromptParts:
     """Fill in the prompt of a request.
 
     All text from the conversation goes inside a fence, whose mark is a hash of the enclosed text: no text can hold the
@@ -115,7 +115,7 @@ def build_message(request: SummaryRequest, record: str, previous: str | None, te
         "record": record,
     }
     instructions, fence, rest = load_prompt(prompt.version).partition(_FENCE)
-    return Message(instructions.format_map(filled_in), f"{fence}{rest}".lstrip().format_map(filled_in))
+    return PromptParts(instructions.format_map(filled_in), f"{fence}{rest}".lstrip().format_map(filled_in))
 
 
 def frame_of(request: SummaryRequest) -> str:
@@ -134,8 +134,8 @@ def _chained(number: int) -> str:
 
 
 async def summarize_progressively(
-    request: SummaryRequest, call: Callable[[Message], Awaitable[str]], *, window_tokens: int
-) -> Answer:
+    request: SummaryRequest, call: Callable[[PromptParts], Awaitable[str]], *, window_tokens: int
+) -> LastAnswer:
     """Ask a model for a summary, chunk by chunk.
 
     Args:
@@ -163,13 +163,13 @@ async def summarize_progressively(
             [f"a window of {window_tokens} tokens leaves {max(room, 0)} for the record; {LEAST_RECORD} are needed"],
             cause="context_limit",
         )
-    answer = Answer(previous)
+    answer = LastAnswer(previous)
     for chunk in chunked(script.entries(request.blocks), room, counter, script.separator):
         answer = accepted(await call(build_message(request, chunk, answer.text, texts)), request)
     return answer
 
 
-def accepted(answer: object, request: SummaryRequest) -> Answer:
+def accepted(answer: object, request: SummaryRequest) -> LastAnswer:
     """Check an answer against the cap: an answer up to twice as long is cut at a line or sentence, and marked as cut.
 
     Raises:
@@ -188,24 +188,24 @@ def accepted(answer: object, request: SummaryRequest) -> Answer:
         return cut_to_cap(text, request)
     tokens = counter.count(text)
     if tokens <= max_tokens:
-        return Answer(text)
+        return LastAnswer(text)
     cut = shortened(text, max_tokens, counter)
     if tokens > 2 * max_tokens or not cut:
         problem = f"the answer has {tokens} tokens where {max_tokens} are allowed"
         raise SummarizerFailed([problem], cause="too_long")
-    return Answer(cut, f"an answer of {tokens} tokens was cut to {counter.count(cut)}")
+    return LastAnswer(cut, f"an answer of {tokens} tokens was cut to {counter.count(cut)}")
 
 
-def cut_to_cap(text: str, request: SummaryRequest) -> Answer:
+def cut_to_cap(text: str, request: SummaryRequest) -> LastAnswer:
     """Cut an answer to its cap, however long it is, at a line or sentence; a shorter one is left as it is."""
     counter, most = request.counter, request.max_tokens
     head = counter.truncate(text, ABSURD * most)  # counting 10 MB takes seconds
     tokens = counter.count(head)
     if len(head) == len(text) and tokens <= most:
-        return Answer(text)
+        return LastAnswer(text)
     cut = shortened(head, most, counter)
     more = "more than " if len(head) < len(text) else ""
-    return Answer(cut, f"an answer of {more}{tokens} tokens was cut to {counter.count(cut)}")
+    return LastAnswer(cut, f"an answer of {more}{tokens} tokens was cut to {counter.count(cut)}")
 
 
 def shortened(text: str, tokens: int, counter: TokenCounter) -> str:

@@ -1,4 +1,4 @@
-"""Tell a refusal from a summary where a model refuses in words, such as ``I'm sorry, but I can't help with that``.
+"""Recognise a refusal in the place of a summary: a model's words such as ``I'm sorry, but I can't help with that``.
 
 A provider marks a refusal only where a filter or a model of its own says so; most come as an ordinary answer. In the
 place of a summary it would replace all that was covered. A text is taken for one if it is short, says in the first

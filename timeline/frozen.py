@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice
+from operator import eq
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, overload
 
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 T = TypeVar("T")
 
@@ -162,6 +163,18 @@ def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:
     if isinstance(values, Grown) and (grew := values.grew_from(known)) is not None:
         return grew
     return tuple(values[: len(known)]) == tuple(known)
+
+
+def common_length(one: Sequence[T], other: Sequence[T], same: Callable[[T, T], bool] = eq) -> int:
+    """Return how many members two sequences have in common at their beginning.
+
+    Args:
+        one: a sequence.
+        other: another one.
+        same: whether two members count as one; by default they are equal.
+    """
+    # Mapped: contexts of thousands of entries are compared at each render.
+    return next((n for n, alike in enumerate(map(same, one, other)) if not alike), min(len(one), len(other)))
 
 
 # Made once: json.dumps would make an encoder at every call, and these run several times a block.

@@ -21,7 +21,7 @@ from timeline.agent.list_follower import ListFollower
 from timeline.agent.measured_calls import MeasuredCalls
 from timeline.agent.messages import QUESTION, injected_pair
 from timeline.agent.recall import RecallTool
-from timeline.agent.recording import answering, append_messages, first_words, record_failure, record_response
+from timeline.agent.recording import answering, append_messages, first_words_of_error, record_failure, record_response
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
@@ -29,12 +29,12 @@ from timeline.agent.whole_history import whole_messages
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
 from timeline.checks import given, moment
 from timeline.engine.choosing import Chosen, choose_policy, first_policy, with_policy
-from timeline.engine.compactor import Pressure
 from timeline.engine.conversation import Conversation, ConversationView
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.policy_steps import run_steps
+from timeline.engine.pressure import Pressure
 from timeline.engine.recording import context_events, is_recorded, overflow_event
 from timeline.engine.renderer import prepared
 from timeline.engine.retry import call_with_retry, make_smaller, may_give_way, warn_of_limit
@@ -61,7 +61,7 @@ from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.blocks_by_name import find_block, find_readable
 from timeline.log.dry_run import DryRunLog
-from timeline.log.history import fold_past, standing_compactions, versions_to_revert
+from timeline.log.history import compactions_in_force, fold_past, versions_to_revert
 from timeline.log.stored import StoredLog, free_id
 from timeline.log.uncancelled import run_uncancelled
 from timeline.planning.account import FixedPart, account_of, has_room
@@ -114,6 +114,7 @@ Record: TypeAlias = Literal["full", "hash", "overlapped"] | bool
 """How to record a render: in full, with hashes in place of prompt, tools and tail, in full while the model is called,
 or (False) not at all."""
 _MOST_RECALLED: Final = 4_000
+"""The most tokens of an answer of the recall tool, unless the policy's limit is small."""
 
 
 class Timeline(TimelineView):
@@ -368,9 +369,9 @@ class Timeline(TimelineView):
         """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
         The fork's own events continue the version numbers, and its past is read from this conversation: paths and
-        summaries stay valid, and the fork never shows what happens here later, nor a block that is redacted here by
-        now. Its policy is the one in force at the
-        shared version; if the log named none then, it records this handle's.
+        summaries stay valid, and the fork never shows what happens here later, nor a block that was redacted here
+        before. Its policy is the one in force at the shared version; if the log named none then, the fork records this
+        handle's.
 
         Args:
             at: the last shared version; the newest by default.
@@ -400,7 +401,6 @@ class Timeline(TimelineView):
             assert (branch.id, len(timeline.window.items)) == ("cards.fork-2", 1)
             ```
         """
-        from timeline.audit.before_call import version_before_call  # noqa: PLC0415 - late, see above
         from timeline.audit.redacting import Erasures  # noqa: PLC0415 - late, see above
 
         checks.text("title", title)
@@ -410,12 +410,7 @@ class Timeline(TimelineView):
             checks.new_id("conversation", conversation)
         if policy is not None:
             checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
-        if call is not None:
-            if at is not None:
-                raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
-            at = await version_before_call(self._store, self.id, call)
-        await self._log.catch_up()  # before the version is read: the newest one may be another writer's
-        version = self.version if at is None else at
+        version = await self._last_shared(at, call)
         fold = await fold_past(self._store, self.id, version)
         link = ParentLink(conversation=self.id, version=version, relation="fork")
         past = await policy_in_force(self._store, fold.window)
@@ -440,6 +435,17 @@ class Timeline(TimelineView):
             if policy is not None:
                 await branch.use_policy(policy, now=now)
             return branch
+
+    async def _last_shared(self, at: int | None, call: int | None) -> int:
+        """Return the last version that a fork shares: a given one, the one before a call, or the newest."""
+        from timeline.audit.before_call import version_before_call  # noqa: PLC0415 - late, see above
+
+        if call is not None:
+            if at is not None:
+                raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
+            at = await version_before_call(self._store, self.id, call)
+        await self._log.catch_up()  # before the version is read: the newest one may be another writer's
+        return self.version if at is None else at
 
     async def hand_over(
         self,
@@ -563,7 +569,7 @@ class Timeline(TimelineView):
             assert [block.path for block in change.entered] == ["ar:turn_2.user.prompt"]
             ```
         """
-        from timeline.audit.calls import find_contexts  # noqa: PLC0415 - late, see above
+        from timeline.audit.recorded_calls import find_contexts  # noqa: PLC0415 - late, see above
         from timeline.audit.replay import rebuild_contexts  # noqa: PLC0415 - late, see above
         from timeline.projection.diff import diff  # noqa: PLC0415 - late, see above
 
@@ -1088,7 +1094,7 @@ class Timeline(TimelineView):
         fields: dict[str, Any] = {"model": model, "response_id": response_id, "finish_reason": finish_reason}
         fields["server_tools"] = server_tools
         if error:
-            fields |= {"finish_reason": finish_reason or "error", "error": first_words(error)}
+            fields |= {"finish_reason": finish_reason or "error", "error": first_words_of_error(error)}
         if usage is not None:
             fields["usage"] = usage
         try:
@@ -1185,7 +1191,7 @@ class Timeline(TimelineView):
         compactor = self._compactor if record else self._compactor.dry_run()
         injected = self._injected
         tail = (*ephemeral, *injected)
-        with compactor.observer.rendering(self.id) as tell:
+        with compactor.observer.rendering(self.id) as report:
             try:
                 context = await self._renderer.render(
                     log,
@@ -1199,14 +1205,14 @@ class Timeline(TimelineView):
                 )
             except (ContextOverflow, BudgetImpossible) as refusal:
                 if record:
-                    await self._tell_overflow(refusal, at)
+                    await self._record_overflow(refusal, at)
                 raise
             how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
             if record == "overlapped" and not context.decisions:
                 context = self._record_late(log, context, at)
             elif record:
                 self._conversation.rendered = context = await self._recorded(log, context, how, at)
-            tell(context)
+            report(context)
         if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
             self._injected = self._injected[len(injected) :]
         return context
@@ -1380,7 +1386,7 @@ class Timeline(TimelineView):
     ) -> None:
         await record_failure(self._conversation, error, at, request=request, context=context, duration=duration)
 
-    async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
+    async def _record_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
         """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
         payload = overflow_event(refusal)
         newest = await self._store.read_versions(self.id, [self.version])
@@ -1473,8 +1479,8 @@ class Timeline(TimelineView):
             newest = self.window.summary
             if version is None and newest is not None:
                 return [newest.version]  # nothing covers it
-            standing = await standing_compactions(self._store, self.id)
-            return versions_to_revert(self.id, standing, version, cascade=cascade)
+            in_force = await compactions_in_force(self._store, self.id)
+            return versions_to_revert(self.id, in_force, version, cascade=cascade)
 
         try:
             return await self._log.revert(choose, at=at, policy=self.policy.hash())
@@ -1482,7 +1488,7 @@ class Timeline(TimelineView):
             if gone.scavenged:
                 raise
             left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
-            raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
+            raise UndoUnavailable(self.id, f"its originals are gone: {left}; look in a backup") from gone
 
     async def hide(
         self, path: str, *, mode: HideMode = "replace", text: str | None = None, now: datetime | None = None

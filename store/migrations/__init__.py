@@ -131,7 +131,9 @@ def schema_version(connection: sqlite3.Connection, file: Path) -> int:
         if application == APPLICATION_ID:
             raise StoreCorrupt(f"{file}: the store has lost its tables. {RESTORE}.")
         if names:
-            raise NotAStore(f"{file} is not a timeline store: it holds other tables. It was not changed.")
+            raise NotAStore(
+                f"{file} is not a timeline store: it holds other tables. It was not changed; name another file."
+            )
         return 0
     (version,) = connection.execute(statements.SCHEMA_VERSION).fetchone()
     if version is None:

@@ -1,7 +1,7 @@
 """Migration 7: facts as rows. Those of the log are filled in by the first query, a slice at a time.
 
 Of events that were scavenged before, the digests of compactions hold all that is left; their entries become facts now,
-marked by their ``source``, since later nobody could tell such an event from one whose facts were extracted first.
+marked by their ``source``, since such an event later looks like one whose facts were extracted first.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _OURS: Final = {"search_path": "schema=NAME", "timeline.tenant": "tenant=N"}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """The parts of a store's URL.
 
     Attributes:
@@ -55,7 +55,7 @@ class Address:
         return f'"{self.schema}"'
 
 
-def parse(url: str) -> Address:
+def parse(url: str) -> ServerAddress:
     """Read a store's URL.
 
     Raises:
@@ -90,7 +90,7 @@ def parse(url: str) -> Address:
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
     options = {name: given[name] for name in ("host", "port") if given.get(name)}
     options |= {} if schema == SCHEMA else {"schema": schema}
-    return Address(
+    return ServerAddress(
         dsn,
         where + (f"?{urlencode(options, safe='/,:')}" if options else ""),
         schema,

@@ -37,14 +37,14 @@ _HALF: Final = 2 ** (statements.ORDINALS - 1)
 _WHOLE: Final = 2**statements.ORDINALS
 _KEY: Final = attrgetter("key")
 _new: Final = tuple.__new__
-"""Makes a `Placed` in a third of the time that its constructor takes."""
+"""Makes a `PlacedBatch` in a third of the time that its constructor takes."""
 
 
 class Lost(Exception):
     """Another writer was first: the head that the append saw is not the newest one. Nothing was written."""
 
 
-class Placed(NamedTuple):
+class PlacedBatch(NamedTuple):
     """A batch, the key of its log, and the versions of its events.
 
     Its ``number`` is the caller's name for it; ``last`` is the place of its last event's row.
@@ -58,7 +58,7 @@ class Placed(NamedTuple):
     last: int
 
 
-class Group:
+class AppendGroup:
     """Batches that one statement writes, with its parameters.
 
     Attributes:
@@ -69,7 +69,7 @@ class Group:
     """
 
     def __init__(self) -> None:
-        self.placed: list[Placed] = []
+        self.placed: list[PlacedBatch] = []
         self.heads: dict[str, Head] = {}
         self.events: Unsealed = Unsealed()
         self.needs_transaction: bool = False
@@ -88,7 +88,7 @@ class Group:
         head.version = version = after + count
         if batch.values or batch.snapshot or batch.compactions or batch.redacted:
             self.needs_transaction = True
-        self.placed.append(_new(Placed, (number, batch, key, after + 1, version, len(self._keys) - 1)))
+        self.placed.append(_new(PlacedBatch, (number, batch, key, after + 1, version, len(self._keys) - 1)))
 
     def of_one(self) -> list[Any]:
         """Return the parameters of `statements.APPEND_ONE` but the last one, of a group with one event."""
@@ -146,7 +146,7 @@ def opens(batch: Batch) -> bool:
     return bool(batch.drafts) and batch.fork is None and batch.expected in {Expected.ANY, Expected.NO_STREAM, 0}
 
 
-async def write(connection: Connection, group: Group, least: int = 0) -> dict[int, Appended]:
+async def write(connection: Connection, group: AppendGroup, least: int = 0) -> dict[int, Appended]:
     """Write a group; return the places of its batches by their numbers, without those that came second.
 
     It has to be the first statement of its transaction that writes; otherwise give ``least``.
@@ -175,7 +175,7 @@ async def write(connection: Connection, group: Group, least: int = 0) -> dict[in
     return {number: Appended(first, version, begin + last) for number, _, _, first, version, last in written}
 
 
-async def _write_beside(connection: Connection, written: Sequence[Placed]) -> None:
+async def _write_beside(connection: Connection, written: Sequence[PlacedBatch]) -> None:
     """Write what comes with events, in the transaction of their append: values, snapshots, and what is derived."""
     values = {hash_: text for placed in written for hash_, text in placed.batch.values.items()}
     if values:
@@ -237,7 +237,7 @@ async def append_within(connection: Connection, batch: Batch, least: int = 0) ->
             raise Lost  # a removal that did not see the fork took what it was to share
     else:
         least = max(least, await _behind(connection, await _position(connection, head)))
-    group = Group()
+    group = AppendGroup()
     group.add(batch, head)
     written = await write(connection, group, least)
     if not written:
@@ -300,7 +300,7 @@ async def open_together(connection: Connection, batches: Mapping[int, Batch]) ->
     if await connection.fetchval(statements.ANY_ERASED, keys):
         raise Lost
     opened = {row[0]: row[1] for row in rows}
-    group = Group()
+    group = AppendGroup()
     for key, (number, batch) in zip(keys, batches.items(), strict=True):
         if key in opened:
             group.add(batch, Head(opened[key]), number)

@@ -26,7 +26,7 @@ LOCK: Final = (
 """Held by what makes rows of the log, and by what takes them away with their events."""
 
 
-class Made(NamedTuple):
+class DerivedRows(NamedTuple):
     """Rows that are made of the log, and how.
 
     Attributes:
@@ -54,7 +54,7 @@ class Made(NamedTuple):
         return f"DELETE FROM {self.progress} WHERE {OWN}"
 
 
-async def catch_up(connection: Connection, made: Made) -> bool:
+async def catch_up(connection: Connection, made: DerivedRows) -> bool:
     """Add the rows of one slice of the events below the horizon, in the open transaction.
 
     Returns whether there are more.

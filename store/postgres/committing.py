@@ -23,7 +23,7 @@ from timeline.errors import StoreBusy, TimelineError
 from ..failures import InDoubt
 from .appending import (
     MOST_EVENTS,
-    Group,
+    AppendGroup,
     Lost,
     append_within,
     at_the_end,
@@ -184,7 +184,7 @@ class Committer:
 
         A head moves on with what is put behind it. Where that was not written, it is forgotten.
         """
-        group = Group()
+        group = AppendGroup()
         try:
             if self._database.address.pgbouncer:
                 async with self._begun() as connection:
@@ -204,7 +204,9 @@ class Committer:
                 self._heads.forget(conversation)
         return written, len(group.placed)
 
-    async def _placed(self, connection: Connection, batches: Mapping[int, Batch], group: Group) -> dict[int, Appended]:
+    async def _placed(
+        self, connection: Connection, batches: Mapping[int, Batch], group: AppendGroup
+    ) -> dict[int, Appended]:
         """Write the batches that go to the ends of their logs as a group; return their places by their numbers."""
         if unknown := self._unknown(batches):
             self._heads.remember(await heads_of(connection, unknown))
@@ -249,7 +251,7 @@ class Committer:
         ]
         return {number for number, head in forks if await shared_paths(connection, batches[number], head)}
 
-    def _put_together(self, batches: Mapping[int, Batch], group: Group, taken: set[int]) -> None:
+    def _put_together(self, batches: Mapping[int, Batch], group: AppendGroup, taken: set[int]) -> None:
         """Put the batches that go to the ends of their logs into a group."""
         heads = self._heads
         left: set[str] = set()

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from ..codec import Row
-    from .address import Address
+    from .address import ServerAddress
     from .connections import Connection, Pool
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Database(OpenDatabase):
         begin: what a transaction begins with where the session's settings are not ours.
     """
 
-    def __init__(self, address: Address, durability: Durability = "full", *, readonly: bool = False) -> None:
+    def __init__(self, address: ServerAddress, durability: Durability = "full", *, readonly: bool = False) -> None:
         super().__init__(address.where)
         self.address = address
         self.read_only = readonly
@@ -143,7 +143,7 @@ class Database(OpenDatabase):
         if server.major < LEAST_SERVER:
             raise StoreError(
                 f"{self.where}: the server is PostgreSQL {server.major}.{server.minor}, and a store needs "
-                f"{LEAST_SERVER} or later."
+                f"{LEAST_SERVER} or later. Upgrade the server, or name another one."
             )
 
     async def _check_session(self, connection: Connection) -> None:
@@ -309,7 +309,7 @@ class Database(OpenDatabase):
 
     @contextmanager
     def answering(self, what: str) -> Iterator[None]:
-        """Say in a warning that the server has not answered, where it takes long: it may hang, or others hold locks.
+        """Warn that the server has not answered, where it takes long: it may hang, or others hold locks.
 
         What it may take is the caller's to know: a search of a large store takes its time, and a lock ends.
         """
@@ -320,7 +320,7 @@ class Database(OpenDatabase):
             waiting.cancel()
 
     def say_unanswered(self, what: str, seconds: float) -> None:
-        """Say in a warning that the server has not answered for some seconds, once a minute."""
+        """Warn that the server has not answered for some seconds, once a minute."""
         now = monotonic()
         if self._said is None or now - self._said >= _BETWEEN:
             self._said = now
@@ -333,7 +333,7 @@ class Database(OpenDatabase):
             )
 
     def _say_away(self, error: BaseException) -> None:
-        """Say in a warning what is waited for, once a minute: many wait for the same."""
+        """Name what is waited for in a warning, once a minute: many wait for the same."""
         now = monotonic()
         if self._said_away is None or now - self._said_away >= _BETWEEN:
             self._said_away = now

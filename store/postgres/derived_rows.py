@@ -10,11 +10,11 @@ from timeline.errors import StoreCorrupt
 from timeline.events.encoding import decode_payload
 from timeline.facts.extracting import FORM as FACT_FORM
 
-from ..digests import CompactionRow, Reversion, rows_of
+from ..digests import CompactionRow, Reversion, has_row, rows_of
 from ..fact_making import facts_of_page
 from ..facts import FactRow, proof_of_rows
 from . import facts as stored_facts
-from .digest_rows import compaction_columns, entry_columns, leads
+from .digest_rows import compaction_columns, entry_columns
 from .escaping import joined
 from .overwriting import DROP_COMPACTIONS_AT, DROP_ENTRIES
 from .pages import Page, Wrong, wrong
@@ -72,7 +72,7 @@ async def digests(connection: Connection, after: int) -> Page:
         row = _rows_of(version, at, "compaction.completed", schema, payload)
         if isinstance(row, CompactionRow):
             compaction = (position, key, *compaction_columns(row), undone.get((key, version)))
-            made[position] = (compaction, [(position, *entry_columns(each)) for each in row.entries if leads(each)])
+            made[position] = (compaction, [(position, *entry_columns(each)) for each in row.entries if has_row(each)])
     stored: defaultdict[int, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
     for place, statement in enumerate((_STORED_COMPACTIONS, _STORED_ENTRIES)):
         for found in await connection.fetch(statement, after, last):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..digests import FILE_LISTS, Reversion, within
+from ..digests import Reversion, has_row, within
 from . import statements
 from .escaping import escaped, key_of
 
@@ -22,14 +22,9 @@ async def write(connection: Connection, key: int, row: CompactionRow | Reversion
     elif row is not None:
         position = await connection.fetchval(_POSITION, key, row.version)
         await connection.execute(statements.INSERT_COMPACTION, position, key, *compaction_columns(row))
-        entries = [entry_columns(entry) for entry in row.entries if leads(entry)]
+        entries = [entry_columns(entry) for entry in row.entries if has_row(entry)]
         if entries:
             await connection.execute(statements.INSERT_ENTRIES, position, *map(list, zip(*entries, strict=True)))
-
-
-def leads(entry: DigestEntry) -> bool:
-    """Return whether a filter asks for entries of this kind; the others are read from the event alone."""
-    return entry.list in FILE_LISTS or entry.list == "commands" or entry.tool is not None or entry.errors > 0
 
 
 def compaction_columns(row: CompactionRow) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from ..erasures import Erasing
 from ..removal import HASH
 from .catching_up import LOCK
 from .escaping import escaped, key_of, unescaped
-from .keeping import Held, count, forks_of, hold, hold_all, take_turn
+from .keeping import LockedRow, count, forks_of, hold, hold_all, take_turn
 from .overwriting import DROP_COMPACTIONS_AT, DROP_ENTRIES
 from .removing import DROP_WORDS, drop_unnamed
 from .statements import LINK_AT, NEWEST_SCAVENGED, ORDINALS, OWN, RARE_WHERE, lineage
@@ -164,7 +164,7 @@ async def erase(connection: Connection, conversation: str, forks: ForksOnErase, 
     return Erasing([each.id for each in family], copied, dict(counts))
 
 
-async def _family(connection: Connection, log: Held) -> list[Held]:
+async def _family(connection: Connection, log: LockedRow) -> list[LockedRow]:
     """Return a conversation and all forks of it and of its forks, parents first."""
     found, newest = [log], [log]
     while newest:
@@ -173,7 +173,7 @@ async def _family(connection: Connection, log: Held) -> list[Held]:
     return found
 
 
-async def _check_hold(connection: Connection, log: Held) -> None:
+async def _check_hold(connection: Connection, log: LockedRow) -> None:
     """Check that no legal hold is on a conversation, by its newest setting, a fork's shared past included."""
     for key, _, last in await connection.fetch(_LINEAGE_OF, log.key):
         newest = await connection.fetchval(_NEWEST_RETENTION, key, last)
@@ -184,7 +184,7 @@ async def _check_hold(connection: Connection, log: Held) -> None:
 
 
 async def _erase_one(  # noqa: PLR0917 - the parts of a row
-    connection: Connection, log: Held, reason: str, at: str, counts: Counter[str], named: set[str]
+    connection: Connection, log: LockedRow, reason: str, at: str, counts: Counter[str], named: set[str]
 ) -> None:
     named.update(hash_ for (hash_,) in await connection.fetch(_NAMES_IN, log.key, HASH))
     for place, statement in _DROPS:
@@ -194,7 +194,7 @@ async def _erase_one(  # noqa: PLR0917 - the parts of a row
     await connection.execute(_ADD_ERASED, key_of(log.id), escaped(log.id), at, escaped(reason))
 
 
-async def _cut_all_loose(connection: Connection, forks: Sequence[Held]) -> list[str]:
+async def _cut_all_loose(connection: Connection, forks: Sequence[LockedRow]) -> list[str]:
     """Write the logs of forks anew, each with what it shares as its own; return their ids."""
     began, newest = await connection.fetchrow(_BEGIN, [fork.key for fork in forks]) or (0, 0)
     if began <= (newest or 0):
@@ -208,7 +208,7 @@ async def _cut_all_loose(connection: Connection, forks: Sequence[Held]) -> list[
     return [fork.id for fork in forks]
 
 
-async def _cut_loose(connection: Connection, fork: Held, began: int, ordinal: int) -> int:
+async def _cut_loose(connection: Connection, fork: LockedRow, began: int, ordinal: int) -> int:
     """Write the log of a fork anew; return the ordinal of the next event of the transaction."""
     # What was scavenged has lost its payload, which a link needs: the chain begins behind that.
     gone = await connection.fetchval(NEWEST_SCAVENGED, fork.key, fork.version)
@@ -228,7 +228,7 @@ async def _cut_loose(connection: Connection, fork: Held, began: int, ordinal: in
     return ordinal
 
 
-async def _chain_anew(connection: Connection, fork: Held) -> None:
+async def _chain_anew(connection: Connection, fork: LockedRow) -> None:
     """Chain a fork behind a parent whose links are others now; its events stay as they are."""
     gone = max(fork.base, await connection.fetchval(NEWEST_SCAVENGED, fork.key, fork.version))
     await connection.execute(_UNCHAIN, fork.key, gone)
@@ -249,7 +249,13 @@ async def _chain_anew(connection: Connection, fork: Held) -> None:
 
 
 async def _move(  # noqa: PLR0917 - events, and where they go
-    connection: Connection, fork: Held, key: int, rows: Sequence[asyncpg.Record], position: int, gone: int, head: bytes
+    connection: Connection,
+    fork: LockedRow,
+    key: int,
+    rows: Sequence[asyncpg.Record],
+    position: int,
+    gone: int,
+    head: bytes,
 ) -> bytes:
     """Insert events again behind all others as the fork's own, with the rows that were made of them."""
     old = [row[0] for row in rows]

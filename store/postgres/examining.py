@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..doctor import DoctorFinding
 from .horizon import Horizon
 from .migrations import ENOUGH, MIGRATIONS
 from .statements import HORIZON, OWN
@@ -37,14 +38,6 @@ _STANDBYS: Final = (
 _AWAITED: Final = re.compile(r"\s*(?:(?:FIRST|ANY)\s+)?(\d+)\s*\(", re.IGNORECASE)
 
 
-class Finding(NamedTuple):
-    """Something about a database: what it is, in one word for programs, whether it is to be mended, and the cure."""
-
-    code: str
-    level: Literal["warning", "note"]
-    text: str
-
-
 class Examined(NamedTuple):
     """What was found: ``sizes`` are bytes by table, with its indexes and partitions, the largest first."""
 
@@ -54,7 +47,7 @@ class Examined(NamedTuple):
     conversations: int
     events: int
     sizes: dict[str, int]
-    findings: list[Finding]
+    findings: list[DoctorFinding]
 
 
 async def examine(database: Database) -> Examined:
@@ -75,17 +68,19 @@ async def examine(database: Database) -> Examined:
     return Examined(database.where, server, len(MIGRATIONS), conversations, events, by_table, found)
 
 
-def _waiting(hidden: int, holder: Holder | None, timeout: str) -> list[Finding]:
+def _waiting(hidden: int, holder: Holder | None, timeout: str) -> list[DoctorFinding]:
     found = []
     if holder is not None and (holder.seconds or 0) >= LONG:
-        found.append(Finding("transaction", "warning", f"{holder}. It keeps {hidden:,} events of this store from them"))
+        found.append(
+            DoctorFinding("transaction", "warning", f"{holder}. It keeps {hidden:,} events of this store from them")
+        )
     elif hidden:
         waits = "event waits" if hidden == 1 else "events wait"
         who = f": {holder}" if holder is not None else ""
-        found.append(Finding("horizon", "note", f"{hidden:,} {waits} for older transactions to end{who}"))
+        found.append(DoctorFinding("horizon", "note", f"{hidden:,} {waits} for older transactions to end{who}"))
     if timeout == "0":
         found.append(
-            Finding(
+            DoctorFinding(
                 "timeout",
                 "note",
                 "idle_in_transaction_session_timeout is 0: a program that forgets a transaction would hold up readers"
@@ -95,16 +90,16 @@ def _waiting(hidden: int, holder: Holder | None, timeout: str) -> list[Finding]:
     return found
 
 
-def _durability(fsync: str, full_pages: str) -> list[Finding]:
+def _durability(fsync: str, full_pages: str) -> list[DoctorFinding]:
     off = [name for name, value in (("fsync", fsync), ("full_page_writes", full_pages)) if value == "off"]
     if not off:
         return []
     how = " and ".join(f"{name} = off" for name in off)
     text = f"the server runs with {how}: a power loss may destroy what was stored"
-    return [Finding("durability", "warning", text)]
+    return [DoctorFinding("durability", "warning", text)]
 
 
-def _standbys(names: str, commit: str, connected: int) -> list[Finding]:
+def _standbys(names: str, commit: str, connected: int) -> list[DoctorFinding]:
     """Return which synchronous standbys the commits wait for although they are not there."""
     several = _AWAITED.match(names)
     awaited = int(several[1]) if several else 1
@@ -114,10 +109,10 @@ def _standbys(names: str, commit: str, connected: int) -> list[Finding]:
         f"appends wait for {awaited} of the synchronous standbys {names!r}; connected: {connected or 'none'}."
         " Start them, or take them out of synchronous_standby_names"
     )
-    return [Finding("standby", "warning", text)]
+    return [DoctorFinding("standby", "warning", text)]
 
 
-def _encoding(encoding: str) -> list[Finding]:
+def _encoding(encoding: str) -> list[DoctorFinding]:
     """Return what is to be said of a database that was made for a store by an earlier release, or by hand."""
     if encoding == ENOUGH:
         return []
@@ -125,4 +120,4 @@ def _encoding(encoding: str) -> list[Finding]:
         f"the database has the encoding {encoding}: a text with other signs is refused. Make one by CREATE DATABASE"
         " name ENCODING 'UTF8' TEMPLATE template0, and bring the conversations over by `timeline copy`"
     )
-    return [Finding("encoding", "warning", text)]
+    return [DoctorFinding("encoding", "warning", text)]

@@ -19,12 +19,12 @@ from timeline.log.off_loop import in_thread
 
 from ..digests import within
 from ..fact_making import facts_of_page
-from ..fact_queries import DatabaseFacts, Found, Group
+from ..fact_queries import DatabaseFacts, FactGroup, LocatedFact
 from ..facts import NUMBERS, FactFilter, FactRow
 from ..running_records import RunningRecords
 from ..search.scanning import redacted_version
 from . import statements
-from .catching_up import LAST_OF_ALL, Made, catch_up
+from .catching_up import LAST_OF_ALL, DerivedRows, catch_up
 from .digests import like
 from .escaping import HASH, escaped, joined, key_of, unescaped
 from .rows import plain
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from timeline.events import Covers
 
     from ..codec import Row
-    from ..fact_making import Asking, Question
-    from ..fact_queries import Part
+    from ..fact_making import Asking, FactQuestion
+    from ..fact_queries import AskedLog
     from .connections import Connection
 
 T = TypeVar("T")
@@ -165,7 +165,7 @@ async def _add(connection: Connection, rows: Sequence[Row], after: int, reached:
             await connection.execute(statements.FORGET_FACTS, key, version)
 
 
-ROWS: Final = Made("facts_progress", FORM, _DROP_OTHER, _slice, _add)
+ROWS: Final = DerivedRows("facts_progress", FORM, _DROP_OTHER, _slice, _add)
 """The rows of facts, as queries bring them up to the log."""
 
 
@@ -202,7 +202,7 @@ async def answer(connection: Connection, asking: Asking[T]) -> T:
         return answered.value  # type: ignore[no-any-return]
 
 
-async def _asked(rows: Callable[..., Awaitable[list[Row]]], question: Question) -> list[Row]:
+async def _asked(rows: Callable[..., Awaitable[list[Row]]], question: FactQuestion) -> list[Row]:
     about, last, key, listed = question
     match about:
         case "redactions":
@@ -242,7 +242,7 @@ class PostgresFacts(DatabaseFacts):
         ((last,),) = await self.rows(LAST_OF_ALL)
         return (int(rows[0][0]) if rows else 0), last
 
-    async def asked(self, question: Question) -> list[Row]:
+    async def asked(self, question: FactQuestion) -> list[Row]:
         """Answer what the facts of a page depend on."""
         return await _asked(self.rows, question)
 
@@ -258,7 +258,7 @@ class PostgresFacts(DatabaseFacts):
 
     async def page_of_rows(
         self, key: int | None, wanted: FactFilter, after: tuple[int, int], last: int, page: int
-    ) -> list[Found]:
+    ) -> list[LocatedFact]:
         """Return the rows behind a position and number, by both."""
         conditions, parameters = _conditions(key, wanted)
         statement = (
@@ -269,7 +269,7 @@ class PostgresFacts(DatabaseFacts):
             " JOIN conversations AS c ON c.key = f.conversation ORDER BY f.position, f.number"
         )
         rows = await self.rows(statement, *after, last, page, *parameters)
-        return [Found(_fact(row), row[13], unescaped(row[14]), unescaped(row[15])) for row in rows]
+        return [LocatedFact(_fact(row), row[13], unescaped(row[14]), unescaped(row[15])) for row in rows]
 
     async def events_between(self, key: int | None, after: int, last: int, most: int) -> list[Row]:
         """Return the appended blocks behind a position, by it, scavenged ones too."""
@@ -300,7 +300,9 @@ class PostgresFacts(DatabaseFacts):
         rows = await self.rows(_COVERING, key_of(conversation))
         return [(type_, version, *_covered(payload)) for type_, version, payload in rows]
 
-    async def groups(self, parts: Sequence[Part], hidden: Collection[int], covers: Covers | None) -> list[Group]:
+    async def groups(
+        self, parts: Sequence[AskedLog], hidden: Collection[int], covers: Covers | None
+    ) -> list[FactGroup]:
         """Return the rows of some logs as groups, by kind, subject and outcome."""
         firsts = lasts = None
         if covers is not None:
@@ -320,11 +322,11 @@ class PostgresFacts(DatabaseFacts):
         return await in_thread(lambda: sorted(map(_group, rows), key=lambda group: group[:3]))
 
 
-def _group(row: Row) -> Group:
+def _group(row: Row) -> FactGroup:
     kind, subject, failed, times, meant, last, kept, tool, status, detail, *rest = row
     at, path, first, first_meant, versions = rest
     own = (last, plain(kept), unescaped(tool), status, unescaped(detail), at, unescaped(path))
-    return Group(kind, unescaped(subject), failed, times, meant, *own, first, first_meant, versions or ())
+    return FactGroup(kind, unescaped(subject), failed, times, meant, *own, first, first_meant, versions or ())
 
 
 def _covered(payload: str) -> tuple[str | None, ...]:

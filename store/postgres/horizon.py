@@ -76,8 +76,8 @@ class Horizon:
     async def ended(self, position: int) -> None:
         """Look after a read of all conversations that has come to its end behind a position.
 
-        Where such reads leave out for some seconds what is stored, a warning names what they wait for: nobody else
-        tells who asks again and again.
+        Where such reads leave out for some seconds what is stored, a warning names what they wait for: a reader
+        that asks again and again learns it from nowhere else.
         """
         now = monotonic()
         if now - self._looked < _BETWEEN_LOOKS:

@@ -31,7 +31,7 @@ _HOLD: Final = f"{_FIND} FOR UPDATE"
 _FORKS: Final = f"SELECT {_HELD} FROM conversations WHERE parent_key = ANY($1::bigint[]) ORDER BY key"  # noqa: S608
 
 
-class Held(NamedTuple):
+class LockedRow(NamedTuple):
     """The row of a conversation, as it is while its lock is held."""
 
     key: int
@@ -46,7 +46,7 @@ async def take_turn(connection: Connection) -> None:
     await connection.execute(_TURN)
 
 
-async def hold(connection: Connection, conversation: str) -> Held:
+async def hold(connection: Connection, conversation: str) -> LockedRow:
     """Lock the row of a conversation in the open transaction.
 
     Raises:
@@ -55,7 +55,7 @@ async def hold(connection: Connection, conversation: str) -> Held:
     return (await hold_all(connection, [conversation]))[conversation]
 
 
-async def hold_all(connection: Connection, conversations: Collection[str]) -> dict[str, Held]:
+async def hold_all(connection: Connection, conversations: Collection[str]) -> dict[str, LockedRow]:
     """Lock the rows of conversations, in the order of their keys, so that two transactions never wait for each other.
 
     Raises:
@@ -64,7 +64,7 @@ async def hold_all(connection: Connection, conversations: Collection[str]) -> di
     return await _found(connection, _HOLD, conversations)
 
 
-async def find_all(connection: Connection, conversations: Collection[str]) -> dict[str, Held]:
+async def find_all(connection: Connection, conversations: Collection[str]) -> dict[str, LockedRow]:
     """Return the rows of conversations without locking them.
 
     Raises:
@@ -73,7 +73,7 @@ async def find_all(connection: Connection, conversations: Collection[str]) -> di
     return await _found(connection, _FIND, conversations)
 
 
-async def _found(connection: Connection, statement: str, conversations: Collection[str]) -> dict[str, Held]:
+async def _found(connection: Connection, statement: str, conversations: Collection[str]) -> dict[str, LockedRow]:
     rows = await connection.fetch(statement, [key_of(conversation) for conversation in conversations])
     held = {(one := _held(row)).id: one for row in rows}
     for conversation in conversations:
@@ -82,7 +82,7 @@ async def _found(connection: Connection, statement: str, conversations: Collecti
     return held
 
 
-async def hold_expected(connection: Connection, conversation: str, expected: int | None) -> Held:
+async def hold_expected(connection: Connection, conversation: str, expected: int | None) -> LockedRow:
     """Lock the row of a conversation at the version that is expected; None expects any.
 
     Raises:
@@ -95,7 +95,7 @@ async def hold_expected(connection: Connection, conversation: str, expected: int
     return held
 
 
-async def forks_of(connection: Connection, keys: Collection[int]) -> list[Held]:
+async def forks_of(connection: Connection, keys: Collection[int]) -> list[LockedRow]:
     """Return the forks of conversations, by their keys."""
     return [_held(row) for row in await connection.fetch(_FORKS, list(keys))]
 
@@ -109,9 +109,9 @@ async def missing(connection: Connection, conversation: str) -> StoreError:
     return ConversationErased(conversation, at, unescaped(reason))
 
 
-def _held(row: asyncpg.Record) -> Held:
+def _held(row: asyncpg.Record) -> LockedRow:
     key, id_, version, base, first_version = row
-    return Held(key, unescaped(id_), version, base, first_version)
+    return LockedRow(key, unescaped(id_), version, base, first_version)
 
 
 def count(status: str) -> int:

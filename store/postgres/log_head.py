@@ -44,7 +44,7 @@ class Head:
 
 
 @dataclass(slots=True)
-class Known:
+class ReadHead:
     """A log of which the answers that one append asks for are read already; see `append_rules.LogHead`."""
 
     version: int
@@ -132,9 +132,9 @@ async def shared_paths(connection: Connection, batch: Batch, head: Head) -> set[
     return await _in_use(connection, batch, head.parent_key, head.base) if head.base and batch.paths else set()
 
 
-async def known(connection: Connection, batch: Batch, head: Head, after: int) -> Known:
+async def known(connection: Connection, batch: Batch, head: Head, after: int) -> ReadHead:
     """Read what a log holds of an append that would come behind version ``after``."""
-    found = Known(head.version, head.base)
+    found = ReadHead(head.version, head.base)
     if head.key != NOWHERE:
         rows = await connection.fetch(statements.VERSIONS_OF_IDS, head.key, batch.ids)
         found.ids = dict(row[:2] for row in rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ..log_rows import Part
+from ..log_rows import LogPart
 from . import statements
 from .escaping import escaped, joined, key_of, prefix_bounds, storable, text_as_given, unescaped
 from .rows import event_row, info_row
@@ -57,10 +57,10 @@ class PostgresRows:
         """Return the rows of conversations behind a key, by key."""
         return [info_row(row) for row in await self._fetch(statements.CONVERSATIONS, after, most)]
 
-    async def lineage(self, conversation: str) -> list[Part]:
+    async def lineage(self, conversation: str) -> list[LogPart]:
         """Return the logs that hold a conversation's versions, its own first, as far as each leads to its parent."""
         rows = await self._fetch(statements.LINEAGE, key_of(conversation))
-        parts = [Part(key, unescaped(id_), base, last) for key, id_, base, last, _ in rows]
+        parts = [LogPart(key, unescaped(id_), base, last) for key, id_, base, last, _ in rows]
         for number, parent in enumerate(parts[1:], 1):
             if _parent_in(rows[number - 1][4]) != parent.conversation:
                 return parts[:number]
@@ -70,17 +70,17 @@ class PostgresRows:
         """Return what reads events of some types (None: all), without those that were scavenged."""
         statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
 
-        async def read(part: Part, after: int, last: int, most: int) -> list[Row]:
+        async def read(part: LogPart, after: int, last: int, most: int) -> list[Row]:
             return [event_row(row) for row in await self._fetch(statement, part.key, after, last, most, *listed)]
 
         return read
 
-    async def page_as_written(self, part: Part, after: int, last: int, most: int) -> list[Row]:
+    async def page_as_written(self, part: LogPart, after: int, last: int, most: int) -> list[Row]:
         """Read events of all types, each with its salt, commitment and link behind it."""
         rows = await self._fetch(statements.PAGE_AS_WRITTEN, part.key, after, last, most)
         return [event_row(row) for row in rows]
 
-    async def chained(self, part: Part, after: int, last: int, most: int) -> list[Row]:
+    async def chained(self, part: LogPart, after: int, last: int, most: int) -> list[Row]:
         """Read all events, scavenged ones too, as the columns of `ChainedEvent` behind the conversation."""
         rows = await self._fetch(statements.CHAINED, part.key, after, last, most)
         return [
@@ -117,7 +117,7 @@ class PostgresRows:
         rows = await self._fetch(statements.BY_PATH, key_of(conversation), key_of(path))
         return [_owned(row) for row in rows]
 
-    async def walked_to(self, part: Part, path: str) -> int | None:
+    async def walked_to(self, part: LogPart, path: str) -> int | None:
         """Return the version of an event with that path, found without the index of paths."""
         rows = await self._fetch(statements.AT_PATH, part.key, part.base, part.last, key_of(path))
         return rows[0][0] if rows else None
@@ -138,12 +138,12 @@ class PostgresRows:
         rows = await self._fetch(statements.VALUES, [escaped(hash_) for hash_ in storable(hashes)])
         return [(hash_, text_as_given(text)) for hash_, text in rows]
 
-    async def count_scavenged(self, part: Part, first: int, last: int) -> int:
+    async def count_scavenged(self, part: LogPart, first: int, last: int) -> int:
         """Return how many of the versions from ``first`` to ``last`` were scavenged."""
         ((count,),) = await self._fetch(statements.SCAVENGED_BETWEEN, part.key, first, last)
         return int(count)
 
-    async def scavenged_types(self, part: Part) -> list[Row]:
+    async def scavenged_types(self, part: LogPart) -> list[Row]:
         """Return the types of what was scavenged up to the part's last version, each with a number of events."""
         rows = await self._fetch(statements.COUNT_SCAVENGED, part.key, part.last)
         return [(unescaped(type_), count) for type_, count in rows]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from timeline.errors import StoreCorrupt, StoreError, StoreUnavailable
 
 from . import create
-from .address import MOST_PARTITIONS, Address, parse
+from .address import MOST_PARTITIONS, ServerAddress, parse
 from .database import Database
 from .migrations import MIGRATIONS, check_encoding, migrate, schema_version, sql
 
@@ -76,7 +76,7 @@ async def migration_sql(url: str, *, partitions: int | None = None) -> str:
     return f"-- {address.where}: from schema {there} to {len(MIGRATIONS)}\n{sql(address, there)}"
 
 
-async def _partitions(connection: Connection, address: Address) -> int:
+async def _partitions(connection: Connection, address: ServerAddress) -> int:
     """Return the number of partitions of the store that is there.
 
     Raises:
@@ -88,7 +88,7 @@ async def _partitions(connection: Connection, address: Address) -> int:
     return int(there)
 
 
-def _check_partitions(address: Address, wanted: int | None, there: int) -> None:
+def _check_partitions(address: ServerAddress, wanted: int | None, there: int) -> None:
     if wanted is not None and there != wanted:
         raise StoreError(
             f"{address.where}: the store has {there or 'no'} partitions, and their number cannot be changed. Make a "
@@ -96,7 +96,7 @@ def _check_partitions(address: Address, wanted: int | None, there: int) -> None:
         )
 
 
-def _address(url: str, partitions: int | None) -> Address:
+def _address(url: str, partitions: int | None) -> ServerAddress:
     address = parse(url)
     if partitions is None:
         return address

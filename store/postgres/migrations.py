@@ -18,7 +18,7 @@ from . import create, partition_policies
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .address import Address
+    from .address import ServerAddress
     from .connections import Connection
 
 MIGRATIONS: Final[tuple[tuple[str, Callable[[int], list[str]]], ...]] = (
@@ -53,7 +53,7 @@ _IS_OUR_RECORD: Final = (
 """Many applications have a table of that name. Asked of the catalogue, which a role without rights may read as well."""
 
 
-async def schema_version(connection: Connection, address: Address) -> int:
+async def schema_version(connection: Connection, address: ServerAddress) -> int:
     """Return the number of the newest migration that was applied; 0 where there is no store yet.
 
     Raises:
@@ -81,14 +81,14 @@ async def schema_version(connection: Connection, address: Address) -> int:
     return int(version)
 
 
-def _another(address: Address, name: str) -> NotAStore:
+def _another(address: ServerAddress, name: str) -> NotAStore:
     return NotAStore(
         f"{address.where}: the schema {address.schema!r} is no timeline store, and holds a table or view {name!r}. It"
         " was not changed. Give the store a schema of its own: ?schema=NAME."
     )
 
 
-async def check_version(connection: Connection, address: Address) -> None:
+async def check_version(connection: Connection, address: ServerAddress) -> None:
     """Check that a store can be used without a migration.
 
     Raises:
@@ -100,7 +100,7 @@ async def check_version(connection: Connection, address: Address) -> None:
         raise too_old(address)
 
 
-async def check_encoding(connection: Connection, address: Address) -> None:
+async def check_encoding(connection: Connection, address: ServerAddress) -> None:
     """Check that a database may hold a new store.
 
     One that is there already may be used in any encoding: it holds the texts that it was given so far.
@@ -116,7 +116,7 @@ async def check_encoding(connection: Connection, address: Address) -> None:
         )
 
 
-async def _check_leads(connection: Connection, address: Address) -> None:
+async def _check_leads(connection: Connection, address: ServerAddress) -> None:
     """Check that a server whose schema lacks steps is no standby: it gets them from its primary, and takes none here.
 
     Raises:
@@ -130,7 +130,7 @@ async def _check_leads(connection: Connection, address: Address) -> None:
         )
 
 
-async def migrate(connection: Connection, address: Address) -> list[str]:
+async def migrate(connection: Connection, address: ServerAddress) -> list[str]:
     """Bring a new or an older store to the newest schema; return the names of the steps that were applied.
 
     Raises:
@@ -161,7 +161,7 @@ async def migrate(connection: Connection, address: Address) -> list[str]:
     return done
 
 
-def sql(address: Address, after: int = 0) -> str:
+def sql(address: ServerAddress, after: int = 0) -> str:
     """Write the statements of the steps behind a version, for an administrator to run."""
     first = [] if after else [f"CREATE SCHEMA IF NOT EXISTS {address.quoted_schema};\n"]
     steps = [
@@ -171,7 +171,7 @@ def sql(address: Address, after: int = 0) -> str:
     return "\n".join([*first, *steps])
 
 
-def too_old(address: Address) -> StoreTooOld:
+def too_old(address: ServerAddress) -> StoreTooOld:
     """Return the error for a store that needs a migration which may not be made here."""
     return StoreTooOld(
         f"{address.where}: the schema {address.schema!r} holds no store of this version yet, and may not be changed "
@@ -179,11 +179,11 @@ def too_old(address: Address) -> StoreTooOld:
     )
 
 
-def _locking(address: Address) -> str:
+def _locking(address: ServerAddress) -> str:
     return f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext('{address.schema}'))"
 
 
-def _step(number: int, address: Address) -> list[str]:
+def _step(number: int, address: ServerAddress) -> list[str]:
     name, statements = MIGRATIONS[number - 1]
     return [
         f"SET LOCAL search_path TO {address.quoted_schema}",

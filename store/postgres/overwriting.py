@@ -15,7 +15,7 @@ from timeline.events import CompactionCompleted
 
 from ..codec import encode_snapshot
 from ..digests import rows_of
-from ..rewriting import Place, overwritten, rewritten
+from ..rewriting import EventIdentity, overwritten, rewritten
 from ..waypoint_bodies import read_waypoint, waypoint_columns
 from . import digest_rows
 from .appending import append_within
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from timeline.ports import Rewriting, Snapshot
 
     from ..codec import Batch
-    from .address import Address
+    from .address import ServerAddress
     from .connections import Connection
-    from .keeping import Held
+    from .keeping import LockedRow
 
 _ALL: Final = 2**63 - 1
 TO_OVERWRITE: Final = (
@@ -68,7 +68,7 @@ async def rewrite(
     parts: Sequence[tuple[Rewriting, Batch]],
     values: Mapping[str, str],
     dropped: Collection[str],
-    address: Address,
+    address: ServerAddress,
 ) -> dict[str, int]:
     """Overwrite what parts name, append their events, and return what was done; see `Forgetting.rewrite`.
 
@@ -101,7 +101,7 @@ async def rewrite(
     return dict(done)
 
 
-async def _check(connection: Connection, log: Held, part: Rewriting, logs: Mapping[str, Held]) -> None:
+async def _check(connection: Connection, log: LockedRow, part: Rewriting, logs: Mapping[str, LockedRow]) -> None:
     """Check that a conversation is where it is expected, and that every fork which shares a block is part of the call.
 
     A fork may be new.
@@ -112,13 +112,15 @@ async def _check(connection: Connection, log: Held, part: Rewriting, logs: Mappi
         raise VersionConflict(part.conversation, part.expected, log.version)
 
 
-async def overwrite(connection: Connection, log: Held, version: int, payload: Payload) -> None:
+async def overwrite(connection: Connection, log: LockedRow, version: int, payload: Payload) -> None:
     """Replace the payload of a stored event, with the rows and words that were made of it."""
     row = await connection.fetchrow(TO_OVERWRITE, log.key, version)
     if row is None:
-        raise StoreCorrupt(f"event {version} of conversation {log.id!r} is missing.")
+        raise StoreCorrupt(
+            f"event {version} of conversation {log.id!r} is missing. Restore the database with the tools of its server."
+        )
     position, id_, type_, schema, at, salt, was, c = row
-    new = overwritten(Place(log.id, version, id_, unescaped(type_), schema, at), payload, salt, was, c)
+    new = overwritten(EventIdentity(log.id, version, id_, unescaped(type_), schema, at), payload, salt, was, c)
     await connection.execute(OVERWRITE, log.key, version, *new)
     await connection.execute(DROP_WORDS, [position])
     await index_again(connection, log.key, position, new.payload)
@@ -130,7 +132,7 @@ async def overwrite(connection: Connection, log: Held, version: int, payload: Pa
         await connection.execute(SET_REVERTED, position, reverted)
 
 
-async def _rewrite_snapshots(connection: Connection, log: Held, part: Rewriting, where: str) -> int:
+async def _rewrite_snapshots(connection: Connection, log: LockedRow, part: Rewriting, where: str) -> int:
     read = partial(rewritten, log.id, part.snapshot, where)
     done = 0
     for select, update in _SNAPSHOTS.values():
@@ -141,7 +143,7 @@ async def _rewrite_snapshots(connection: Connection, log: Held, part: Rewriting,
 
 
 async def _rewrite_waypoints(
-    connection: Connection, log: Held, change: Callable[[Snapshot], Snapshot], where: str
+    connection: Connection, log: LockedRow, change: Callable[[Snapshot], Snapshot], where: str
 ) -> None:
     """Change the snapshots of the past; a damaged one is dropped: it may quote what goes."""
     for row in await connection.fetch(WAYPOINTS_OF, log.key):

@@ -42,7 +42,7 @@ _HANDOVER: Final = 0.1
 
 
 class Part:
-    """One kind of a store's work. Whoever needs a connection takes a turn; there are as many as the pool may have.
+    """One kind of a store's work. A task that needs a connection takes a turn; there are as many as the pool may have.
 
     Where the server refuses a connection, its turn is left out for `CONTENT` seconds: who comes later waits for the
     connections that there are, in order, and asks the server for none.

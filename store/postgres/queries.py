@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..digests import DigestFilter
     from ..log_reader import LogReader
-    from .catching_up import Made
+    from .catching_up import DerivedRows
     from .database import Database
 
 log: Final = logging.getLogger("timeline.store")
@@ -54,7 +54,7 @@ class Questions(DatabaseQuestions):
         """Add the facts of what was appended since the last query, of at most so many slices of the log."""
         await self._catch_up(facts.ROWS, "facts are read from the log", most)
 
-    async def _catch_up(self, made: Made, otherwise: str, most: int | None = None) -> None:
+    async def _catch_up(self, made: DerivedRows, otherwise: str, most: int | None = None) -> None:
         """Add what was appended since the last query; what is not added is read from the log."""
         await self._reader.settled()
         if self._database.read_only:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from timeline.ports import Removal
 
-    from .address import Address
+    from .address import ServerAddress
     from .connections import Connection
 
 _ALL: Final = 2**31
@@ -52,7 +52,7 @@ _WOULD_DROP: Final = (
 )
 
 
-async def counted(connection: Connection, conversations: Collection[str], address: Address) -> Rehearsal:
+async def counted(connection: Connection, conversations: Collection[str], address: ServerAddress) -> Rehearsal:
     """Count what would go, in the open transaction, which sees one moment; nothing is locked or written.
 
     Raises:
@@ -87,7 +87,7 @@ async def is_small(connection: Connection, schema: str) -> bool:
     return all(table.size <= AT_ONCE and table.ours for table in found)
 
 
-async def measured(connection: Connection, conversations: Collection[str], address: Address) -> int:
+async def measured(connection: Connection, conversations: Collection[str], address: ServerAddress) -> int:
     """Return the bytes that would be left, in the open transaction, which the caller rolls back."""
     partitions = await connection.fetchval("SELECT partitions FROM store_meta")
     for table in CONTENT:

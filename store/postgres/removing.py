@@ -15,7 +15,7 @@ from timeline.ports import KEPT_TYPES, Removal
 
 from ..codec import decode_snapshot
 from ..facts import proof_of_rows
-from ..removal import HASH, OTHER_SCAVENGED, Bounds, bounds
+from ..removal import HASH, OTHER_SCAVENGED, RemovalBounds, bounds
 from .escaping import joined, unescaped
 from .keeping import forks_of, hold, take_turn
 from .statements import HORIZON, OWN, RARE_WHERE
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-    from .address import Address
+    from .address import ServerAddress
     from .connections import Connection
-    from .keeping import Held
+    from .keeping import LockedRow
 
 _KEPT: Final = sorted(KEPT_TYPES)
 OWN_SNAPSHOT: Final = "SELECT body, checksum FROM snapshots WHERE conversation = $1"
@@ -91,7 +91,7 @@ LOCK_VALUES: Final = "LOCK TABLE stored_values IN SHARE ROW EXCLUSIVE MODE"
 the text and naming it while texts go."""
 
 
-async def remove(connection: Connection, conversation: str, after: int, most: int, address: Address) -> Removal:
+async def remove(connection: Connection, conversation: str, after: int, most: int, address: ServerAddress) -> Removal:
     """Remove at most ``most`` events of a conversation behind a version, in the open transaction.
 
     Raises:
@@ -102,7 +102,7 @@ async def remove(connection: Connection, conversation: str, after: int, most: in
     return await remove_held(connection, await hold(connection, conversation), after, most, address.where)
 
 
-async def remove_held(connection: Connection, log: Held, after: int, most: int, where: str) -> Removal:
+async def remove_held(connection: Connection, log: LockedRow, after: int, most: int, where: str) -> Removal:
     """Remove events of a conversation whose row is held."""
     within, snapshot = await bounds_of(connection, log, where)
     span = (log.key, max(after, within.first - 1), within.last)
@@ -122,7 +122,7 @@ async def remove_held(connection: Connection, log: Held, after: int, most: int, 
     )
 
 
-async def would_remove(connection: Connection, log: Held, where: str) -> Removal:
+async def would_remove(connection: Connection, log: LockedRow, where: str) -> Removal:
     """Return what removing all of a conversation that may be removed comes to."""
     within, _ = await bounds_of(connection, log, where)
     span = (log.key, within.first - 1, within.last)
@@ -130,7 +130,7 @@ async def would_remove(connection: Connection, log: Held, where: str) -> Removal
     return Removal(events, size, within.last, within.last, within.first, within.fork)
 
 
-async def bounds_of(connection: Connection, log: Held, where: str) -> tuple[Bounds, tuple[int, str, str]]:
+async def bounds_of(connection: Connection, log: LockedRow, where: str) -> tuple[RemovalBounds, tuple[int, str, str]]:
     """Return what may be removed of a conversation, and the row of the snapshot behind which it lies."""
     body, stored = await connection.fetchrow(OWN_SNAPSHOT, log.key) or ("", "")
     snapshot = decode_snapshot(log.id, body, stored, where) if stored else None
@@ -141,7 +141,7 @@ async def bounds_of(connection: Connection, log: Held, where: str) -> tuple[Boun
     return within, (0 if snapshot is None else snapshot.version, body, stored)
 
 
-async def _keep_base(connection: Connection, key: int, within: Bounds, snapshot: tuple[int, str, str]) -> None:
+async def _keep_base(connection: Connection, key: int, within: RemovalBounds, snapshot: tuple[int, str, str]) -> None:
     """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
     await connection.execute(ADD_BASE, key, *snapshot)
     await connection.execute(DROP_BASES, key, within.first - 1, snapshot[0])

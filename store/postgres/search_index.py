@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..search.scanning import redacted_version, text_of
 from . import vectors
-from .catching_up import LOCK, Made
+from .catching_up import LOCK, DerivedRows
 from .statements import OWN
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ async def slice_of(connection: Connection, after: int, until: int) -> tuple[list
     return rows, rows[-1][0] if cut else max(after, until)
 
 
-ROWS: Final = Made("search_progress", FORM, _FORGET_ALL, slice_of, _add)
+ROWS: Final = DerivedRows("search_progress", FORM, _FORGET_ALL, slice_of, _add)
 """The rows of the index, as searches bring them up to the log."""
 
 

@@ -71,7 +71,7 @@ class PostgresStore(DatabaseStore):
         self._forgetting = Forgetting(database, log)
 
         def note(written: Sequence[tuple[Batch, Appended]]) -> None:
-            waking.tell([(batch.conversation, map(_TYPE, batch.drafts)) for batch, _ in written])
+            waking.notify([(batch.conversation, map(_TYPE, batch.drafts)) for batch, _ in written])
             horizon.note(max([appended.position for _, appended in written]))
 
         self._writer = Writer(database, note)

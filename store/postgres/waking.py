@@ -130,7 +130,7 @@ class Waking:
         name = f"{address.schema}\n{address.tenant or 0}"
         return cls(connect, name, address.where, horizon=horizon, listens=listens)
 
-    def tell(self, appended: Iterable[tuple[str, Iterable[str]]]) -> None:
+    def notify(self, appended: Iterable[tuple[str, Iterable[str]]]) -> None:
         """Note that conversations got events of these types; it is sent soon. It never waits and never fails."""
         queued = self._queued
         for conversation, types in appended:

@@ -1,4 +1,4 @@
-"""The marks of writing: what stands on or beside a letter (a vowel of Hindi, a point of Hebrew) as part of its word.
+"""The marks of writing: signs on or beside a letter (a vowel of Hindi, a point of Hebrew) that are part of its word.
 
 No class of Python's expressions has them: they are neither letters nor signs between words.
 """

@@ -28,7 +28,6 @@ from .copying import PATIENCE, Holding, copy_store, draft_beside, read_whole
 from .files import exists
 from .identity import content_of
 from .reading import connect_alone
-from .returning import returning
 from .turns import Turn
 
 try:
@@ -37,7 +36,7 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _SHARED: Final = (510, 0x4000_0002)
 """Length and start of the bytes of which every open connection of SQLite in WAL mode locks some."""
@@ -103,7 +102,7 @@ async def put_back(from_: Path, database: Path, *, yes: bool) -> Restored:
             after = holds.versions
             lost = {id_: (version, after.get(id_, 0)) for id_, version in (before.versions if before else {}).items()}
             loses = {id_: versions for id_, versions in lost.items() if versions[1] < versions[0]}
-            returns = await asyncio.to_thread(returning, file, holds.versions)
+            returns = await asyncio.to_thread(_returning, file, holds.versions)
             planned = Restored(file, holds, before, problem, loses, done=False, kept=[], returns=returns)
             if not yes:
                 return planned
@@ -289,3 +288,27 @@ def _move_log(file: Path) -> None:
     else:
         if busy:
             raise in_use(file)
+
+
+def _returning(file: Path, versions: Mapping[str, int]) -> dict[str, str]:
+    """Return the conversations of a copy of which a store has forgotten something since: ``erased`` or ``redacted``.
+
+    Args:
+        file: the store; of one that does not read nothing is known.
+        versions: the conversations of the copy with their versions.
+    """
+    if not file.exists() or not file.stat().st_size:
+        return {}
+    found: dict[str, str] = {}
+    try:
+        with closing(connect_alone(file, PATIENCE)) as connection:
+            # Stores of earlier versions keep no list of erased conversations.
+            lists_erased = connection.execute(statements.HAS_ERASED).fetchone() is not None
+            for id_, version in versions.items():
+                if lists_erased and connection.execute(statements.ERASED, (id_,)).fetchone():
+                    found[id_] = "erased"
+                elif connection.execute(statements.REDACTED_BEHIND, (id_, version)).fetchone():
+                    found[id_] = "redacted"
+    except (*DRIVER_ERRORS, StoreError):
+        return {}
+    return found

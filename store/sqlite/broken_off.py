@@ -1,4 +1,4 @@
-"""Tell a database in which a copy of its log broke off from one that was overwritten: `content_with_log`.
+"""Recognise a database in which a copy of its log broke off, unlike one that was overwritten: `content_with_log`.
 
 A full disk, or the end of a process, may stop a copy of the write-ahead log into the database half way. By itself the
 file makes no sense then; with its log, which has every page that was to be copied, it is whole. SQLite reads the two

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from timeline.facts.extracting import FORM as FACT_FORM
 
-from . import bases, conversation_rows, mending, sources, statements
+from . import bases, conversation_rows, mending, query_statements, sources, statements
 from .search import catch_up
 from .transactions import transaction
 
@@ -85,14 +85,14 @@ def _beyond(copy: sqlite3.Connection, table: str, head: int) -> list[int]:
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[Any, ...]:
-    return tuple(connection.execute(statements.REWRITTEN_SINCE).fetchone())
+    return tuple(connection.execute(query_statements.REWRITTEN_SINCE).fetchone())
 
 
 def batches(mended: Mended) -> Generator[Batch, int]:
     """Yield what the writer is to run, one after another; take what each of them returned."""
     wrong = {each.what for each in mended.found if each.derivable}
     if "file" in wrong:
-        for (name,) in mended.copy.execute(statements.INDEXES).fetchall():
+        for (name,) in mended.copy.execute(query_statements.INDEXES).fetchall():
             yield partial(_reindex, name=name)
     yield from (batch for what, batch in _AT_ONCE.items() if what in wrong)
     if "conversations" in wrong:
@@ -220,15 +220,15 @@ def _drop_beyond(connection: sqlite3.Connection, mended: Mended, tables: tuple[s
 
 
 def _facts_reach(connection: sqlite3.Connection, mended: Mended) -> int | None:
-    """Say how far the facts reach, where the record of it does not say at least that."""
+    """Record how far the facts reach, where the record of it does not say at least that."""
     with transaction(connection):
         if _marks(connection) != mended.marks:
             return None
         stored = connection.execute("SELECT form, position FROM facts_progress").fetchall()
         ((head,),) = connection.execute(statements.HEAD_POSITION)
         if len(stored) != 1 or stored[0][0] != FACT_FORM or not mended.head <= stored[0][1] <= head:
-            connection.execute(statements.FORGET_FACTS_PROGRESS)
-            connection.execute(statements.SET_FACTS_PROGRESS, (FACT_FORM, mended.head))
+            connection.execute(query_statements.FORGET_FACTS_PROGRESS)
+            connection.execute(query_statements.SET_FACTS_PROGRESS, (FACT_FORM, mended.head))
     return 0
 
 

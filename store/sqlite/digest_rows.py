@@ -5,35 +5,30 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ..digests import FILE_LISTS, Reversion, within
-from . import statements
+from ..digests import Reversion, has_row, within
+from . import query_statements
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-    from ..digests import CompactionRow, DigestEntry
+    from ..digests import CompactionRow
 
 
 def write(connection: sqlite3.Connection, key: int, row: CompactionRow | Reversion | None) -> None:
     """Write the rows that an event of a conversation (its key) adds, if any; the event itself is written before."""
     if isinstance(row, Reversion):
-        connection.execute(statements.REVERT, (row.version, json.dumps(row.reverted), key))
+        connection.execute(query_statements.REVERT, (row.version, json.dumps(row.reverted), key))
     elif row is not None:
         _write_compaction(connection, key, row)
 
 
 def _write_compaction(connection: sqlite3.Connection, key: int, row: CompactionRow) -> None:
-    (position,) = connection.execute(statements.POSITION, (key, row.version)).fetchone()
+    (position,) = connection.execute(query_statements.POSITION, (key, row.version)).fetchone()
     *columns, entries = (position, key, *row)
-    connection.execute(statements.INSERT_COMPACTION, held(columns))
-    led = (held((position, *entry)) for entry in entries if _leads(entry))
-    connection.executemany(statements.INSERT_ENTRY, led)
-
-
-def _leads(entry: DigestEntry) -> bool:
-    """Return whether a filter asks for entries of this kind; the others are read from the event alone."""
-    return entry.list in FILE_LISTS or entry.list == "commands" or entry.tool is not None or entry.errors > 0
+    connection.execute(query_statements.INSERT_COMPACTION, held(columns))
+    led = (held((position, *entry)) for entry in entries if has_row(entry))
+    connection.executemany(query_statements.INSERT_ENTRY, led)
 
 
 def held(columns: Iterable[object]) -> list[object]:

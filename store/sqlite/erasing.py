@@ -17,7 +17,7 @@ from timeline.events.encoding import checksum
 from ..erasures import Erasing
 from ..packing import unpacked
 from ..removal import named_in
-from . import statements
+from . import query_statements, statements
 from .chaining import chain_whole
 from .log_head import NOWHERE, SQLiteLog
 from .removing import note_size
@@ -106,7 +106,7 @@ def _forget_words(connection: sqlite3.Connection, erased: Sequence[str], copied:
         return
     drop_other_form(connection)
     for log in logs:
-        for position, payload in connection.execute(statements.TEXTS_OF, (log.key,)):
+        for position, payload in connection.execute(query_statements.TEXTS_OF, (log.key,)):
             forget_text(connection, log.key, position, payload)
 
 
@@ -143,20 +143,24 @@ def _cut_loose(connection: sqlite3.Connection, fork: str) -> None:
             connection.execute(statements.COPY_BASES, (log.key, key, last))
         after = base
         while rows := connection.execute(statements.ROWS_OF_EVENTS, (key, after, last, _PAGE)).fetchall():
+            insert = _move_own if key == log.key else _copy
             for position, *columns in rows:
-                if key == log.key:  # before its twin: version, id and path are unique
-                    connection.execute(statements.TAKE_OUT, (position,))
-                _move(connection, log.key, fork, position, columns)
-                if key == log.key:
-                    for statement in (statements.DROP_ENTRIES, statements.DROP_COMPACTION, statements.DROP_FACTS_AT):
-                        connection.execute(statement, (position,))
+                insert(connection, log.key, fork, position, columns)
             after = rows[-1][1]
     connection.execute(statements.REVERT_ANEW, (log.key,))
     connection.execute(statements.CUT_LOOSE, (log.key,))
     chain_whole(connection, log.key)
 
 
-def _move(connection: sqlite3.Connection, key: int, fork: str, position: int, columns: list[object]) -> None:
+def _move_own(connection: sqlite3.Connection, key: int, fork: str, position: int, columns: list[object]) -> None:
+    """Put an event of the fork's own behind all others, with the rows that were made of it."""
+    connection.execute(statements.TAKE_OUT, (position,))  # before its twin: version, id and path are unique
+    _copy(connection, key, fork, position, columns)
+    for statement in (statements.DROP_ENTRIES, statements.DROP_COMPACTION, statements.DROP_FACTS_AT):
+        connection.execute(statement, (position,))
+
+
+def _copy(connection: sqlite3.Connection, key: int, fork: str, position: int, columns: list[object]) -> None:
     """Insert an event again behind all others as the fork's own, with the rows that were made of it."""
     version, id_, type_, schema, at, _path, _turn, _tokens, payload, packed, old = columns
     text = payload if packed is None else unpacked(packed)  # type: ignore[arg-type] # a column of bytes

@@ -11,12 +11,14 @@ from ..failures import DRIVER_ERRORS, store_error
 from . import statements
 from .copying import PATIENCE
 from .files import exists
-from .findings import Finding, findings
+from .findings import findings
 from .reading import connect_alone
 from .sizes import sizes
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ..doctor import DoctorFinding
 
 
 class Examined(NamedTuple):
@@ -29,7 +31,7 @@ class Examined(NamedTuple):
     conversations: int
     events: int
     sizes: dict[str, int]
-    findings: list[Finding]
+    findings: list[DoctorFinding]
 
 
 async def examine(file: Path) -> Examined:

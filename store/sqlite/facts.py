@@ -20,10 +20,10 @@ from timeline.log.off_loop import in_thread
 
 from ..digests import within
 from ..fact_making import facts_of_page
-from ..fact_queries import DatabaseFacts, Found, Group
+from ..fact_queries import DatabaseFacts, FactGroup, LocatedFact
 from ..facts import NUMBERS, FactFilter, FactRow, proof_of_rows
 from ..running_records import CURE, RunningRecords
-from . import statements
+from . import query_statements, statements
 from .slices import slice_of
 from .transactions import transaction
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from timeline.events import Covers
 
     from ..codec import Row
-    from ..fact_making import Asking, Question
-    from ..fact_queries import Part
+    from ..fact_making import Asking, FactQuestion
+    from ..fact_queries import AskedLog
 
 T = TypeVar("T")
 
@@ -50,13 +50,13 @@ MOST_EVENTS: Final = 2_000
 def forget(connection: sqlite3.Connection, key: int, version: int) -> int:
     """Remove the facts that a redacted block made known, names, or had a part in as a call; return how many."""
     of_block = (key, version, version, key, version)
-    connection.execute(statements.UNPROVE_FACTS, of_block)
-    return connection.execute(statements.FORGET_FACTS, of_block).rowcount
+    connection.execute(query_statements.UNPROVE_FACTS, of_block)
+    return connection.execute(query_statements.FORGET_FACTS, of_block).rowcount
 
 
 def proof_of(connection: sqlite3.Connection, position: int, link: bytes) -> bytes:
     """Return what vouches for the facts of an event that is scavenged; see `proof_of_rows`."""
-    return proof_of_rows(link, connection.execute(statements.FACTS_AT, (position,)).fetchall())
+    return proof_of_rows(link, connection.execute(query_statements.FACTS_AT, (position,)).fetchall())
 
 
 def catch_up(connection: sqlite3.Connection, until: int) -> int:
@@ -71,27 +71,29 @@ def catch_up(connection: sqlite3.Connection, until: int) -> int:
 
 def reach(connection: sqlite3.Connection, until: int) -> None:
     """Add all events up to a position, in the open transaction: before some are removed, their facts are kept."""
-    progress = connection.execute(statements.FACTS_PROGRESS, (FORM,)).fetchone()
+    progress = connection.execute(query_statements.FACTS_PROGRESS, (FORM,)).fetchone()
     reached = 0 if progress is None else progress[0]
     while reached < until:
         reached = _add_slice(connection, until)
 
 
 def _add_slice(connection: sqlite3.Connection, until: int) -> int:
-    progress = connection.execute(statements.FACTS_PROGRESS, (FORM,)).fetchone()
+    progress = connection.execute(query_statements.FACTS_PROGRESS, (FORM,)).fetchone()
     if progress is None:
-        connection.execute(statements.DROP_OTHER_FACTS)
-        connection.execute(statements.FORGET_FACTS_PROGRESS)
+        connection.execute(query_statements.DROP_OTHER_FACTS)
+        connection.execute(query_statements.FORGET_FACTS_PROGRESS)
     after: int = 0 if progress is None else progress[0]
-    found = connection.execute(statements.EVENTS_OF_FACTS, (after, until, MOST_EVENTS))
+    found = connection.execute(query_statements.EVENTS_OF_FACTS, (after, until, MOST_EVENTS))
     rows, cut = slice_of(found, text=5, size=SLICE, most=MOST_EVENTS)
     reached = rows[-1][0] if cut else max(after, until)
-    known = {position for (position,) in connection.execute(statements.KNOWN_BETWEEN, (after, reached))}
+    known = {position for (position,) in connection.execute(query_statements.KNOWN_BETWEEN, (after, reached))}
     with collector_at_rest():  # the rows of a slice are gone when they are stored
         made = _answer(connection, facts_of_page([row for row in rows if row[6]], known))
-        connection.executemany(statements.REPLACE_FACT, chain.from_iterable((*page.done, *page.named) for page in made))
+        connection.executemany(
+            query_statements.REPLACE_FACT, chain.from_iterable((*page.done, *page.named) for page in made)
+        )
         del made
-    connection.execute(statements.SET_FACTS_PROGRESS, (FORM, reached))
+    connection.execute(query_statements.SET_FACTS_PROGRESS, (FORM, reached))
     return reached
 
 
@@ -121,11 +123,11 @@ class SQLiteFacts(DatabaseFacts):
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the index has reached, and that of the newest event."""
-        rows = await self.rows(statements.FACTS_PROGRESS, (FORM,))
-        ((last,),) = await self.rows(statements.LAST_OF_ALL, ())
+        rows = await self.rows(query_statements.FACTS_PROGRESS, (FORM,))
+        ((last,),) = await self.rows(query_statements.LAST_OF_ALL, ())
         return (int(rows[0][0]) if rows else 0), last or 0
 
-    async def asked(self, question: Question) -> list[Row]:
+    async def asked(self, question: FactQuestion) -> list[Row]:
         """Answer what the facts of a page depend on."""
         return await self.rows(*_statement(question))
 
@@ -135,28 +137,28 @@ class SQLiteFacts(DatabaseFacts):
 
     async def position_at(self, key: int, version: int) -> int:
         """Return the position of a conversation's newest event up to a version; 0 if it has none."""
-        rows = await self.rows(statements.POSITION_AT, (key, version))
+        rows = await self.rows(query_statements.POSITION_AT, (key, version))
         return int(rows[0][0]) if rows else 0
 
     async def page_of_rows(
         self, key: int | None, wanted: FactFilter, after: tuple[int, int], last: int, page: int
-    ) -> list[Found]:
+    ) -> list[LocatedFact]:
         """Return the rows behind a position and number, by both."""
         given, parameters = _asked(key, wanted)
         parameters |= {"after": after[0], "number": after[1], "last": last, "page": page}
-        rows = sorted(await self.rows(statements.page_of_facts(given), parameters))
-        return [Found(FactRow(*row[:13]), *row[13:]) for row in rows]
+        rows = sorted(await self.rows(query_statements.page_of_facts(given), parameters))
+        return [LocatedFact(FactRow(*row[:13]), *row[13:]) for row in rows]
 
     async def events_between(self, key: int | None, after: int, last: int, most: int) -> list[Row]:
         """Return the appended blocks behind a position, by it, scavenged ones too."""
         if key is None:
-            return await self.rows(statements.EVENTS_OF_FACTS, (after, last, most))
+            return await self.rows(query_statements.EVENTS_OF_FACTS, (after, last, most))
         bounds = {"key": key, "after": after, "last": last, "most": most}
-        return await self.rows(statements.EVENTS_OF_FACTS_WITHIN, bounds)
+        return await self.rows(query_statements.EVENTS_OF_FACTS_WITHIN, bounds)
 
     async def rows_at(self, positions: Sequence[int]) -> list[FactRow]:
         """Return the rows of some events."""
-        return [FactRow(*row) for row in await self.rows(statements.DONE_AT, (json.dumps(positions),))]
+        return [FactRow(*row) for row in await self.rows(query_statements.DONE_AT, (json.dumps(positions),))]
 
     async def id_of(self, key: int) -> str | None:
         """Return the id of a conversation; None if it was erased meanwhile."""
@@ -169,9 +171,11 @@ class SQLiteFacts(DatabaseFacts):
 
     async def covering(self, conversation: str) -> list[Row]:
         """Return the compactions of a conversation and its ancestors, and what undid some."""
-        return await self.rows(statements.COVERING, (conversation,))
+        return await self.rows(query_statements.COVERING, (conversation,))
 
-    async def groups(self, parts: Sequence[Part], hidden: Collection[int], covers: Covers | None) -> list[Group]:
+    async def groups(
+        self, parts: Sequence[AskedLog], hidden: Collection[int], covers: Covers | None
+    ) -> list[FactGroup]:
         """Return the rows of some logs as groups."""
         parameters = {
             "parts": json.dumps([(part.key, part.last) for part in parts]),
@@ -180,31 +184,31 @@ class SQLiteFacts(DatabaseFacts):
             "summaries": json.dumps([] if covers is None else covers.summaries),
             "by_user": BY_USER,
         }
-        rows = await self.rows(statements.MERGED_FACTS, parameters | {"request": NUMBERS["request"]})
-        firsts = await self.rows(statements.FIRST_FACTS, parameters)
+        rows = await self.rows(query_statements.MERGED_FACTS, parameters | {"request": NUMBERS["request"]})
+        firsts = await self.rows(query_statements.FIRST_FACTS, parameters)
         if len(rows) != len(firsts):
             raise StoreCorrupt(f"facts of events that are not there are in the index of facts. {CURE}")
         # A log of a million tokens has thousands of them: the event loop would stand still for 200 ms.
         return await in_thread(lambda: list(starmap(_group, zip(rows, firsts, strict=True))))
 
 
-def _group(row: Row, first: Row) -> Group:
+def _group(row: Row, first: Row) -> FactGroup:
     kind, subject, failed, times, meant, last, _, kept, tool, status, detail, versions, _, at, path = row
     oldest, oldest_meant = first[3:]
     asked = json.loads(versions or "[]")
     newest = (last, kept, tool, status, detail, at, path)
-    return Group(kind, subject, failed, times, int(meant), *newest, oldest, oldest_meant, asked)
+    return FactGroup(kind, subject, failed, times, int(meant), *newest, oldest, oldest_meant, asked)
 
 
-def _statement(question: Question) -> tuple[str, tuple[Any, ...]]:
+def _statement(question: FactQuestion) -> tuple[str, tuple[Any, ...]]:
     about, last, key, listed = question
     match about:
         case "redactions":
-            return statements.REDACTIONS, (last, key)
+            return query_statements.REDACTIONS, (last, key)
         case "calls_at":
-            return statements.CALLS_AT, (last, key, json.dumps(listed))
+            return query_statements.CALLS_AT, (last, key, json.dumps(listed))
         case "calls_of_ids":
-            return statements.CALLS_OF_IDS, (last, key, json.dumps(listed))
+            return query_statements.CALLS_OF_IDS, (last, key, json.dumps(listed))
 
 
 def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], dict[str, Any]]:

@@ -21,7 +21,7 @@ from ..private_files import make_private
 from .chaining import chain_slice, is_unchained
 from .connection import Connection
 from .foreign_logs import check_log
-from .holding import Guest, Held
+from .holding import BoundConnection, Guest
 from .identity import Change, Identity
 from .lock_files import LOCKS_FILES
 from .turns import Turn
@@ -126,10 +126,10 @@ def _is_marked(file: Path) -> bool:
 
 
 def _not_a_store(file: Path, problem: str) -> NotAStore:
-    return NotAStore(f"{file} is not a timeline store: {problem}. It was not changed.")
+    return NotAStore(f"{file} is not a timeline store: {problem}. It was not changed; name another file.")
 
 
-def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> Held:
+def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> BoundConnection:
     """Open the connection that writes, and migrate the schema. Runs in the writer's thread.
 
     Raises:
@@ -161,7 +161,7 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
     return held
 
 
-def connect_beside(file: Path, busy_timeout: float, name: str) -> Held:
+def connect_beside(file: Path, busy_timeout: float, name: str) -> BoundConnection:
     """Open a second connection that writes what is derived from the log, while a writer has the file open.
 
     It waits for no disk: what a power loss takes of it is made again.
@@ -215,7 +215,7 @@ def _make_if_missing(file: Path) -> None:
         raise unwritable(error, file) from error
 
 
-def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn: Turn) -> Held:
+def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn: Turn) -> BoundConnection:
     try:
         connection = sqlite3.connect(
             database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout, factory=Connection
@@ -223,7 +223,7 @@ def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn
         try:
             opened = file.stat()  # Right after opening: SQLite does not report which file it has open.
             _prepare_writer(connection, file, durability, busy_timeout)
-            return Held(connection, Identity(file, opened, connection), turn, file)
+            return BoundConnection(connection, Identity(file, opened, connection), turn, file)
         except BaseException:
             connection.close()
             raise

@@ -7,8 +7,9 @@ import sqlite3
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from ..doctor import DoctorFinding
 from ..migrations import MIGRATIONS
 from .files import WAL_RESET_FIXED, advice
 
@@ -42,33 +43,25 @@ _OVER_A_NETWORK: Final = frozenset(
 )
 
 
-class Finding(NamedTuple):
-    """Something about a database: what it is, in one word for programs, whether it is to be mended, and the cure."""
-
-    code: str
-    level: Literal["warning", "note"]
-    text: str
-
-
-def findings(file: Path, schema: int) -> list[Finding]:
+def findings(file: Path, schema: int) -> list[DoctorFinding]:
     """Return what there is to say about a store's file; nothing is opened or changed."""
     real = Path(os.path.realpath(file))
     found = (_mode, _file_system, _log, _beside)
     return [*(finding for look in found for finding in look(real)), *_version(schema)]
 
 
-def _mode(file: Path) -> Iterator[Finding]:
+def _mode(file: Path) -> Iterator[DoctorFinding]:
     mode = stat.S_IMODE(file.stat().st_mode)
     if os.name != "nt" and mode & 0o077:
-        yield Finding(
+        yield DoctorFinding(
             "mode", "warning", f"others than its owner may open it (mode {mode:o}). Run: chmod 600 {file}; and its -wal"
         )
 
 
-def _file_system(file: Path) -> Iterator[Finding]:
+def _file_system(file: Path) -> Iterator[DoctorFinding]:
     kind = file_system(file)
     if kind in _OVER_A_NETWORK:
-        yield Finding(
+        yield DoctorFinding(
             "network",
             "warning",
             f"it is on a network file system ({kind}), where SQLite's locks and its shared log do not hold between "
@@ -88,18 +81,18 @@ def file_system(file: Path, mounts: Path = _MOUNTS) -> str | None:
     return kind
 
 
-def _log(file: Path) -> Iterator[Finding]:
+def _log(file: Path) -> Iterator[DoctorFinding]:
     log = file.with_name(f"{file.name}-wal")
     size = log.stat().st_size if log.exists() else 0
     if size > LARGE_LOG:
-        yield Finding(
+        yield DoctorFinding(
             "log",
             "warning",
             f"its write-ahead log has {size:,} bytes: a reader that stays open, or a program that was killed, keeps it "
             "from being copied. Close the programs that have the database open, then open it for writing",
         )
     elif size:
-        yield Finding(
+        yield DoctorFinding(
             "log",
             "note",
             f"events are in its write-ahead log ({size:,} bytes): a program has it open, or was killed. A copy of the "
@@ -107,30 +100,30 @@ def _log(file: Path) -> Iterator[Finding]:
         )
 
 
-def _beside(file: Path) -> Iterator[Finding]:
+def _beside(file: Path) -> Iterator[DoctorFinding]:
     for what, pattern in (
         ("was replaced by a restore", f"{file.name}.replaced-*"),
         ("is an unfinished backup or restore, or one under way", f".{file.name}.*.*"),
     ):
         for left in sorted(file.parent.glob(pattern)):
-            yield Finding(
+            yield DoctorFinding(
                 "beside",
                 "note",
                 f"{left.name} ({left.stat().st_size:,} bytes) {what}. Delete it when you need it no longer",
             )
 
 
-def _version(schema: int) -> Iterator[Finding]:
-    yield from (Finding("sqlite", "warning", advised) for advised in advice())
+def _version(schema: int) -> Iterator[DoctorFinding]:
+    yield from (DoctorFinding("sqlite", "warning", advised) for advised in advice())
     if sqlite3.sqlite_version_info < WAL_RESET_FIXED and not advice():
-        yield Finding(
+        yield DoctorFinding(
             "sqlite",
             "note",
             f"SQLite {sqlite3.sqlite_version} can damage a database that several programs write to (fixed in 3.51.3). "
             "Programs that use this library take turns and are safe; let no other program write to it",
         )
     if schema < len(MIGRATIONS):
-        yield Finding(
+        yield DoctorFinding(
             "schema",
             "note",
             f"an earlier version wrote it (schema {schema}). Opening it for writing brings it to schema "

@@ -32,7 +32,7 @@ log.addHandler(logging.NullHandler())
 T = TypeVar("T")
 
 
-class Held:
+class BoundConnection:
     """A connection, the identity of its file and its turns at it. ``file`` names the store in errors."""
 
     def __init__(self, connection: sqlite3.Connection, identity: Identity, turn: Turn, file: Path) -> None:
@@ -174,7 +174,7 @@ class Held:
         return rows[0] if rows else None
 
 
-class Guest(Held):
+class Guest(BoundConnection):
     """A connection beside the one that owns the file, which tidies up when it is closed."""
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from ..failures import RESTORE
-from ..log_rows import Part
+from ..log_rows import LogPart
 from . import statements
 
 if TYPE_CHECKING:
@@ -50,24 +50,24 @@ class SQLiteRows:
         """Return the rows of conversations behind a key, by key."""
         return await self._fetch(statements.CONVERSATIONS, after, most)
 
-    async def lineage(self, conversation: str) -> list[Part]:
+    async def lineage(self, conversation: str) -> list[LogPart]:
         """Return the logs that hold a conversation's versions, its own first, as far as each leads to its parent."""
-        return [Part(*row) for row in await self._fetch(statements.LINEAGE, conversation)]
+        return [LogPart(*row) for row in await self._fetch(statements.LINEAGE, conversation)]
 
     def pages(self, types: Collection[str] | None) -> Pages:
         """Return what reads events of some types (None: all), without those that were scavenged."""
         statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
 
-        async def read(part: Part, after: int, last: int, most: int) -> list[Row]:
+        async def read(part: LogPart, after: int, last: int, most: int) -> list[Row]:
             return await self._fetch(statement, part.key, after, last, *listed, most)
 
         return read
 
-    async def page_as_written(self, part: Part, after: int, last: int, most: int) -> list[Row]:
+    async def page_as_written(self, part: LogPart, after: int, last: int, most: int) -> list[Row]:
         """Read events of all types, each with its salt, commitment and link behind it."""
         return await self._fetch(statements.PAGE_AS_WRITTEN, part.key, after, last, most)
 
-    async def chained(self, part: Part, after: int, last: int, most: int) -> list[Row]:
+    async def chained(self, part: LogPart, after: int, last: int, most: int) -> list[Row]:
         """Read all events, scavenged ones too, as the columns of `ChainedEvent` behind the conversation."""
         return await self._fetch(statements.CHAINED, part.key, after, last, most)
 
@@ -98,7 +98,7 @@ class SQLiteRows:
         """Return the event that appended the block at a path, behind the id of its conversation."""
         return await self._fetch(statements.BY_PATH, conversation, json.dumps([path]))
 
-    async def walked_to(self, part: Part, path: str) -> int | None:
+    async def walked_to(self, part: LogPart, path: str) -> int | None:
         """Return the version of an event with that path, found without the index of paths."""
         rows = await self._fetch(statements.AT_PATH, part.key, part.base, part.last, path)
         return rows[0][0] if rows else None
@@ -116,12 +116,12 @@ class SQLiteRows:
         """Return the texts of these hashes, each behind its hash."""
         return await self._fetch(statements.VALUES, json.dumps(hashes))
 
-    async def count_scavenged(self, part: Part, first: int, last: int) -> int:
+    async def count_scavenged(self, part: LogPart, first: int, last: int) -> int:
         """Return how many of the versions from ``first`` to ``last`` were scavenged."""
         ((count,),) = await self._fetch(statements.SCAVENGED_BETWEEN, part.key, first, last)
         return int(count)
 
-    async def scavenged_types(self, part: Part) -> list[Row]:
+    async def scavenged_types(self, part: LogPart) -> list[Row]:
         """Return the types of what was scavenged up to the part's last version, each with a number of events."""
         return await self._fetch(statements.COUNT_SCAVENGED, part.key, part.last)
 

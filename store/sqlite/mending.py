@@ -22,7 +22,7 @@ from timeline.ports import Finding
 from ..codec import has_hash
 from ..digests import rows_of
 from ..failures import damage_said
-from . import bases, conversation_rows, digest_rows, sources, statements, waypoints
+from . import bases, conversation_rows, digest_rows, query_statements, sources, statements, waypoints
 from .facts import proof_of, reach
 from .search import FORM as SEARCH_FORM
 from .search import index_up_to
@@ -141,7 +141,7 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
 
 
 def _snapshots(connection: sqlite3.Connection) -> list[Finding]:
-    """Check that each snapshot is as it was written; that it is the one of its log, only a fold can tell."""
+    """Check that each snapshot is as it was written; only a fold shows whether it is the one of its log."""
     found = []
     rows = connection.execute(
         "SELECT c.id, s.version, s.body, s.checksum FROM snapshots AS s"
@@ -190,25 +190,35 @@ def _digests(connection: sqlite3.Connection) -> list[Finding]:
         connection.execute("CREATE TEMP TABLE every_entry AS SELECT * FROM main.digest_entries WHERE false")
         try:
             _digests_anew(connection)
-            found = _compared(
-                "digests",
-                _only_in(connection, "SELECT * FROM temp.compactions", "SELECT * FROM main.compactions"),
-                _only_in(connection, "SELECT * FROM main.compactions", "SELECT * FROM temp.compactions"),
-                lambda row: f"the compaction at position {row[0]}, version {row[2]}",
-            ) + _compared(
-                "digests",
-                _only_in(connection, "SELECT * FROM temp.digest_entries", "SELECT * FROM main.digest_entries"),
-                # Earlier releases wrote a row for every entry.
-                _only_in(connection, "SELECT * FROM main.digest_entries", "SELECT * FROM temp.every_entry"),
-                lambda row: f"the entry {row[1]} {row[2]} ({row[3]}) at position {row[0]}",
-            )
+            found = _different_digests(connection)
             if found:
-                with transaction(connection):
-                    for statement in _NEW_DIGESTS:
-                        connection.execute(statement)
+                _replace_digests(connection)
         finally:
             connection.execute("DROP TABLE IF EXISTS temp.every_entry")
     return found
+
+
+def _different_digests(connection: sqlite3.Connection) -> list[Finding]:
+    compactions = _compared(
+        "digests",
+        _only_in(connection, "SELECT * FROM temp.compactions", "SELECT * FROM main.compactions"),
+        _only_in(connection, "SELECT * FROM main.compactions", "SELECT * FROM temp.compactions"),
+        lambda row: f"the compaction at position {row[0]}, version {row[2]}",
+    )
+    entries = _compared(
+        "digests",
+        _only_in(connection, "SELECT * FROM temp.digest_entries", "SELECT * FROM main.digest_entries"),
+        # Earlier releases wrote a row for every entry.
+        _only_in(connection, "SELECT * FROM main.digest_entries", "SELECT * FROM temp.every_entry"),
+        lambda row: f"the entry {row[1]} {row[2]} ({row[3]}) at position {row[0]}",
+    )
+    return compactions + entries
+
+
+def _replace_digests(connection: sqlite3.Connection) -> None:
+    with transaction(connection):
+        for statement in _NEW_DIGESTS:
+            connection.execute(statement)
 
 
 _NEW_DIGESTS: Final = (
@@ -221,7 +231,9 @@ _NEW_DIGESTS: Final = (
 
 def _digests_anew(connection: sqlite3.Connection) -> None:
     for type_ in ("compaction.completed", "compaction.reverted"):
-        for position, key, version, schema_version, at, text in connection.execute(statements.EVENTS_OF_TYPE, (type_,)):
+        for position, key, version, schema_version, at, text in connection.execute(
+            query_statements.EVENTS_OF_TYPE, (type_,)
+        ):
             try:
                 rows = rows_of(version, at, decode_payload(type_, schema_version, text))
             except StoreCorrupt:
@@ -324,7 +336,7 @@ def _strays(connection: sqlite3.Connection) -> list[_Stray]:
 
 
 def _changed(connection: sqlite3.Connection) -> Iterator[str]:
-    for position, key, version, link, proof in connection.execute(statements.PROVED_FACTS):
+    for position, key, version, link, proof in connection.execute(query_statements.PROVED_FACTS):
         if proof_of(connection, position, link or b"") != proof:
             yield f"the facts of version {version} of conversation number {key}, which was scavenged, were changed"
 
@@ -332,7 +344,7 @@ def _changed(connection: sqlite3.Connection) -> Iterator[str]:
 def _search(connection: sqlite3.Connection) -> list[Finding]:
     """Compare the full-text index with one that is made of the log anew, word by word."""
     stored = connection.execute("SELECT form, position FROM main.search_progress").fetchall()
-    (there,) = connection.execute(statements.IS_INDEXED).fetchone()
+    (there,) = connection.execute(query_statements.IS_INDEXED).fetchone()
     if not there and not stored:
         return []
     ((head,),) = connection.execute(statements.HEAD_POSITION).fetchall()
@@ -356,7 +368,7 @@ def _search_differs(connection: sqlite3.Connection, reached: int) -> str:
         return f"the index is damaged: {damage_said(damage)}"
     with _shadows(connection, search_progress="form"):
         try:
-            connection.execute(statements.CREATE_INDEX.replace(" search_index ", " temp.search_index "))
+            connection.execute(query_statements.CREATE_INDEX.replace(" search_index ", " temp.search_index "))
             connection.execute("INSERT INTO temp.search_progress (form, position) VALUES (?, 0)", (SEARCH_FORM,))
             with transaction(connection):
                 index_up_to(connection, reached)
@@ -418,8 +430,8 @@ def drop_index(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM main.search_index_config")
         connection.execute("INSERT INTO main.search_index_config VALUES ('version', 4)")
     with transaction(connection):
-        connection.execute(statements.DROP_INDEX)
-        connection.execute(statements.FORGET_PROGRESS)
+        connection.execute(query_statements.DROP_INDEX)
+        connection.execute(query_statements.FORGET_PROGRESS)
 
 
 _PARTS: Final[dict[str, Callable[[sqlite3.Connection], list[Finding]]]] = {

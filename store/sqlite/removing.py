@@ -17,9 +17,9 @@ from timeline.frozen import sha256_hex
 from timeline.ports import KEPT_TYPES, Rehearsal, Removal
 
 from ..codec import decode_snapshot
-from ..removal import Bounds, bounds, named_in
+from ..removal import RemovalBounds, bounds, named_in
 from ..settings import DUE, PROOF, RETENTION, TURN, in_the_way, lease
-from . import statements
+from . import query_statements, statements
 from .facts import proof_of, reach
 from .log_head import NOWHERE, SQLiteLog
 from .search import drop_other_form, forget_text
@@ -75,7 +75,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
 
 def _bounds(
     connection: sqlite3.Connection, log: SQLiteLog, conversation: str, where: str
-) -> tuple[Bounds, tuple[int, str, str]]:
+) -> tuple[RemovalBounds, tuple[int, str, str]]:
     """Return what may be removed, and the row of the snapshot behind which it lies."""
     body, stored = connection.execute(statements.OWN_SNAPSHOT, (log.key,)).fetchone() or ("", "")
     snapshot = decode_snapshot(conversation, body, stored, where) if stored else None
@@ -84,7 +84,7 @@ def _bounds(
     return bounds(snapshot, log.base, fork, undo), (0 if snapshot is None else snapshot.version, body, stored)
 
 
-def _keep_base(connection: sqlite3.Connection, key: int, within: Bounds, snapshot: tuple[int, str, str]) -> None:
+def _keep_base(connection: sqlite3.Connection, key: int, within: RemovalBounds, snapshot: tuple[int, str, str]) -> None:
     """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
     connection.execute(statements.ADD_BASE, (key, *snapshot))
     connection.execute(statements.DROP_BASES, (key, within.first - 1, snapshot[0]))
@@ -139,20 +139,20 @@ def key_expected(connection: sqlite3.Connection, conversation: str, expected: in
     return int(key)
 
 
-class Named(NamedTuple):
+class NamedTexts(NamedTuple):
     """The texts that the events up to a position name."""
 
     until: int
     hashes: set[str]
 
 
-def named_so_far(connection: sqlite3.Connection) -> Named:
+def named_so_far(connection: sqlite3.Connection) -> NamedTexts:
     """Read what the log names now: it takes no lock, however long the log is."""
     (until,) = connection.execute(statements.HEAD_POSITION).fetchone()
-    return Named(until, _named(connection, statements.NAMING_EVENTS, 0))
+    return NamedTexts(until, _named(connection, statements.NAMING_EVENTS, 0))
 
 
-def remove_values(connection: sqlite3.Connection, known: Named) -> tuple[int, int]:
+def remove_values(connection: sqlite3.Connection, known: NamedTexts) -> tuple[int, int]:
     """Remove the texts that nothing names; return their number and bytes.
 
     In the transaction only what came since is read of the log: an append writes a text together with the event that
@@ -187,8 +187,8 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     if due is None:
         return None
     with transaction(connection):  # an erasure drops the index
-        if connection.execute(statements.IS_INDEXED).fetchone()[0]:
-            connection.execute(statements.MERGE_INDEX)
+        if connection.execute(query_statements.IS_INDEXED).fetchone()[0]:
+            connection.execute(query_statements.MERGE_INDEX)
     # On disk: the copy that this makes is as large as what stays of the database.
     with set_pragma(connection, "temp_store", "FILE"):
         connection.execute("VACUUM")

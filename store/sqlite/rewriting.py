@@ -17,7 +17,7 @@ from timeline.events import CompactionCompleted
 
 from ..digests import rows_of
 from ..removal import named_in
-from ..rewriting import Place, overwritten, rewritten
+from ..rewriting import EventIdentity, overwritten, rewritten
 from . import digest_rows, facts, statements, waypoints
 from .appending import append_within
 from .log_head import NOWHERE, SQLiteLog
@@ -98,7 +98,7 @@ def overwrite(connection: sqlite3.Connection, key: int, conversation: str, versi
     row = connection.execute(statements.TO_OVERWRITE, (key, version)).fetchone()
     position, id_, type_, schema, at, old, salt, was, c = row
     forget_text(connection, key, position, old)  # before its text goes: FTS5 finds its entries by that text
-    new = overwritten(Place(conversation, version, id_, type_, schema, at), payload, salt, was, c)
+    new = overwritten(EventIdentity(conversation, version, id_, type_, schema, at), payload, salt, was, c)
     connection.execute(statements.OVERWRITE, (*new, position))
     index_again(connection, key, position, new.payload)
     if isinstance(payload, CompactionCompleted):

@@ -19,7 +19,7 @@ from ..digests import within
 from ..search.columns import columns_of
 from ..search.querying import DatabaseSearch
 from ..search.scanning import MOST, Hit, SearchFilter, redacted_version, text_of
-from . import statements
+from . import query_statements
 from .slices import slice_of
 from .transactions import transaction
 
@@ -81,9 +81,9 @@ def _index_slice(connection: sqlite3.Connection, until: int) -> int:
 
 def cut_slice(connection: sqlite3.Connection, until: int) -> Slice:
     """Read the next slice of the events up to a position, and cut their texts: it takes no lock."""
-    progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
+    progress = connection.execute(query_statements.PROGRESS, (FORM,)).fetchone()
     after: int = 0 if progress is None else progress[0]
-    found = connection.execute(statements.TO_INDEX, (after, until, MOST_EVENTS))
+    found = connection.execute(query_statements.TO_INDEX, (after, until, MOST_EVENTS))
     read, cut = slice_of(found, text=5, size=SLICE, most=MOST_EVENTS)
     # Where nothing was left out, what follows the last row up to `until` holds no text.
     until = read[-1][0] if cut else max(after, until)
@@ -101,31 +101,33 @@ def enter_slice(connection: sqlite3.Connection, cut: Slice) -> int:
         sqlite3.Error: the database failed; nothing was indexed.
     """
     with transaction(connection):
-        progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
+        progress = connection.execute(query_statements.PROGRESS, (FORM,)).fetchone()
         reached = None if progress is None else progress[0]
         if reached != cut.after:
             return reached or 0
         bounds = (reached or 0, cut.rows[-1][0] if cut.rows else 0)
-        if connection.execute(statements.STILL_TO_INDEX, bounds).fetchall() != [(row[0], row[4]) for row in cut.rows]:
+        if connection.execute(query_statements.STILL_TO_INDEX, bounds).fetchall() != [
+            (row[0], row[4]) for row in cut.rows
+        ]:
             return bounds[0]
         return _enter(connection, cut)
 
 
 def _enter(connection: sqlite3.Connection, cut: Slice) -> int:
     if cut.after is None:
-        connection.execute(statements.DROP_INDEX)
-        connection.execute(statements.CREATE_INDEX)
-        connection.execute(statements.FORGET_PROGRESS)
+        connection.execute(query_statements.DROP_INDEX)
+        connection.execute(query_statements.CREATE_INDEX)
+        connection.execute(query_statements.FORGET_PROGRESS)
     texts: list[tuple[int, str, str, str]] = []
     for (position, key, type_, payload, _), columns in zip(cut.rows, cut.columns, strict=True):
         if columns is not None:
             texts.append((position, *columns))
         elif type_ == _REDACTED and (version := redacted_version(payload)) is not None:
-            connection.executemany(statements.INDEX_TEXT, texts)  # what it takes out may be among them
+            connection.executemany(query_statements.INDEX_TEXT, texts)  # what it takes out may be among them
             texts.clear()
             forget(connection, key, version)
-    connection.executemany(statements.INDEX_TEXT, texts)
-    connection.execute(statements.SET_PROGRESS, (FORM, cut.until))
+    connection.executemany(query_statements.INDEX_TEXT, texts)
+    connection.execute(query_statements.SET_PROGRESS, (FORM, cut.until))
     return cut.until
 
 
@@ -135,43 +137,43 @@ def forget(connection: sqlite3.Connection, key: int, version: int) -> None:
     The order matters: FTS5 finds the entries to remove by the text that they were made of, so that text must still be
     in the log.
     """
-    stored = connection.execute(statements.STORED_AT, (key, version)).fetchone()
+    stored = connection.execute(query_statements.STORED_AT, (key, version)).fetchone()
     if stored is not None:
         _unindex(connection, key, *stored)
 
 
 def _unindex(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
-    if connection.execute(statements.INDEXED, (position,)).fetchone() is None:
+    if connection.execute(query_statements.INDEXED, (position,)).fetchone() is None:
         return
     columns = _columns(key, payload)
     if columns is not None:
-        connection.execute(statements.UNINDEX_TEXT, (position, *columns))
+        connection.execute(query_statements.UNINDEX_TEXT, (position, *columns))
 
 
 def forget_text(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
     """Remove an event from the index, if the index has reached it, before the event is removed from the log."""
-    progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
+    progress = connection.execute(query_statements.PROGRESS, (FORM,)).fetchone()
     if progress is not None and position <= progress[0]:
         _unindex(connection, key, position, payload)
 
 
 def index_again(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
     """Index the new text of an event that was overwritten, if the index has reached it."""
-    progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
+    progress = connection.execute(query_statements.PROGRESS, (FORM,)).fetchone()
     if progress is not None and position <= progress[0] and (columns := _columns(key, payload)) is not None:
-        connection.execute(statements.INDEX_TEXT, (position, *columns))
+        connection.execute(query_statements.INDEX_TEXT, (position, *columns))
 
 
 def drop_other_form(connection: sqlite3.Connection) -> None:
     """Drop an index of another form, out of which no text can be taken; the next search makes a new one."""
-    if connection.execute(statements.PROGRESS, (FORM,)).fetchone() is None:
+    if connection.execute(query_statements.PROGRESS, (FORM,)).fetchone() is None:
         drop_index(connection)
 
 
 def drop_index(connection: sqlite3.Connection) -> None:
     """Drop the index; the next search makes a new one."""
-    connection.execute(statements.DROP_INDEX)
-    connection.execute(statements.FORGET_PROGRESS)
+    connection.execute(query_statements.DROP_INDEX)
+    connection.execute(query_statements.FORGET_PROGRESS)
 
 
 def _columns(key: int, payload: str) -> tuple[str, str, str] | None:
@@ -229,7 +231,7 @@ class SQLiteQuestions(DatabaseSearch):
         """Iterate over the compactions that match a filter; see `timeline.queries.Queries.digests`."""
         given, parameters = _asked(conversation, wanted)
         parameters |= {"after": await self._before_first(wanted), "page": page}
-        statement = statements.page_of_digests(given)
+        statement = query_statements.page_of_digests(given)
         while True:
             rows = sorted(await self.rows(statement, parameters), key=lambda row: row[2])
             for reverted_by, owner, *row in rows:
@@ -244,13 +246,13 @@ class SQLiteQuestions(DatabaseSearch):
         """Return a position before the first compaction that may match."""
         if not wanted.since:
             return 0
-        ((first,),) = await self.rows(statements.FIRST_SINCE, (wanted.since,))
+        ((first,),) = await self.rows(query_statements.FIRST_SINCE, (wanted.since,))
         return _LAST if first is None else int(first) - 1
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the index has reached, and that of the newest event."""
-        rows = await self.rows(statements.PROGRESS, (FORM,))
-        ((last,),) = await self.rows(statements.LAST_OF_ALL, ())
+        rows = await self.rows(query_statements.PROGRESS, (FORM,))
+        ((last,),) = await self.rows(query_statements.LAST_OF_ALL, ())
         return (int(rows[0][0]) if rows else 0), last or 0
 
     async def indexed(self, query: Query, key: int | None, wanted: SearchFilter) -> list[Hit]:
@@ -259,9 +261,9 @@ class SQLiteQuestions(DatabaseSearch):
             return []
         expression = match_expression(query, key, wanted.types)
         if wanted.bounded:
-            rows = await self.rows(statements.SEARCH_BETWEEN, (expression, wanted.since, wanted.until, MOST))
+            rows = await self.rows(query_statements.SEARCH_BETWEEN, (expression, wanted.since, wanted.until, MOST))
         else:
-            rows = await self.rows(statements.SEARCH, (expression, MOST))
+            rows = await self.rows(query_statements.SEARCH, (expression, MOST))
         if any(score is None for _, score in rows):  # SQLite's way to write that it is no number
             raise StoreCorrupt(
                 f"{self.where}: the totals of the search index are damaged. `timeline repair` makes it anew."
@@ -270,15 +272,15 @@ class SQLiteQuestions(DatabaseSearch):
 
     async def redacted_since(self, position: int) -> list[Row]:
         """Return conversation's key and payload of the redactions behind a position."""
-        return await self.rows(statements.REDACTED_SINCE, (position,))
+        return await self.rows(query_statements.REDACTED_SINCE, (position,))
 
     async def texts_behind(self, position: int, most: int) -> list[Row]:
         """Return the next events behind a position that may hold a text."""
-        return await self.rows(statements.TO_INDEX, (position, _LAST, most))
+        return await self.rows(query_statements.TO_INDEX, (position, _LAST, most))
 
     async def events_at(self, positions: Sequence[int]) -> list[Row]:
         """Return the events at some positions; see `DatabaseSearch.events_at`."""
-        return await self.rows(statements.FOUND, (json.dumps(positions),))
+        return await self.rows(query_statements.FOUND, (json.dumps(positions),))
 
 
 def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[str], dict[str, Any]]:

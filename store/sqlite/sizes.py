@@ -48,7 +48,8 @@ def sizes(file: Path) -> dict[str, int]:
     except DRIVER_ERRORS as error:
         if "no such table: dbstat" in str(error):
             raise StoreError(
-                f"{file}: SQLite {sqlite3.sqlite_version} was built without DBSTAT, so sizes by class are not known."
+                f"{file}: SQLite {sqlite3.sqlite_version} was built without DBSTAT, so sizes by class "
+                "are not known. Run the command under a Python whose SQLite has it."
             ) from error
         raise store_error(error, file) from error
     found["free"] = free * page

@@ -9,7 +9,7 @@ from timeline.ports import Finding
 from ..codec import has_hash
 from ..removal import values_named
 from ..settings import PROOF, RETENTION, RETENTIONS, retention_set, wrong_settings
-from . import statements
+from . import query_statements, statements
 from .removing import mark_of, set_retention
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def texts(connection: sqlite3.Connection) -> list[Finding]:
 
 
 def _lost_texts(connection: sqlite3.Connection) -> Iterator[str]:
-    if connection.execute(statements.REDACTED_SINCE, (0,)).fetchone() is not None:
+    if connection.execute(query_statements.REDACTED_SINCE, (0,)).fetchone() is not None:
         return iter(())  # a redaction takes texts away, too
     return missing_texts(connection)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from timeline.ports import Appended
 
     from ..codec import Batch
-    from .holding import Held
+    from .holding import BoundConnection
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class _Append(NamedTuple):
 class Writer:
     """Owns the writing connection and its thread. ``where`` names the store in errors."""
 
-    def __init__(self, connect: Callable[[], Held], where: str) -> None:
+    def __init__(self, connect: Callable[[], BoundConnection], where: str) -> None:
         self._connect = connect
         self._where = where
         self._jobs: SimpleQueue[_Append | _Job | None] = SimpleQueue()
@@ -153,7 +153,7 @@ class Writer:
                 group.append(job)
                 size += job.size
 
-    def _append(self, held: Held, group: list[_Append]) -> None:
+    def _append(self, held: BoundConnection, group: list[_Append]) -> None:
         # Those that wait already fail with the first one if the turn does not come in time.
         self._gather(group)
         outcomes: Sequence[Appended | BaseException]
@@ -189,7 +189,7 @@ class Writer:
         self._gather(group)
         return append_all(connection, [job.batch for job in group])
 
-    def _do(self, held: Held, job: _Job) -> None:
+    def _do(self, held: BoundConnection, job: _Job) -> None:
         try:
             result = held.write(job.work) if job.size else held.run(job.work)
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the job
@@ -198,7 +198,7 @@ class Writer:
             job.future.set_result(result)
             self._written += job.size + _PER_COMMIT if job.size else 0
 
-    def _checkpoint_when_due(self, held: Held) -> None:
+    def _checkpoint_when_due(self, held: BoundConnection) -> None:
         if self._written >= CHECKPOINT_AFTER:
             self._written = 0
             held.checkpoint()

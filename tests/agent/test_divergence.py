@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from timeline.agent.divergence import Given, Known, divergence
+from timeline.agent.divergence import Given, LoggedBlock, divergence
 
 if TYPE_CHECKING:
     from timeline.agent.divergence import Divergence
 
 
-def log(text: str, *, gone: str = "", ids: bool = False) -> list[Known]:
+def log(text: str, *, gone: str = "", ids: bool = False) -> list[LoggedBlock]:
     """Return a log of one block a letter; a capital one is no framework's, and places in ``gone`` are abandoned."""
     return [
-        Known(n, key, f"id{n}" if ids else "", owned=key.islower(), shown=str(n) not in gone)
+        LoggedBlock(n, key, f"id{n}" if ids else "", owned=key.islower(), shown=str(n) not in gone)
         for n, key in enumerate(text, 1)
     ]
 
@@ -121,7 +121,7 @@ def test_a_branch_is_left_for_a_later_one_too() -> None:
 
 def test_a_response_is_abandoned_as_a_whole_and_what_is_left_of_it_said_again() -> None:
     """A call that is kept without its result is answered anew."""
-    known = [*log("ab"), Known(3, "c", group=1), Known(4, "r", group=1), Known(5, "s", group=1)]
+    known = [*log("ab"), LoggedBlock(3, "c", group=1), LoggedBlock(4, "r", group=1), LoggedBlock(5, "s", group=1)]
     assert told(said("abcr"), divergence(said("abcr"), known)) == ("cr", (3, 4, 5))
 
 
@@ -172,7 +172,7 @@ def test_a_list_with_ids_is_shown_in_its_order_and_known_the_second_time(known: 
     before = log(known, ids=True)
     found = divergence(list_, before)
     left = [block for block in before if block.version not in found.abandoned]
-    after = [*left, *(Known(100 + n, *list_[n]) for n in found.new)]
+    after = [*left, *(LoggedBlock(100 + n, *list_[n]) for n in found.new)]
     shown = iter([block.key for block in after])
     assert all(block.key in shown for block in list_)
     again = divergence(list_, after)
@@ -184,7 +184,7 @@ def test_a_list_that_was_taken_is_known(known: str, list_: str) -> None:
     """The second time nothing is new, and nothing abandoned."""
     found = divergence(said(list_), log(known))
     left = [block for block in log(known) if block.version not in found.abandoned]
-    left += [Known(100 + n, list_[n]) for n in found.new]
+    left += [LoggedBlock(100 + n, list_[n]) for n in found.new]
     again = divergence(said(list_), left)
     if list_:
         assert again.new == ()

@@ -9,7 +9,8 @@ import pytest
 
 from tests.scenes import AT, after, call, exchange, opened, payloads_of, prompt, result, small_policy, turn
 from timeline import sync
-from timeline.audit.calls import decisions_before, recorded_calls
+from timeline.audit.calls import decisions_before
+from timeline.audit.recorded_calls import recorded_calls
 from timeline.blocks import AssistantCompletion
 from timeline.errors import (
     CallNotFound,

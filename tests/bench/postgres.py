@@ -26,7 +26,7 @@ from timeline.events.chain import START
 from timeline.ports import Expected
 from timeline.store.codec import encode
 from timeline.store.postgres import statements
-from timeline.store.postgres.appending import Group
+from timeline.store.postgres.appending import AppendGroup
 from timeline.store.postgres.escaping import key_of
 from timeline.store.postgres.log_head import Head
 from timeline.store.postgres.store import PostgresStore
@@ -207,7 +207,7 @@ class _Raw:
         return [versions[-1], ats[-1], head.link, head.key, *of_events, sealed.checksums, sealed.salts, sealed.links]
 
     async def _parameters(self, names: Sequence[str], events: int) -> list[Any]:
-        group = Group()
+        group = AppendGroup()
         for name in names:
             head = self._heads[name] = self._heads.get(name) or await self._open(name)
             group.add(encode(name, _events(events), Expected.ANY, {}, None), head)

@@ -34,19 +34,19 @@ def rows() -> Iterator[Row]:
         store = runner.run(PostgresStore.open(server.url(schema="cost")))
         listener = runner.run(asyncpg.connect(server.url()))
         heard: list[object] = []
-        runner.run(listener.add_listener(store.waking.channel, lambda *told: heard.append(told[-1])))
-        tell = store.waking.tell
+        runner.run(listener.add_listener(store.waking.channel, lambda *got: heard.append(got[-1])))
+        notify = store.waking.notify
 
-        def told() -> float:
-            store.waking.tell = tell  # type: ignore[method-assign] # what it costs is measured
+        def notified() -> float:
+            store.waking.notify = notify  # type: ignore[method-assign] # what it costs is measured
             return runner.run(_append(store))
 
         def silent() -> float:
-            store.waking.tell = _silent  # type: ignore[method-assign]
+            store.waking.notify = _silent  # type: ignore[method-assign]
             return runner.run(_append(store))
 
         what = f"appends of {TASKS} tasks that are notified to a listener"
-        yield against(PART, what, "appends that are not", (told, silent), BAR_COST, least=True, most=31)
+        yield against(PART, what, "appends that are not", (notified, silent), BAR_COST, least=True, most=31)
         assert heard
         runner.run(listener.close())
         runner.run(store.aclose())

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from timeline.frozen import Frozen, canonical_json, compact_json, repair_json, repair_text, sha256_hex, without_empty
+from timeline.frozen import (
+    Frozen,
+    canonical_json,
+    common_length,
+    compact_json,
+    repair_json,
+    repair_text,
+    sha256_hex,
+    without_empty,
+)
 
 TEXTS = st.text(st.characters(), max_size=300)  # lone surrogates included
 ARGUMENTS = st.dictionaries(TEXTS, TEXTS | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False))
@@ -35,6 +44,14 @@ def test_a_value_is_closed_to_unknown_fields() -> None:
     """A misspelt field is refused, not dropped."""
     with pytest.raises(ValidationError, match="rihgt"):
         Pair.model_validate({"left": 1, "rihgt": 2})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "length"), [("", "a", 0), ("ab", "abc", 2), ("abc", "ab", 2), ("abc", "axc", 1)]
+)
+def test_what_two_sequences_have_in_common_ends_at_the_first_difference(one: str, other: str, length: int) -> None:
+    """Or with the shorter one."""
+    assert common_length(one, other) == length
 
 
 def test_canonical_json_sorts_keys_and_writes_no_spaces() -> None:

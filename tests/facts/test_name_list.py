@@ -9,7 +9,7 @@ from tests.scenes import AT, Scribe, call, opened, prompt, small_policy
 from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound
 from timeline.facts.name_list import asked_list, names_of
-from timeline.facts.record import record_in
+from timeline.facts.record_lines import record_in
 from timeline.integrations.mcp.arguments import ReadArguments
 from timeline.integrations.mcp.questions import Questions
 from timeline.store.memory import MemoryStore

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from tests.scenes import AT, COUNTER, words
 from timeline.facts.model import Fact
-from timeline.facts.record import one_line, record_of, settled, shown_record, unsaid, with_asked
+from timeline.facts.record import record_of, settled, with_asked
+from timeline.facts.record_lines import shown_record, unsaid
+from timeline.facts.said import searchable_line
 from timeline.queries import FactRecord
 
 if TYPE_CHECKING:
@@ -127,7 +129,7 @@ def test_what_holds_for_all_that_comes_is_shown_before_what_is_done_once() -> No
         fact("request", f"{manner} {version}", version, detail=manner)
         for manner, version in (("said", 9), ("request", 7), ("constraint", 3), ("constraint", 5), ("request", 2))
     ]
-    text = shown(*asked, summary=one_line(["as I said: request 7"]))
+    text = shown(*asked, summary=searchable_line(["as I said: request 7"]))
     assert re.findall(r"- (\w+) (\d)", text) == [
         ("constraint", "5"), ("constraint", "3"), ("request", "2"), ("said", "9")
     ]  # fmt: skip
@@ -187,9 +189,9 @@ def test_a_prompt_is_unsaid_unless_each_of_its_requests_is_said_or_listed() -> N
     record = record_of(facts)
     assert dict(record.asked) == {2: 2, 4: 1, 6: 1, 8: 1}
     assert unsaid(record, "") == (2, 4, 6, 8)
-    assert unsaid(record, one_line(["He said: Never push. Lorem ipsum… (@6)"])) == (2, 6, 8)
-    assert unsaid(record, one_line(["Never push. fix it (@2)"]), whole=[6]) == (8,)
-    listed = one_line([shown(*facts, most=100_000)])
+    assert unsaid(record, searchable_line(["He said: Never push. Lorem ipsum… (@6)"])) == (2, 6, 8)
+    assert unsaid(record, searchable_line(["Never push. fix it (@2)"]), whole=[6]) == (8,)
+    listed = searchable_line([shown(*facts, most=100_000)])
     assert unsaid(record, listed) == (6, 8)
     assert unsaid(record_of(facts, most=1), listed) == (2, 6, 8)
 
@@ -198,15 +200,15 @@ def test_a_request_of_which_the_line_is_cut_is_unsaid() -> None:
     """What it asks for may be behind the cut."""
     wish = f"It is slow on the {'old ' * 40}machines, so let us never download anything."
     record = record_of([fact("request", wish, 2, detail="constraint"), fact("request", "Fix it.", 3, detail="request")])
-    assert unsaid(record, one_line([shown(fact("request", wish, 2, detail="constraint"))])) == (2, 3)
-    assert unsaid(record, one_line([wish])) == (3,)
+    assert unsaid(record, searchable_line([shown(fact("request", wish, 2, detail="constraint"))])) == (2, 3)
+    assert unsaid(record, searchable_line([wish])) == (3,)
 
 
 def test_a_prompt_that_says_more_than_its_requests_is_unsaid_and_what_it_says_besides_is_not_listed() -> None:
     """Neither by a line nor in the count of what has no room."""
     facts = [fact("request", "Fix it.", 2, detail="request"), fact("request", "", 2, detail="more")]
     for record in (record_of(facts), with_asked(record_of([]), facts)):
-        assert unsaid(record, one_line(["Fix it. The API is frozen…"])) == (2,)
+        assert unsaid(record, searchable_line(["Fix it. The API is frozen…"])) == (2,)
         assert unsaid(record, "", whole=[2]) == ()
         assert record.counts == {"request": 1}
         assert [entry.subject for entry in record.done["request"]] == ["Fix it."]
@@ -225,8 +227,8 @@ def test_a_request_that_a_prompt_shown_whole_makes_too_is_listed() -> None:
 def test_a_short_request_is_said_as_words_of_its_own() -> None:
     """Not inside of other words."""
     record = record_of([fact("request", "no", 2, detail="said")])
-    assert unsaid(record, one_line(["nothing is noted"])) == (2,)
-    assert unsaid(record, one_line(["he said", "no"])) == ()
+    assert unsaid(record, searchable_line(["nothing is noted"])) == (2,)
+    assert unsaid(record, searchable_line(["he said", "no"])) == ()
 
 
 def test_requests_of_prompts_outside_a_record_are_taken_into_it() -> None:

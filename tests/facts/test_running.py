@@ -14,7 +14,7 @@ from timeline.facts.extracting import BY_USER
 from timeline.facts.model import Fact
 from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import record_of
-from timeline.facts.running import Placed, RunningRecord
+from timeline.facts.running import PlacedFact, RunningRecord
 from timeline.fold.window import Item
 from timeline.queries import FACT_KINDS
 
@@ -38,9 +38,9 @@ USES = (
 
 
 @st.composite
-def placed_facts(draw: st.DrawFn) -> list[Placed]:
+def placed_facts(draw: st.DrawFn) -> list[PlacedFact]:
     """Make facts in the order of the log: each event makes some known, of its own version or of an earlier call's."""
-    made: list[Placed] = []
+    made: list[PlacedFact] = []
     for version in range(1, draw(st.integers(min_value=1, max_value=12)) + 1):
         for number in range(draw(FEW)):
             kind: FactKind = draw(st.sampled_from(FACT_KINDS))
@@ -55,13 +55,13 @@ def placed_facts(draw: st.DrawFn) -> list[Placed]:
                 failed=kind not in NAMES and kind != "request" and draw(st.booleans()),
                 detail=draw(st.sampled_from(("", BY_USER, "constraint"))),
             )
-            made.append(Placed((version, number), fact))
+            made.append(PlacedFact((version, number), fact))
     return made
 
 
 @given(placed_facts(), st.randoms(), st.integers(min_value=1, max_value=3))
 def test_facts_that_are_merged_in_any_order_give_the_record_of_the_log(
-    facts: list[Placed], random: Random, most: int
+    facts: list[PlacedFact], random: Random, most: int
 ) -> None:
     """Also what its mappings name first: a record is written out in their order."""
     shuffled, running = [*facts], RunningRecord()

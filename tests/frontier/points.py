@@ -11,7 +11,7 @@ from timeline.lab.work import Options
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from timeline.lab.cache_files import Kept
+    from timeline.lab.cache_files import OutcomeFolder
     from timeline.lab.work import Outcome, Work
     from timeline.policy.model import Policy
 
@@ -209,7 +209,7 @@ def replays(
     files: Sequence[str],
     tried: Sequence[tuple[str, Policy]],
     *,
-    kept: Kept,
+    kept: OutcomeFolder,
     options: Options = WITH_FACTS,
     jobs: int | None = None,
     on_done: Callable[[int], None] = lambda _: None,

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from tests.project.sources import PACKAGES, ROOT
-from timeline.lab.cache_files import Kept
+from timeline.lab.cache_files import OutcomeFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,13 +16,13 @@ _DIGITS: Final = 12
 """Of the hash that names a folder."""
 
 
-def kept_of(folder: Path) -> Kept:
+def kept_of(folder: Path) -> OutcomeFolder:
     """Return the replays in a folder that this very code made.
 
     The lab uses a result again within a version of the library. Between two versions a figure changes with many a
     commit, so the whole of the sources is what counts here.
     """
-    return Kept(folder / hash_of(ROOT / package for package in PACKAGES)[:_DIGITS])
+    return OutcomeFolder(folder / hash_of(ROOT / package for package in PACKAGES)[:_DIGITS])
 
 
 def hash_of(packages: Iterable[Path]) -> str:

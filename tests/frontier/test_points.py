@@ -8,7 +8,7 @@ from tests.frontier.hand import LIMIT, figures, replays_of
 from tests.frontier.points import Known, replays
 from tests.frontier.settings import DESIGNS_AND_PEERS, NAMED, SETTINGS, at_limits, named
 from tests.project.recording import write_recording
-from timeline.lab.cache_files import Kept
+from timeline.lab.cache_files import OutcomeFolder
 from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SESSIONS: Final = {"short": {"Go.": 12}, "long": {"Go.": 12, "Go on.": 30}}
 def replayed(files: list[str], folder: Path) -> Replays:
     """Replay recordings under two policies at two limits."""
     makers = {name: named(name) for name in ("none", "balanced")}
-    return replays(files, at_limits(makers, LIMITS), kept=Kept(folder / "kept"), jobs=1)
+    return replays(files, at_limits(makers, LIMITS), kept=OutcomeFolder(folder / "kept"), jobs=1)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tests.independent_reader.claims import COUNTED
-from timeline.facts.record import RECORD_HEADING
+from timeline.facts.record_lines import RECORD_HEADING
 
 if TYPE_CHECKING:
     from tests.independent_reader.acts import Kind

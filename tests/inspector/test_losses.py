@@ -9,8 +9,8 @@ import pytest
 
 from tests.abridged import read_numbered
 from tests.scenes import log_of
-from timeline.audit.calls import RecordedCall
 from timeline.audit.decisions import CallDecision, decision_of
+from timeline.audit.recorded_calls import RecordedCall
 from timeline.events import ModelCalled
 from timeline.inspector.losses import cache_uses
 from timeline.lab.prices import read_prices

@@ -10,17 +10,10 @@ from hypothesis import strategies as st
 from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import LOGS, Step, small
-from timeline.planning.account import (
-    CATEGORIES,
-    INTERRUPTED_TOKENS,
-    LOOSE_TOKENS,
-    AccountCache,
-    FixedPart,
-    costs,
-    scaled,
-)
+from timeline.planning.account import AccountCache, FixedPart
+from timeline.planning.costs import CATEGORIES, INTERRUPTED_TOKENS, LOOSE_TOKENS, costs, scaled
 from timeline.planning.messages import messages
-from timeline.projection.cache_points import Shown, cache_points
+from timeline.projection.cache_points import ShownEntries, cache_points
 from timeline.projection.project import Projector
 from timeline.timeline import Timeline
 
@@ -101,8 +94,8 @@ def test_a_projection_that_is_carried_on_has_the_cache_points_of_the_whole_one(s
             carried_on = projector.project(timeline.window, policy.cache_points)
             entries, shown = Projector().entries(timeline.window)
             assert carried_on.entries == tuple(entries)
-            assert carried_on.cache_points == cache_points(Shown(shown), policy.cache_points)
+            assert carried_on.cache_points == cache_points(ShownEntries(shown), policy.cache_points)
             ends = {item.response: place for place, item in enumerate(shown) if item.response}
-            assert Shown(shown).round_ends == sorted(ends.values())
+            assert ShownEntries(shown).round_ends == sorted(ends.values())
 
     run(story())

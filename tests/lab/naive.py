@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from timeline.lab.prices import Price
-    from timeline.lab.sizes import Measured, RecordedCall
+    from timeline.lab.sizes import Measured, ReplayedCall
     from timeline.policy.model import Policy
     from timeline.ports import SummaryRequest, TokenCounter
     from timeline.projection.context import RenderedContext
@@ -203,7 +203,7 @@ def _said_in(part: dict[str, Any]) -> str:
             return "media"
 
 
-def _pay(result: Naive, cache: list[_Entry], parts: list[_Part], call: RecordedCall, price: Price) -> Usage:
+def _pay(result: Naive, cache: list[_Entry], parts: list[_Part], call: ReplayedCall, price: Price) -> Usage:
     """Read the longest prefix that the cache holds byte for byte, write up to the last marker, and pay."""
     start, end, model = call.start.timestamp(), call.end.timestamp(), call.model
     texts = [part.text for part in parts]

@@ -6,21 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 from tests.scenes import AT
-from timeline.lab.results import CallRow, RunResult, totals_of
+from timeline.lab.results import ReplayedCallRow, RunResult, totals_of
 
 
-def row(number: int, units: float, **facts: Any) -> CallRow:
+def row(number: int, units: float, **facts: Any) -> ReplayedCallRow:
     """Return a call; what is not said of it is nothing, its tokens are uncached, and cost a dollar a million."""
     tokens = facts.pop("tokens", round(units))
     facts.setdefault("money", units / 1_000_000)
     facts.setdefault("summary_money", facts.get("summary_units", 0.0) / 1_000_000)
     facts.setdefault("uncached", tokens - facts.get("read", 0) - facts.get("written", 0))
-    return CallRow(number=number, at=AT + timedelta(minutes=number), units=units, tokens=tokens, **facts)
+    return ReplayedCallRow(number=number, at=AT + timedelta(minutes=number), units=units, tokens=tokens, **facts)
 
 
 def run_of(
     policy: str,
-    *rows: CallRow,
+    *rows: ReplayedCallRow,
     limit: int = 1000,
     file: str = "a.jsonl",
     conversation: str = "a",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Replacement
     from timeline.lab.prices import Price
-    from timeline.lab.replay import Sent
+    from timeline.lab.replay import SentCall
     from timeline.lab.results import RunResult
     from timeline.lab.sizes import Measured
     from timeline.wire.neutral import Entry
@@ -96,9 +96,9 @@ def measured(name: str) -> Measured:
     return measure(RECORDINGS[name]().recording())
 
 
-async def watched(of: Measured, policy: Policy, shared: Beginnings | None = None) -> tuple[RunResult, list[Sent]]:
+async def watched(of: Measured, policy: Policy, shared: Beginnings | None = None) -> tuple[RunResult, list[SentCall]]:
     """Replay under a policy; return the result and what was sent, of a shared beginning nothing."""
-    sent: list[Sent] = []
+    sent: list[SentCall] = []
     if shared is None:
         return await replay(of, policy, PRICE_OF, watch=sent.append), sent
     return await replay(of, policy, PRICE_OF, watch=sent.append, lead=shared.lead, alike=shared.alike), sent
@@ -111,7 +111,7 @@ def figures(run: RunResult) -> dict[str, Any]:
     return found
 
 
-def shown(sent: Sent) -> tuple[Any, ...]:
+def shown(sent: SentCall) -> tuple[Any, ...]:
     """Return all that a context is: what is sent, why, and what it is counted as."""
     if sent.context is None:
         return sent.call, sent.refused

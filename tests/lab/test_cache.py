@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timeline.lab.cache import Charge, PromptCache, Request, Segment, charges
+from timeline.lab.cache import CacheRequest, Charge, PromptCache, Segment, charges
 from timeline.lab.prices import CacheRule, ModelPrice, Price
 
 RULE = CacheRule(name="markers", match="markers", markers=4, lookback=3, minimum=100, short=300, long=3_600)
@@ -22,19 +22,19 @@ def price_of(model: str) -> Price:
     return Price(model=MODEL, rule=RULE)
 
 
-def asked(names: str, at: float = 0.0, *, took: float = 10.0, model: str = "m", **fields: Any) -> Request:
+def asked(names: str, at: float = 0.0, *, took: float = 10.0, model: str = "m", **fields: Any) -> CacheRequest:
     """Return a request of segments of 100 tokens, a letter each; markers on the first and the last unless given."""
     markers = fields.pop("markers", tuple(sorted({0, len(names) - 1})))
     segments = tuple(Segment(ord(name), 100) for name in names)
-    return Request(at, at + took, model, segments, fields.pop("tools", 0), 1, markers, **fields)
+    return CacheRequest(at, at + took, model, segments, fields.pop("tools", 0), 1, markers, **fields)
 
 
-def paid(*requests: Request) -> list[tuple[int, int, int]]:
+def paid(*requests: CacheRequest) -> list[tuple[int, int, int]]:
     """Return what each request reads, writes and pays in full."""
     return [(one.read, one.written, one.uncached) for one in charges(requests, price_of)]
 
 
-def last(*requests: Request) -> Charge:
+def last(*requests: CacheRequest) -> Charge:
     """Return what the last request costs."""
     return charges(requests, price_of)[-1]
 
@@ -99,7 +99,7 @@ def test_a_head_kept_for_long_stays_so_when_it_is_marked_for_the_short_time() ->
         (asked("sabcdefghi", 20, markers=(0, 9)), "lookback"),
     ],
 )
-def test_a_lost_prefix_has_its_cause(request_: Request, cause: str) -> None:
+def test_a_lost_prefix_has_its_cause(request_: CacheRequest, cause: str) -> None:
     """What would have been lost in any case comes before what was decided besides."""
     charge = last(asked("sabcd"), request_)
     assert (charge.cause, charge.lost) == (cause, 500 - charge.read)
@@ -107,7 +107,7 @@ def test_a_lost_prefix_has_its_cause(request_: Request, cause: str) -> None:
 
 def test_a_request_below_the_least_prefix_is_not_kept() -> None:
     """It pays in full, and what was there before counts as lost."""
-    short = Request(20, 30, "m", (Segment(1, 60),), 0, 1, (0,))
+    short = CacheRequest(20, 30, "m", (Segment(1, 60),), 0, 1, (0,))
     assert paid(short) == [(0, 0, 60)]
     assert last(asked("sabcd"), short).cause == "below_minimum"
 

@@ -10,10 +10,10 @@ from timeline.lab.comparison import by_lifetime, cheapest, standings
 from timeline.lab.work import Failure, Outcome, Work
 
 if TYPE_CHECKING:
-    from timeline.lab.results import CallRow, RunResult
+    from timeline.lab.results import ReplayedCallRow, RunResult
 
 
-def compared(*named: tuple[str, CallRow]) -> tuple[list[Work], list[Outcome]]:
+def compared(*named: tuple[str, ReplayedCallRow]) -> tuple[list[Work], list[Outcome]]:
     """Return units of one file, each with the one call that it came to."""
     works = [Work(file="a.jsonl", policy=policies.none(max_tokens=1000), name=name) for name, _ in named]
     return works, [Outcome(runs=(run_of(name, call),)) for name, call in named]
@@ -129,7 +129,7 @@ def test_the_cost_with_reads_is_a_share_over_the_same_calls() -> None:
     assert [one.relative_with_reads for one in found] == [1.0, pytest.approx(0.9)]
 
 
-def of_class(lifetime: str, *named: tuple[str, CallRow]) -> list[tuple[str, RunResult]]:
+def of_class(lifetime: str, *named: tuple[str, ReplayedCallRow]) -> list[tuple[str, RunResult]]:
     """Return runs of a file whose cache is kept so."""
     return [
         (name, run_of(name, call, file=f"{lifetime}.jsonl").model_copy(update={"lifetime": lifetime}))

@@ -14,8 +14,8 @@ from timeline.events import BlockRedacted, BlocksHidden
 from timeline.lab.facts.needs import Need, needs_of
 from timeline.lab.facts.printed import beside_words
 from timeline.lab.facts.searching import searchable
-from timeline.lab.facts.sight import FactSight, Found, counted
-from timeline.lab.facts.strings import Held, facts_in
+from timeline.lab.facts.sight import FactSight, FoundNeed, counted
+from timeline.lab.facts.strings import StringFinder, facts_in
 from timeline.lab.facts.summaries import Judged
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
@@ -29,7 +29,7 @@ from timeline.store import MemoryStore, Ranking
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from timeline.lab.replay import Sent
+    from timeline.lab.replay import SentCall
     from timeline.lab.results import RunResult
     from timeline.lab.sizes import Measured
 
@@ -84,7 +84,7 @@ def test_a_text_names_paths_files_urls_ids_numbers_and_compound_names(text: str)
 
 def test_a_text_holds_a_name_that_is_part_of_a_longer_word() -> None:
     """What counts is the exact string, wherever it stands."""
-    held = Held(["main.py", "user_id", "8080"])
+    held = StringFinder(["main.py", "user_id", "8080"])
     assert held.within("/src/app/main.py\nuser_ids") == {"main.py", "user_id"}
 
 
@@ -94,7 +94,7 @@ def test_what_texts_hold_does_not_depend_on_the_order_in_which_they_are_asked(se
     texts = [code("cards"), "src/cards.py cards_1 cards_11", "cards_1", *code("rows").split("\n")]
     strings = ["cards_1", "rows_12", "src/cards.py", "Card"]
     shuffled = random.Random(seed).sample(texts, len(texts))
-    held = Held(strings)
+    held = StringFinder(strings)
     assert {text: held.within(text) for text in shuffled} == {
         text: {string for string in strings if string in text} for text in texts
     }
@@ -156,7 +156,7 @@ async def last(of: Measured, text: str, limit: int = 18_000) -> tuple[int, int, 
 
 async def path_of(of: Measured) -> str:
     """Return the path of the first result, as every replay gives it."""
-    seen: list[Sent] = []
+    seen: list[SentCall] = []
     await replay(of, find_policy("none", max_tokens=18_000), PRICE_OF, watch=seen.append)
     context = seen[-1].context
     assert context is not None
@@ -363,8 +363,8 @@ async def test_what_a_search_finds_has_to_be_in_its_first_answer() -> None:
 async def test_a_stale_value_counts_as_minus_one_in_the_score() -> None:
     """An agent that is shown an earlier state goes on with it, though the later one were one read away."""
     need = Need(FACT, "name", "far", "file", 1, 3, (2,))
-    seen, read, gone = (Found(need, where, stale=False) for where in ("seen", "reachable", "gone"))
-    stale = Found(need, "reachable", stale=True)
+    seen, read, gone = (FoundNeed(need, where, stale=False) for where in ("seen", "reachable", "gone"))
+    stale = FoundNeed(need, "reachable", stale=True)
     figures = counted([seen, read, gone, stale])
     assert (figures["reachable_far"], figures["scored_far"], figures["stale"]) == (3, 1, 1)
 

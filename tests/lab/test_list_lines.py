@@ -23,7 +23,7 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from timeline.lab.replay import Sent
+    from timeline.lab.replay import SentCall
 
 NEITHER: Final = {"LICENSE", "README.md"}
 FILES: Final = [path for path in recorded("*/*") if path.name not in NEITHER]
@@ -32,7 +32,7 @@ LIMIT: Final = 12_000
 """Small, so that there are many compactions, some of them of little."""
 
 
-def lacking(sent: Sent) -> list[str]:
+def lacking(sent: SentCall) -> list[str]:
     """Return the summaries of a context behind which no line leads to their lists."""
     if sent.context is None:
         return []

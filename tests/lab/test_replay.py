@@ -29,7 +29,7 @@ from timeline.usage import LONG_CACHE_SECONDS
 from timeline.wire.anthropic import encode
 
 if TYPE_CHECKING:
-    from timeline.lab.replay import Sent
+    from timeline.lab.replay import SentCall
     from timeline.lab.results import RunResult
     from timeline.usage import KeptLong
 
@@ -86,7 +86,7 @@ async def test_a_second_calculation_byte_by_byte_comes_to_the_same(
     tried = in_cache(tried) if where else tried
     fingerprints: list[str] = []
 
-    def watch(sent: Sent) -> None:
+    def watch(sent: SentCall) -> None:
         if sent.context is not None:
             fingerprints.append(sent.context.fingerprint)
 
@@ -335,7 +335,7 @@ async def test_the_recorded_clients_summaries_stand_in_while_there_are_any() -> 
     summaries = RecordedSummaries(whole.recording, Scribe())
     texts: list[str] = []
 
-    def watch(sent: Sent) -> None:
+    def watch(sent: SentCall) -> None:
         if sent.context is not None:
             texts.extend(e.text for e in sent.context.neutral.entries if e.type == "conv.range.summary")
 
@@ -362,7 +362,7 @@ async def test_what_is_not_worked_out_anew_is_what_it_would_be() -> None:
     segmenter = Segmenter()
     seen = 0
 
-    def watch(sent: Sent) -> None:
+    def watch(sent: SentCall) -> None:
         nonlocal seen
         assert sent.shown is not None
         seen += 1
@@ -388,7 +388,7 @@ async def test_a_context_that_changes_near_its_end_is_written_anew_from_there() 
     asked, contexts = Asked(), 0
     segmenter, newest = Segmenter(asked), 0
 
-    def watch(sent: Sent) -> None:
+    def watch(sent: SentCall) -> None:
         nonlocal contexts, newest
         if sent.shown is not None:
             segmenter.segments(sent.shown)
@@ -411,7 +411,7 @@ async def test_a_summary_that_is_told_in_several_messages_is_counted_once() -> N
         talk.respond(text=f"Part {number} moves a card.")
     segmenter, compared = Segmenter(), 0
 
-    def watch(sent: Sent) -> None:
+    def watch(sent: SentCall) -> None:
         nonlocal compared
         if sent.shown is not None:
             compared += bool(sent.shown.window.summaries)
@@ -425,7 +425,7 @@ async def test_a_summary_that_is_told_in_several_messages_is_counted_once() -> N
 async def test_segments_stand_for_the_parts_of_the_wire() -> None:
     """One for each content part of the request, and markers on those that carry one there."""
 
-    def watch(sent: Sent) -> None:
+    def watch(sent: SentCall) -> None:
         assert sent.shown is not None
         neutral = sent.shown.context().neutral
         segments, markers = Segmenter().segments(sent.shown)

@@ -18,7 +18,7 @@ from distributed import LocalCluster
 from tests.project.recording import write_recording
 from timeline import policies
 from timeline.errors import MissingExtra
-from timeline.lab.cache_files import Kept
+from timeline.lab.cache_files import OutcomeFolder
 from timeline.lab.results import together
 from timeline.lab.runner import dask_executor, plan, run, shares, way_to_begin
 from timeline.lab.work import Options, Outcome, Work, carry_out, carry_out_all, key_of
@@ -166,12 +166,12 @@ def test_without_dask_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
 def test_what_was_kept_is_not_run_again(works: list[Work], tmp_path: Path) -> None:
     """An interrupted comparison goes on; the outcome in the folder is what comes back."""
     folder = tmp_path / "kept"
-    first = run(works[:1], jobs=1, kept=Kept(folder))
+    first = run(works[:1], jobs=1, kept=OutcomeFolder(folder))
     [file] = folder.iterdir()
     told = json.loads(file.read_text(encoding="utf-8"))
     told["runs"][0]["totals"]["seconds"] = 77.0
     file.write_text(json.dumps(told), encoding="utf-8")
-    again = run(works, jobs=1, kept=Kept(folder))
+    again = run(works, jobs=1, kept=OutcomeFolder(folder))
     assert again[0].runs[0].totals.seconds == 77.0
     assert untimed(again[:1]) == untimed(first)
     assert len(list(folder.iterdir())) == len(works)
@@ -180,7 +180,7 @@ def test_what_was_kept_is_not_run_again(works: list[Work], tmp_path: Path) -> No
 def test_only_its_owner_may_read_what_was_kept(works: list[Work], tmp_path: Path) -> None:
     """It names the files of a recording; what a killed process began is in nobody's way."""
     [outcome] = run(works[:1], jobs=1)
-    kept = Kept(tmp_path / "kept")
+    kept = OutcomeFolder(tmp_path / "kept")
     kept.keep(works[0], outcome)
     [file] = (tmp_path / "kept").iterdir()
     file.rename(file.with_suffix(f".{os.getpid()}.draft"))
@@ -192,7 +192,7 @@ def test_only_its_owner_may_read_what_was_kept(works: list[Work], tmp_path: Path
 def test_what_has_changed_is_run_again(works: list[Work], tmp_path: Path, change: str) -> None:
     """Another policy, other bytes, other options, or an outcome that cannot be read: nothing stale comes back."""
     folder, work = tmp_path / "kept", works[1]
-    run([work], jobs=1, kept=Kept(folder))
+    run([work], jobs=1, kept=OutcomeFolder(folder))
     [file] = folder.iterdir()
     if change == "policy":
         work = work.model_copy(update={"policy": policies.cut_point(max_tokens=19_000)})
@@ -203,12 +203,12 @@ def test_what_has_changed_is_run_again(works: list[Work], tmp_path: Path, change
         work = work.model_copy(update={"options": Options(fixed=500)})
     else:
         file.write_text("{", encoding="utf-8")
-    assert Kept(folder).find(work) is None
+    assert OutcomeFolder(folder).find(work) is None
 
 
 def test_a_kept_outcome_bears_the_names_of_whoever_asks(works: list[Work], tmp_path: Path) -> None:
     """The same policy under another name, and the same file at another place, are the same work."""
-    kept = Kept(tmp_path / "kept")
+    kept = OutcomeFolder(tmp_path / "kept")
     run(works[:1], jobs=1, kept=kept)
     found = kept.find(works[0].model_copy(update={"name": "mine"}))
     assert found is not None
@@ -220,7 +220,7 @@ def test_a_file_that_is_no_recording_is_a_failure_and_is_not_kept(works: list[Wo
     bad = tmp_path / "bad.jsonl"
     bad.write_text("nothing", encoding="utf-8")
     wrong = [works[0].model_copy(update={"file": str(file)}) for file in (bad, tmp_path / "none.jsonl")]
-    outcomes = run([*wrong, works[1]], jobs=1, kept=Kept(tmp_path / "kept"))
+    outcomes = run([*wrong, works[1]], jobs=1, kept=OutcomeFolder(tmp_path / "kept"))
     assert [outcome.failure and outcome.failure.type for outcome in outcomes] == ["ImportFailed", "ImportFailed", None]
     assert len(list((tmp_path / "kept").iterdir())) == 1
 

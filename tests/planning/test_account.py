@@ -18,8 +18,8 @@ from timeline.planning.account import (
     keep_recent,
     least_progress,
     preview_cap,
-    scaled,
 )
+from timeline.planning.costs import scaled
 from timeline.policy.steps import CutPoint
 
 

@@ -26,16 +26,8 @@ from timeline.blocks import CustomBlock
 from timeline.content.media_tokens import with_media
 from timeline.events import BlockAppended, BlocksHidden, Replacement, event_id
 from timeline.log.protocol import Draft
-from timeline.planning.account import (
-    INTERRUPTED_TOKENS,
-    LOOSE_TOKENS,
-    AccountCache,
-    Costs,
-    FixedPart,
-    account_of,
-    costs,
-    costs_of,
-)
+from timeline.planning.account import AccountCache, FixedPart, account_of
+from timeline.planning.costs import INTERRUPTED_TOKENS, LOOSE_TOKENS, Costs, costs, costs_of
 from timeline.store.memory import MemoryStore
 
 POLICY = small_policy()

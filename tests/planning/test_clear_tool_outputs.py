@@ -21,8 +21,8 @@ from timeline.events import (
     Replacement,
     WrittenBy,
 )
-from timeline.planning.account import costs
 from timeline.planning.clear_tool_outputs import CLEARED, old_outputs, plan_clear
+from timeline.planning.costs import costs
 from timeline.policy.steps import ClearToolOutputs
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from timeline.events import (
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import take_snapshot
 from timeline.planning.abridge import Abridged, abridgeable, plan_abridged
-from timeline.planning.account import costs_of
+from timeline.planning.costs import costs_of
 from timeline.planning.hide import plan_hide
 from timeline.planning.outline import outline
 from timeline.planning.repeats import Passages, References

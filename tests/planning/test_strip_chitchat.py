@@ -12,7 +12,7 @@ from tests.scenes import answer, apply, fold_of, prompt, window_of
 from timeline import policies
 from timeline.blocks import AssistantCompletion, Attachment, UserPrompt
 from timeline.events import BlocksPinned, BlocksRevealed
-from timeline.planning.account import costs
+from timeline.planning.costs import costs
 from timeline.planning.strip_chitchat import is_chitchat, plan_chitchat
 from timeline.policy.steps import StripChitchat
 

@@ -29,11 +29,13 @@ from tests.scenes import (
 from timeline.blocks import Note, ToolCall, TurnHeader
 from timeline.events import NOBODY, BlocksHidden, CompactionCompleted, Covers, Replacement, SummaryParts, WrittenBy
 from timeline.facts.of_items import WindowFacts
-from timeline.facts.record import RECORD_HEADING, record_of
+from timeline.facts.record import record_of
+from timeline.facts.record_lines import RECORD_HEADING
 from timeline.planning.summary_block import (
     HEADING,
     NOTHING,
     SPLIT_HEADING,
+    WrittenSummary,
     compaction_event,
     written_by,
 )
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from timeline.ports import SummaryRequest
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=300)
+AUTHOR = WrittenBy(summarizer="scribe", model="m", prompt_version="7")
 
 
 def split_window() -> Window:
@@ -61,19 +64,26 @@ def asked_paths(request: SummaryRequest | None) -> list[str]:
     return [block.path for block in request.blocks]
 
 
-def completed(window: Window, plan: Plan, **changes: Any) -> CompactionCompleted:
+def completed(
+    window: Window,
+    plan: Plan,
+    parts: SummaryParts | None = None,
+    author: WrittenBy = AUTHOR,
+    **changes: Any,
+) -> CompactionCompleted:
     """Build the compaction of a plan."""
+    if parts is None:
+        parts = SummaryParts(history="HISTORY", turn_prefix="PREFIX" if plan.split_turn_id else "")
     fields = {
-        "parts": SummaryParts(history="HISTORY", turn_prefix="PREFIX" if plan.split_turn_id else ""),
         "record": record_of(WindowFacts().within(plan.covers or Covers(ranges=()), window.items)),
-        "written_by": WrittenBy(summarizer="scribe", model="m", prompt_version="7"),
         "reason": "over_trigger",
         "taken_paths": (),
         "policy": POLICY,
         "counter": COUNTER,
         "now": after(3_600),
     }
-    return compaction_event(window, plan, **{**fields, **changes})
+    summary = WrittenSummary(parts, author, window.rounds + 1)
+    return compaction_event(window, plan, summary, **{**fields, **changes})
 
 
 # Requests
@@ -399,7 +409,7 @@ def test_where_nothing_was_shown_the_event_says_that_no_summary_was_due() -> Non
     failed = [answer(text="", response_id=f"m{number}", meta={"error": "overloaded"}) for number in range(2)]
     fold = fold_of(*failed, *turn(1_500), *turn(1_500), *turn(400))
     plan = replace(planned(fold.window, POLICY), covered=tuple(fold.window.items[:2]))
-    event = completed(fold.window, plan, written_by=WrittenBy(summarizer=NOBODY), parts=SummaryParts())
+    event = completed(fold.window, plan, author=WrittenBy(summarizer=NOBODY), parts=SummaryParts())
     assert event.none_due
     assert NOTHING in event.block.text
 
@@ -408,6 +418,4 @@ def test_where_a_summary_was_due_and_nobody_wrote_it_there_is_no_event() -> None
     """Covered tokens without a summary cannot be built, whatever the caller's mistake was."""
     fold = fold_of(*turn(1_500), *turn(1_500), *turn(400))
     with pytest.raises(ValueError, match="nobody wrote a summary"):
-        completed(
-            fold.window, planned(fold.window, POLICY), written_by=WrittenBy(summarizer=NOBODY), parts=SummaryParts()
-        )
+        completed(fold.window, planned(fold.window, POLICY), author=WrittenBy(summarizer=NOBODY), parts=SummaryParts())

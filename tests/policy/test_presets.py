@@ -9,7 +9,8 @@ import pytest
 from tests.scenes import COUNTER, call, prompt, result, turn, window_of, words
 from timeline import policies
 from timeline.blocks import AssistantCompletion, UserPrompt
-from timeline.planning.account import FixedPart, account_of, costs, fixed_part, limits_of_policy
+from timeline.planning.account import FixedPart, account_of, fixed_part, limits_of_policy
+from timeline.planning.costs import costs
 from timeline.policy.files import parse_policy
 from timeline.policy.model import Hiding, Overdrawn, OverShare, OverThreshold, OverUtilization, Policy
 from timeline.policy.presets import PRESETS

@@ -29,7 +29,7 @@ PICTURE = {
     "importers": "vocabulary content wire",
     "planning": "vocabulary content facts fold policy",
     "policies": "policy planning.outline",
-    "projection": "vocabulary content fold policy wire planning.account",
+    "projection": "vocabulary content fold policy wire planning.account planning.costs",
     "checks": "vocabulary policy",
     "log": "vocabulary facts fold",
     "retention": "vocabulary fold checks log",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.project.sources import PACKAGES, ROOT
+from tests.project.sources import PACKAGES, ROOT, modules, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +82,27 @@ STORED: Final = {
     "spill": "logs have it as the reason of an event",
 }
 """Retired names that stay as texts, each with the reason."""
+
+APART: Final = ("timeline.cli", "timeline.importers", "timeline.inspector", "timeline.integrations", "timeline.sync")
+"""Where a class may have the name of one of the core: faces of it, and the formats of others."""
+SHARED: Final = {
+    "Call": "of a window's groups, and of `Timeline.call`, which is public",
+    "CompactionRow": "of a table, and of what is written into it",
+    "ConversationRow": "of a table, and of an answer",
+    "Database": "one for each database",
+    "EventRow": "of a table, and of an answer",
+    "Examined": "one for each database",
+    "FactRow": "of a table, and of an answer",
+    "Forgetting": "the protocol, and the part of a store",
+    "MessageDecoder": "one for each wire",
+    "Options": "of a model's client and of the lab, both public",
+    "PlacedBatch": "one for each database",
+    "Proofs": "the protocol, and the part of a store",
+    "Questions": "one for each database",
+    "Scavenging": "the protocol, and the part of a store",
+    "Writer": "one for each database",
+}
+"""Names that several classes of the core have, each with the reason."""
 
 SPAN: Final = re.compile(r"``[^`\n]+``|`[^`\n]+`|^```.*?^```$", re.MULTILINE | re.DOTALL)
 WORD: Final = re.compile(r"\w+")
@@ -160,3 +181,16 @@ def test_the_page_of_old_names_has_every_retired_name() -> None:
     page = (ROOT / "docs" / "renamed.md").read_text(encoding="utf-8")
     listed = {word for span in SPAN.findall(page) for word in [span.strip("`"), *WORD.findall(span)]}
     assert sorted(RETIRED.keys() - listed - VARIABLES) == []
+
+
+def test_a_class_of_the_core_has_its_name_alone() -> None:
+    """A name that is searched for leads to one thing, but for those that are the same thing twice."""
+    found: dict[str, list[str]] = {}
+    for module in modules():
+        if not module.startswith(APART):
+            for node in tree(module).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, []).append(module)
+    several = {name: where for name, where in found.items() if len(where) > 1}
+    assert {name: where for name, where in several.items() if name not in SHARED} == {}
+    assert SHARED.keys() <= several.keys(), "what one class has is no exception"

@@ -10,7 +10,7 @@ from tests.scenes import answer, apply, call, compact_fold, exchange, fold_of, p
 from timeline.blocks import SystemMessage, TurnHeader
 from timeline.events import BlocksHidden, Replacement
 from timeline.policy.model import CachePointRule
-from timeline.projection.cache_points import Shown, cache_points
+from timeline.projection.cache_points import ShownEntries, cache_points
 from timeline.projection.project import Projector
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_figure_3_a_cut_inside_turn_c() -> None:
 
 def test_an_empty_stream_has_no_points() -> None:
     """Nothing shown, nothing cached."""
-    assert cache_points(Shown(), CachePointRule()) == ()
+    assert cache_points(ShownEntries(), CachePointRule()) == ()
 
 
 @pytest.mark.shows("002-40")
@@ -156,7 +156,7 @@ def test_offset_and_minimum_are_the_policys() -> None:
 def test_two_points_on_one_block_are_one() -> None:
     """Where pre-tail and previous turn fall together, one marker is set."""
     window = window_of(prompt(), answer(), prompt(), *[b for c in "abcd" for b in exchange(c)])
-    assert Shown(window.items).round_ends[-5] == 1
+    assert ShownEntries(window.items).round_ends[-5] == 1
     assert points(window) == [("previous_turn", "ar:turn_1.assistant.completion"), ("tail", "tc:turn_2.d.result")]
 
 
@@ -195,7 +195,7 @@ def test_rounds_are_counted_in_responses_with_their_results() -> None:
     window = window_of(
         prompt(), call("a"), call("b"), result("b"), result("a"), answer(), result("lost"), prompt(), answer()
     )
-    assert Shown(window.items).round_ends == [4, 5, 8]
+    assert ShownEntries(window.items).round_ends == [4, 5, 8]
 
 
 @pytest.mark.shows("002-10")

@@ -19,8 +19,8 @@ from timeline.events import BlockRedacted, appended_block
 from timeline.ports import Rewriting
 from timeline.store.memory import MemoryStore
 from timeline.store.search import scanning
+from timeline.store.sqlite import query_statements
 from timeline.store.sqlite import search as indexing
-from timeline.store.sqlite import statements
 from timeline.store.sqlite.connection import know_packed
 from timeline.store.sqlite.search import FORM
 from timeline.store.sqlite.store import SQLiteStore
@@ -125,9 +125,9 @@ async def test_appends_leave_the_index_to_searches(tmp_path: Path) -> None:
         assert _asked(file, "SELECT name FROM sqlite_schema WHERE name LIKE 'search_index%'") == []
         assert len(await _found(store, "hello")) == 3
         await store.append("a", events(2))
-        assert _asked(file, statements.PROGRESS, FORM) == [(3,)]
+        assert _asked(file, query_statements.PROGRESS, FORM) == [(3,)]
         assert len(await _found(store, "hello")) == 5
-        assert _asked(file, statements.PROGRESS, FORM) == [(5,)]
+        assert _asked(file, query_statements.PROGRESS, FORM) == [(5,)]
 
 
 async def test_what_another_connection_appended_is_found(tmp_path: Path) -> None:
@@ -206,9 +206,9 @@ async def test_what_changes_while_texts_are_cut_is_not_indexed_as_it_was(tmp_pat
                     await store.erase("a")
                 case _:
                     assert len(await _paths(store, "secret")) == 4
-            before = _asked(file, statements.PROGRESS, FORM)
+            before = _asked(file, query_statements.PROGRESS, FORM)
             assert indexing.enter_slice(beside, cut) == (before[0][0] if before else 0)
-            assert _asked(file, statements.PROGRESS, FORM) == before
+            assert _asked(file, query_statements.PROGRESS, FORM) == before
         assert len(await _paths(store, "secret")) == {"redacted": 3, "erased": 0, "indexed": 4}[change]
 
 
@@ -291,8 +291,8 @@ async def test_an_index_of_another_form_is_made_anew(tmp_path: Path) -> None:
 
 async def test_without_fts5_the_error_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a search needs it: the store opens, appends and answers all else."""
-    missing = statements.CREATE_INDEX.replace("USING fts5", "USING fts5_that_is_not_there")
-    monkeypatch.setattr(statements, "CREATE_INDEX", missing)
+    missing = query_statements.CREATE_INDEX.replace("USING fts5", "USING fts5_that_is_not_there")
+    monkeypatch.setattr(query_statements, "CREATE_INDEX", missing)
     async with await SQLiteStore.open(tmp_path / "agent.db") as store:
         await store.append("a", [*events(2), compaction(1, 2)])
         with pytest.raises(SearchUnavailable, match="Use a Python whose SQLite has it"):

@@ -9,7 +9,7 @@ import pytest
 from timeline.digest import Command, Digest, FileUse, ToolOutputs
 from timeline.ports import Expected
 from timeline.store.codec import encode
-from timeline.store.sqlite import statements
+from timeline.store.sqlite import query_statements, statements
 from timeline.store.sqlite.appending import append
 from timeline.store.sqlite.files import connect_writer
 from timeline.store.sqlite.search import catch_up
@@ -26,18 +26,18 @@ WORK = Digest(
 )
 FILTERS = ("conversation", "tool", "path_glob", "prefix", "command", "error")
 PAGES_OF_DIGESTS = {
-    f"digests by {', '.join(given) or 'nothing'}": statements.page_of_digests(frozenset(given))
+    f"digests by {', '.join(given) or 'nothing'}": query_statements.page_of_digests(frozenset(given))
     for size in range(len(FILTERS) + 1)
     for given in combinations(FILTERS, size)
     if "path_glob" in given or "prefix" not in given
 }
 FACT_CONDITIONS = ("conversation", "kinds", "failed", "tool", "status", "subject", "glob", "word", "time")
 PAGES_OF_FACTS = {
-    f"facts by {', '.join(given) or 'nothing'}": statements.page_of_facts(frozenset(given))
+    f"facts by {', '.join(given) or 'nothing'}": query_statements.page_of_facts(frozenset(given))
     for size in range(len(FACT_CONDITIONS) + 1)
     for given in combinations(FACT_CONDITIONS, size)
 }
-MODULES = {**vars(statements), **vars(statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}
+MODULES = {**vars(statements), **vars(query_statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}
 STATEMENTS = {
     name: text
     for name, text in {**MODULES, **PAGES_OF_DIGESTS, **PAGES_OF_FACTS}.items()
@@ -116,7 +116,7 @@ def test_a_page_of_facts_is_walked_by_position_without_sorting(connection: sqlit
 
 def test_a_search_reads_the_index_and_looks_events_up_by_position(connection: sqlite3.Connection) -> None:
     """Only the best are sorted; of the log no more than the time of what was found is read."""
-    steps = _plan(connection, statements.SEARCH_BETWEEN)
+    steps = _plan(connection, query_statements.SEARCH_BETWEEN)
     assert [re.sub(r"INDEX .*", "INDEX", step) for step in steps] == [
         "SCAN f VIRTUAL TABLE INDEX",
         "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from timeline.store.sqlite.holding import Held
+    from timeline.store.sqlite.holding import BoundConnection
 
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
     """A writer on a store with one table more."""
 
-    def connect() -> Held:
+    def connect() -> BoundConnection:
         held = connect_writer(tmp_path / "test.db", "full", 5.0)
         held.connection.execute("CREATE TABLE t (x)")
         return held
@@ -118,7 +118,7 @@ def test_stopping_finishes_what_is_queued_and_refuses_more(writer: Writer) -> No
 def test_a_connection_that_cannot_be_opened_is_reported() -> None:
     """The error waits for whoever asks whether the writer is open, and the thread ends."""
 
-    def connect() -> Held:
+    def connect() -> BoundConnection:
         raise sqlite3.OperationalError("no")
 
     writer = Writer(connect, "test.db")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.content.native import compared_arguments, compared_data
-from timeline.frozen import canonical_json, sha256_hex
+from timeline.frozen import canonical_json, common_length, sha256_hex
 from timeline.wire.chat_thoughts import said_alike
 from timeline.wire.responses import calls_cut_off
 from timeline.wire.responses_decoding import once_a_part
@@ -167,13 +167,9 @@ def from_where_a_log_begins(messages: Sequence[Sequence[Block]], known: Sequence
     if start is None:
         return [list(blocks) for blocks in messages]
     # The same words may be said twice: the log begins where most of it follows.
-    begin = max(places[known[start]], key=lambda place: (_common(keys[place:], known[start:]), place))
+    begin = max(places[known[start]], key=lambda place: (common_length(keys[place:], known[start:]), place))
     later, position = [], 0
     for blocks in messages:
         later.append(list(blocks[max(0, begin - position) :]))
         position += len(blocks)
     return later
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

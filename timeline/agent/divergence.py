@@ -24,7 +24,7 @@ _RUN: Final = 2
 """Messages in a row that show where a trimmed list lies in the log: a single one may be said twice."""
 
 
-class Known(NamedTuple):
+class LoggedBlock(NamedTuple):
     """A block of the log.
 
     Attributes:
@@ -65,7 +65,7 @@ class Divergence(NamedTuple):
     revived: tuple[int, ...] = ()
 
 
-def divergence(given: Sequence[Given], known: Sequence[Known], *, whole: bool = False) -> Divergence:
+def divergence(given: Sequence[Given], known: Sequence[LoggedBlock], *, whole: bool = False) -> Divergence:
     """Compare a framework's list with the log.
 
     Args:
@@ -78,7 +78,7 @@ def divergence(given: Sequence[Given], known: Sequence[Known], *, whole: bool = 
 
 
 class _Comparison:
-    def __init__(self, given: Sequence[Given], known: Sequence[Known], *, whole: bool) -> None:
+    def __init__(self, given: Sequence[Given], known: Sequence[LoggedBlock], *, whole: bool) -> None:
         self._given = given
         self._known = known
         self._whole = whole

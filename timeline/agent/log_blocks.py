@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from timeline.agent.deduplication import TextsInOne, content_key, cut_calls
-from timeline.agent.divergence import Known
+from timeline.agent.divergence import LoggedBlock
 from timeline.blocks import (
     AssistantCompletion,
     Attachment,
@@ -31,15 +31,15 @@ _IN_LISTS: Final = (UserPrompt, AssistantCompletion, Reasoning, ToolCall, ToolRe
 
 
 class LogBlocks:
-    """Reads a log into `Known` blocks.
+    """Reads a log into `LoggedBlock` blocks.
 
     Summaries are left out; calls in which a response was cut off are in, behind it, as a framework's message has them.
     """
 
     def __init__(self) -> None:
-        self._blocks: list[Known] = []
+        self._blocks: list[LoggedBlock] = []
         self._places: dict[int, int] = {}
-        self._cut: list[Known] = []
+        self._cut: list[LoggedBlock] = []
         self._response: str | None = None
         self._group = 0
         self._calls: dict[str, int] = {}
@@ -62,7 +62,7 @@ class LogBlocks:
             elif isinstance(event.payload, BlocksRevealed):
                 self._show(event.payload.versions, shown=True)
 
-    def known(self) -> list[Known]:
+    def known(self) -> list[LoggedBlock]:
         """Return the blocks."""
         return [*self._blocks, *self._cut]
 
@@ -110,7 +110,7 @@ class LogBlocks:
             self._named_tombstones[block.type, str(id_ or "")].append(key)
         self._keys.add(key)
         self._texts.add(block)
-        known = Known(version, key, str(id_ or ""), owned=owned, group=self._group_of(block, self._group))
+        known = LoggedBlock(version, key, str(id_ or ""), owned=owned, group=self._group_of(block, self._group))
         self._places[version] = len(self._blocks)
         self._blocks.append(known)
         cut = (known._replace(key=content_key(call), owned=False) for call in cut_calls(block))

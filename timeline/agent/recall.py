@@ -167,7 +167,7 @@ class RecallTool:
             StoreError: the store cannot be read.
         """
         found = await self._find(arguments)
-        return found if isinstance(found, Recalled) else await self._tell(*found, _unshown)
+        return found if isinstance(found, Recalled) else await self._recalled(*found, _unshown)
 
     async def answer(self, call: ToolCall) -> ToolResult:
         """Answer a call of the model with the block to append, including the pictures and documents at its path.
@@ -184,7 +184,7 @@ class RecallTool:
             return ToolResult(call_id=call.call_id, name=call.name, text=found.text)
         address, block, asked = found
         shown, note = self._media(block)
-        recalled = await self._tell(address, block, asked, note)
+        recalled = await self._recalled(address, block, asked, note)
         data = shown if shown and asked.offset == 0 else None
         return ToolResult(call_id=call.call_id, name=call.name, text=recalled.text, data=data)
 
@@ -221,7 +221,7 @@ class RecallTool:
             notes[id(part)] = f"[{part['type']}: comes with offset 0, {_PLACES[self._wire]}]"
         return shown, lambda part: notes.get(id(part)) or _unshown(part)
 
-    async def _tell(self, address: Address, block: Block, asked: _Asked, note: PartText) -> Recalled:
+    async def _recalled(self, address: Address, block: Block, asked: _Asked, note: PartText) -> Recalled:
         named = f"{block.path} · {address}"
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""

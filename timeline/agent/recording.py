@@ -152,14 +152,14 @@ async def record_failure(
     """Append a failed model call: what it was sent, the context that this was made from, and how it was refused."""
     await conversation.recorded()
     model = "" if request is None else request.model
-    failed = ModelCalled(model=model, finish_reason="error", error=first_words(error))
+    failed = ModelCalled(model=model, finish_reason="error", error=first_words_of_error(error))
     called = answering(conversation, failed, None, duration, request)
     if request is None:
         called = called.model_copy(update={"answers": context.answered_as})
     await conversation.log.commit([called], at=at)
 
 
-def first_words(error: BaseException | str) -> str:
+def first_words_of_error(error: BaseException | str) -> str:
     """Return the first words of an error, on one line."""
     words = " ".join(repair_text(str(error)).split()) or type(error).__name__
     return words if len(words) <= _MOST_OF_ERROR else f"{words[: _MOST_OF_ERROR - 1]}…"

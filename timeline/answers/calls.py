@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.audit.calls import decisions_before, find_contexts, recorded_calls
+from timeline.audit.calls import decisions_before
+from timeline.audit.recorded_calls import find_contexts, recorded_calls
 from timeline.audit.replay import rebuild_contexts
 from timeline.blocks import instant_text
 from timeline.frozen import Frozen
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
-    from timeline.audit.calls import RecordedCall
+    from timeline.audit.recorded_calls import RecordedCall
     from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
 

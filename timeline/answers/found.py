@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.audit.calls import answered_by, recorded_calls
+from timeline.audit.calls import answered_by
+from timeline.audit.recorded_calls import recorded_calls
 from timeline.blocks import instant_text
 from timeline.events.addresses import Address
 from timeline.fold.turns import RESPONSE_BLOCKS
@@ -13,7 +14,7 @@ from timeline.frozen import Frozen
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from timeline.audit.calls import RecordedCall
+    from timeline.audit.recorded_calls import RecordedCall
     from timeline.ports import EventStore
 
 _RESPONSES: Final = {cls.model_fields["type"].default for cls in RESPONSE_BLOCKS}

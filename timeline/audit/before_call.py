@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline.audit.calls import find_call, recorded_calls
+from timeline.audit.recorded_calls import find_call, recorded_calls
 from timeline.errors import HistoryUnavailable
 from timeline.events import BlockAppended, ContextRendered, ConversationOpened, ModelCalled
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
@@ -51,7 +51,7 @@ async def version_before_call(store: EventStore, conversation: str, number: int)
     return version
 
 
-class Asked(NamedTuple):
+class SentLog(NamedTuple):
     """What of a log a model call was sent.
 
     Attributes:
@@ -85,7 +85,7 @@ class Asked(NamedTuple):
 
 def what_was_asked(
     called: ModelCalled, version: int, earlier: Iterable[ModelCalled], contexts: Iterable[Event]
-) -> Asked:
+) -> SentLog:
     """Return what a call was sent; what was said while the model was answering is not in its context.
 
     Args:
@@ -97,5 +97,5 @@ def what_was_asked(
     known = next((event.payload for event in contexts if event.version == called.answers), None)
     responses = frozenset(one.response_id for one in earlier if one.response_id is not None)
     if isinstance(known, ContextRendered) and known.version < version:
-        return Asked(known.version, is_context=True, response=called.response_id, earlier=responses)
-    return Asked(version - 1, is_context=False, response=called.response_id, earlier=responses)
+        return SentLog(known.version, is_context=True, response=called.response_id, earlier=responses)
+    return SentLog(version - 1, is_context=False, response=called.response_id, earlier=responses)

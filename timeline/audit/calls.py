@@ -7,28 +7,26 @@ call's wire with its model and parameters, and the sha256 of the bytes proves th
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.audit.decisions import DECISIONS, CallDecision, decision_of
+from timeline.audit.recorded_calls import find_call, recorded_calls
 from timeline.audit.redacting import erased_events
 from timeline.audit.replay import (
     RecordedContext,
-    find_context,
     overwritten_blocks,
     rebuilt,
-    recorded_contexts,
     sound_values,
     without_proof,
 )
 from timeline.blocks import instant_text
-from timeline.errors import CallNotFound, CallUnavailable, ContextUnavailable
+from timeline.errors import CallUnavailable, ContextUnavailable
 from timeline.events import CompactionReverted, ContextRendered, ModelCalled, appended_block
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
-from timeline.log.history import CALLED, base_fold, fold_near
+from timeline.log.history import base_fold, fold_near
 from timeline.log.in_turns import in_turns
 from timeline.projection.cache_break import Cause
 from timeline.projection.diff import PrefixBreaks
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from timeline.audit.recorded_calls import RecordedCall
     from timeline.blocks import Block
     from timeline.events import CallRequest, Event
     from timeline.ports import EventStore
@@ -47,20 +46,8 @@ if TYPE_CHECKING:
     from timeline.usage import Usage
     from timeline.wire.neutral import NeutralContext
 
-_NAMED: Final = re.compile(r"call:(\d{1,9})")
-_NEAR: Final = 2
-"""Numbers that are named on either side of one that there is not."""
 SCAVENGED: Final = Cause("unavailable", "not known: the call before was scavenged")
 """The cause of the first call behind what was removed."""
-
-
-class RecordedCall(NamedTuple):
-    """A recorded call: its number in the conversation (from 1), and its event's version, time and payload."""
-
-    number: int
-    version: int
-    at: datetime
-    called: ModelCalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,24 +138,6 @@ class Call:
         }
 
 
-async def recorded_calls(store: EventStore, conversation: str) -> list[RecordedCall]:
-    """List the model calls of a conversation that are there, oldest first, each with the number that it always has.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
-    first, gone = 1, 0
-    if removed := (await store.scavenged(conversation)).get(CALLED, 0):
-        # What was removed is one run of versions: the calls behind it have numbers that are higher by as much.
-        first, gone = (await store.info(conversation)).first_version, removed
-    found: list[RecordedCall] = []
-    async for event in store.read(conversation, types=[CALLED]):
-        if isinstance(event.payload, ModelCalled):
-            number = len(found) + 1 + (gone if event.version >= first else 0)
-            found.append(RecordedCall(number, event.version, event.at, event.payload))
-    return found
-
-
 async def decisions_before(
     store: EventStore, conversation: str, calls: Sequence[RecordedCall]
 ) -> list[tuple[CallDecision, ...]]:
@@ -177,44 +146,6 @@ async def decisions_before(
     events = [event async for event in store.read(conversation, types=types)]
     whole = (await store.info(conversation)).first_version
     return [_decisions(call, _call_before(calls, place), events, whole) for place, call in enumerate(calls)]
-
-
-def find_call(conversation: str, calls: Sequence[RecordedCall], number: int) -> int:
-    """Return the place of the call with a number.
-
-    Raises:
-        CallNotFound: there is none, or it was scavenged; the error names the nearest ones.
-    """
-    numbers = [call.number for call in calls]
-    if number in numbers:
-        return numbers.index(number)
-    nearest = sorted(sorted(numbers, key=lambda there: abs(there - number))[: 2 * _NEAR])
-    raise CallNotFound(conversation, number, nearest, max(numbers, default=0))
-
-
-async def find_contexts(store: EventStore, conversation: str, names: Iterable[str]) -> list[RecordedContext]:
-    """Find recorded contexts by name: as `find_context` does, or ``call:84`` for the one that call 84 was made from.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        ContextNotFound: no recorded context has one of the names.
-        CallNotFound: no call has one of the numbers.
-        CallUnavailable: the context of one of the calls was not recorded, or is not there any more.
-    """
-    recorded = await recorded_contexts(store, conversation, await erased_events(store, conversation))
-    calls: list[RecordedCall] = []
-    found: list[RecordedContext] = []
-    for name in names:
-        if (match := _NAMED.fullmatch(name)) is None:
-            found.append(find_context(recorded, name))
-            continue
-        calls = calls or await recorded_calls(store, conversation)
-        call = calls[find_call(conversation, calls, int(match[1]))]
-        context = next((one for one in recorded if one.version == call.called.answers), None)
-        if context is None:
-            raise CallUnavailable(call.number, "unrecorded" if call.called.answers is None else "retention")
-        found.append(context)
-    return found
 
 
 async def read_call(store: EventStore, conversation: str, number: int) -> Call:

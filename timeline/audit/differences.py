@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.audit.calls import find_contexts
+from timeline.audit.recorded_calls import find_contexts
 from timeline.audit.replay import rebuild_contexts
 from timeline.projection.diff import diff
 

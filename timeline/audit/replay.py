@@ -17,7 +17,8 @@ from timeline.fold.fold import HistoryNeeded
 from timeline.frozen import sha256_hex
 from timeline.log.history import fold_near, fold_past, restored
 from timeline.log.in_turns import in_turns
-from timeline.planning.account import account_of, fixed_part, scaled
+from timeline.planning.account import account_of, fixed_part
+from timeline.planning.costs import scaled
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Policy
 from timeline.projection.context import RenderedContext

@@ -9,9 +9,10 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from timeline.audit.calls import proved_body, recorded_calls
+from timeline.audit.calls import proved_body
 from timeline.audit.pairing import Pairing
 from timeline.audit.proof import Proof, prove
+from timeline.audit.recorded_calls import recorded_calls
 from timeline.audit.replay import RecordedContext, overwritten_blocks, rebuild, recorded_values, without_proof
 from timeline.audit.ways_back import WaysBack
 from timeline.blocks import StageDigest
@@ -42,7 +43,7 @@ from timeline.projection.project import Projector
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from timeline.audit.calls import RecordedCall
+    from timeline.audit.recorded_calls import RecordedCall
     from timeline.events import Event, Payload
     from timeline.fold.window import Window
     from timeline.ports import ConversationInfo, EventStore

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.audit.block_decisions import TYPES, Decisions
-from timeline.audit.calls import find_contexts
+from timeline.audit.recorded_calls import find_contexts
 from timeline.audit.retold import Retold, retold
 from timeline.blocks import Reasoning, instant_text
 from timeline.errors import HistoryUnavailable

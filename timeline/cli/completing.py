@@ -58,7 +58,7 @@ def complete_call(context: typer.Context, incomplete: str) -> list[str]:
 
 
 async def _numbers(db: str, conversation: str, incomplete: str) -> list[str]:
-    from timeline.audit.calls import recorded_calls
+    from timeline.audit.recorded_calls import recorded_calls
     from timeline.cli.database import only_reading
 
     async with only_reading(db) as store:

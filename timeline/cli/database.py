@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline import open_store
-from timeline.cli.near_ids import near_ids
 from timeline.errors import ConversationNotFound, StoreError, StoreTooOld
 from timeline.store.addresses import check_address, is_server, with_setting, without_password
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from timeline.ports import EventStore
+
+_MOST_NEAR: Final = 3
+_MOST_LISTED: Final = 20_000
+"""Conversations that are looked at: an unknown id is answered within a second in a store of any size."""
+_MOST_COMPARED: Final = 1_000
+"""Ids that are compared letter by letter, which takes long."""
 
 
 @asynccontextmanager
@@ -89,7 +95,7 @@ async def _near_ids_named(store: EventStore) -> AsyncIterator[None]:
     try:
         yield
     except ConversationNotFound as error:
-        raise ConversationNotFound(error.conversation, await near_ids(store, error.conversation)) from None
+        raise ConversationNotFound(error.conversation, await _near_ids(store, error.conversation)) from None
 
 
 @asynccontextmanager
@@ -136,3 +142,16 @@ def check_there(db: str, named_by: str = "--db") -> None:
         what = "the file is empty, so there is no database in it" if Path(db).exists() else "there is no database"
         make = f"`timeline import FILE --db {quote(db)}`"
         raise StoreError(f"{db}: {what}. Make one with {make}, or name another with {named_by}.")
+
+
+async def _near_ids(store: EventStore, unknown: str) -> list[str]:
+    """Return ids that begin with an unknown one, or else those that are most like it; the likeliest first."""
+    begun: list[str] = []
+    ids: list[str] = []
+    async for info in store.conversations():
+        if len(ids) == _MOST_LISTED or len(begun) == _MOST_NEAR:
+            break
+        ids.append(info.id)
+        if unknown and info.id.startswith(unknown):
+            begun.append(info.id)
+    return begun or get_close_matches(unknown, ids[:_MOST_COMPARED], n=_MOST_NEAR, cutoff=0.75)

@@ -119,7 +119,7 @@ async def hide(conversation: str, path: str, db: str, *, text: str | None, omit:
     async with _opened(conversation, db) as timeline:
         before = timeline.window.items
         await timeline.hide(path, mode="omit" if omit else "replace", text=text)
-        _tell(timeline, "hide", before, as_json=as_json)
+        _print_decided(timeline, "hide", before, as_json=as_json)
 
 
 async def decide(conversation: str, path: str, db: str, decision: Decision, *, as_json: bool) -> None:
@@ -132,10 +132,10 @@ async def decide(conversation: str, path: str, db: str, decision: Decision, *, a
     async with _opened(conversation, db) as timeline:
         before = timeline.window.items
         await {"reveal": timeline.reveal, "pin": timeline.pin, "unpin": timeline.unpin}[decision](path)
-        _tell(timeline, decision, before, as_json=as_json)
+        _print_decided(timeline, decision, before, as_json=as_json)
 
 
-def _tell(timeline: Timeline, decision: str, before: Sequence[Item], *, as_json: bool) -> None:
+def _print_decided(timeline: Timeline, decision: str, before: Sequence[Item], *, as_json: bool) -> None:
     """Print the blocks that a decision changed."""
     known = {item.version: item for item in before}
     changed = [item for item in timeline.window.items if item != known.get(item.version)]

@@ -135,7 +135,7 @@ def _gaps(done: Sequence[Imported]) -> list[str]:
 
 
 def _note_kept(done: Sequence[Imported], db: str) -> None:
-    """Say of which conversations the log keeps what a newer file has no longer, or otherwise."""
+    """List the conversations of which the log keeps what a newer file lacks, or has otherwise."""
     for imported in done:
         places = [f["detail"].split()[0] for f in imported.report["findings"] if f["kind"] in _OTHERWISE]
         if not places:

@@ -20,7 +20,7 @@ from timeline.cli.output import JsonList, pad, paint, say, state_colour, write
 from timeline.cli.rows import read_rows
 from timeline.display.brief import brief
 from timeline.events.addresses import Address
-from timeline.projection.cache_points import Shown, cache_points
+from timeline.projection.cache_points import ShownEntries, cache_points
 from timeline.projection.explain import counted, spaced
 from timeline.projection.project import Projector
 from timeline.projection.reports import counts_of
@@ -137,7 +137,7 @@ def _points(listing: Listing, policy: Policy | None) -> dict[int, str]:
     if policy is None:
         return {}
     _, shown = Projector().entries(listing.window)
-    return {shown[point.index].version: point.kind for point in cache_points(Shown(shown), policy.cache_points)}
+    return {shown[point.index].version: point.kind for point in cache_points(ShownEntries(shown), policy.cache_points)}
 
 
 class _Tree:

@@ -1,6 +1,6 @@
 """What a provider's server did, in words: as the calls and results that its tools would have, were they the client's.
 
-The provider reads its own parts. Whoever else reads a conversation, a summarizer above all, reads these.
+The provider reads its own parts. Every other reader of a conversation, a summarizer above all, reads these.
 """
 
 from __future__ import annotations

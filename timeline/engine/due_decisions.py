@@ -16,11 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.blocks import SystemMessage, instant_text
-from timeline.engine.compactor import set_back
 from timeline.engine.hiding import CompactionProgress, describe_hide
 from timeline.engine.known import settle
 from timeline.engine.lease import take_turn
 from timeline.engine.policy_steps import run_steps
+from timeline.engine.pressure import set_back
 from timeline.errors import (
     CompactionInProgress,
     CompactionRefused,
@@ -44,13 +44,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from timeline.engine.compactor import Pressure
     from timeline.engine.known import Known
+    from timeline.engine.pressure import Pressure
     from timeline.events import CompactReason, Payload, Replacement
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
-    from timeline.planning.account import Account, Costs
+    from timeline.planning.account import Account
     from timeline.planning.cache_clock import Cold
+    from timeline.planning.costs import Costs
     from timeline.planning.hide import HidePlan
     from timeline.policy.model import Hiding
 
@@ -168,7 +169,7 @@ class _DueDecisions:
             self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
         # Check before taking the log's lock: a render with nothing to decide never takes it.
         if self.known.owed.is_due(self.pressure.window):
-            await self._tell()
+            await self._append_owed_notice()
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
         least = int(share * self.policy.max_tokens)
@@ -225,7 +226,7 @@ class _DueDecisions:
             return True
         return pays_back(plan.freed, plan.behind - plan.freed, terms_in_force(window, self.policy), hiding.payback)
 
-    async def _tell(self) -> None:
+    async def _append_owed_notice(self) -> None:
         """Append the notice of an earlier batch, which was hidden in the midst of a response."""
 
         async def choose(time: datetime) -> Sequence[Payload]:
@@ -249,7 +250,7 @@ class _DueDecisions:
         while left:
             await self._settle()
             reason = self._due()
-            if reason is None or self._stands_back():
+            if reason is None or self._holds_back():
                 return
             if await self._others():
                 continue  # another writer's compaction is no attempt of this one
@@ -284,7 +285,7 @@ class _DueDecisions:
         written = None if summary is None else summary.block.at
         return written is not None and touch is not None and written > touch.at
 
-    def _stands_back(self) -> bool:
+    def _holds_back(self) -> bool:
         """Return whether an undo, a refusal or a failure on record forbids this policy to compact now.
 
         An undo holds for every writer, until a compaction is forced or the conversation's policy is changed. A refusal
@@ -301,15 +302,17 @@ class _DueDecisions:
         if setback is None:
             return False
         if due.total <= due.limit:
-            stands = window.tokens < setback.retry_at
+            holds_back = window.tokens < setback.retry_at
         else:
             lost = setback.reason == "superseded"
-            stands = not lost and all(max(item.version, item.changed_at) <= setback.version for item in window.items)
-        if stands:
+            holds_back = not lost and all(
+                max(item.version, item.changed_at) <= setback.version for item in window.items
+            )
+        if holds_back:
             self.taken.append(
                 TakenDecision(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at})
             )
-        return stands
+        return holds_back
 
     async def _others(self) -> bool:
         """Above the limit, wait for another writer's compaction.

@@ -6,7 +6,7 @@ from collections import defaultdict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.frozen import begins_with
+from timeline.frozen import begins_with, common_length
 from timeline.wire import encoded_alone, stepwise
 from timeline.wire.body_text import BodyWriter
 from timeline.wire.groups import Call, Gatherer, Placed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from timeline.wire.body_text import BodyText
     from timeline.wire.groups import Item
     from timeline.wire.neutral import Entry, NeutralContext
-    from timeline.wire.writing import Mark, Writer
+    from timeline.wire.writing import MessageWriter, WriterMark
 
 _OPEN_ITEMS: Final = 16
 """How many of the newest items are written anew for each context: a result may still become part of one of them."""
@@ -89,8 +89,8 @@ class _Continued:
         self._entries: Sequence[Entry] = ()
         self._gatherer = Gatherer()
         self._settled = 0
-        self._marks: list[tuple[int, Mark]] = []
-        self._writer: Writer = parts.start(model)
+        self._marks: list[tuple[int, WriterMark]] = []
+        self._writer: MessageWriter = parts.start(model)
 
     def encode(self, context: NeutralContext) -> dict[str, Any]:
         """Return the body of a context. It and its list of messages are new ones each time."""
@@ -121,7 +121,7 @@ class _Continued:
         twin._settle()
         return twin
 
-    def _cut(self, position: int) -> tuple[int, list[tuple[int, Mark]], Writer]:
+    def _cut(self, position: int) -> tuple[int, list[tuple[int, WriterMark]], MessageWriter]:
         """Return the last mark at or before an item: its item, the marks up to it, and a writer that ends there."""
         marks = [marked for marked in self._marks if marked[0] <= position]
         if not marks:
@@ -151,8 +151,7 @@ def _take(gatherer: Gatherer, entries: Sequence[Entry], first: int) -> int:
 
 def _first_other(before: Sequence[Item], after: Sequence[Item]) -> int:
     """Return the position of the first item that is not made of the same entries."""
-    pairs = zip(before, after, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if _made_of(a) != _made_of(b)), min(len(before), len(after)))
+    return common_length(before, after, lambda one, other: _made_of(one) == _made_of(other))
 
 
 def _made_of(item: Item) -> list[tuple[int, int]]:

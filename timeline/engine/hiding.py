@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
-    from timeline.engine.compactor import Pressure
+    from timeline.engine.pressure import Pressure
     from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.planning.plans import HideDecision

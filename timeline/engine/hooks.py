@@ -68,7 +68,7 @@ class CompactionHooks:
     log: Log
     at: datetime | None
 
-    async def tell(self, hooks: Hooks) -> None:
+    async def call(self, hooks: Hooks) -> None:
         """Call ``on_after_compaction``, then ``on_session_start``."""
         done, sizes = self.done, self._sizes()
         after = {**sizes, "compacted_tokens": done.compacted_tokens}
@@ -82,7 +82,7 @@ class CompactionHooks:
         }
         await call_hook(hooks.on_session_start, "on_session_start", session, self.log, self.at)
 
-    async def mark(self) -> int:
+    async def append_boundary(self) -> int:
         """Append the boundary; return its version."""
         boundary = CompactionBoundary(
             compaction=self.version,
@@ -92,7 +92,7 @@ class CompactionHooks:
         )
         return await self.log.commit([boundary], at=self.at)
 
-    def taken(self, boundary: int | None) -> TakenDecision:
+    def decision(self, boundary: int | None) -> TakenDecision:
         """Return the decision for a render's report; ``boundary`` is the boundary event's version, if any."""
         done = self.done
         detail: dict[str, int | str] = {

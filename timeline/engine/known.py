@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.log.off_loop import WORTH_A_THREAD, off_loop
-from timeline.planning.account import AccountCache, costs_of
+from timeline.planning.account import AccountCache
+from timeline.planning.costs import costs_of
 from timeline.planning.hide import NewestContents, OwedNotice
 from timeline.planning.originals import CutBlocks
 from timeline.planning.repeats import Passages, References

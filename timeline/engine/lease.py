@@ -40,7 +40,7 @@ _OWN: Final[ContextVar[frozenset[tuple[str, int]]]] = ContextVar("_OWN", default
 """Leases of the compactions that the current task runs in, as code of a hook or a summarizer does."""
 
 
-_UNTOLD: Final[WeakKeyDictionary[Log, CompactionFailed]] = WeakKeyDictionary()
+_UNRECORDED: Final[WeakKeyDictionary[Log, CompactionFailed]] = WeakKeyDictionary()
 """Ends of compactions that the store could not record: no one works under these leases any more."""
 
 
@@ -60,9 +60,9 @@ async def take_turn(log: Log, now: datetime, at: datetime | None, *, wait: bool)
             the compaction in progress, and would wait for itself.
         StoreError: an earlier compaction's end could not be recorded, and still cannot.
     """
-    if (untold := _UNTOLD.get(log)) is not None:
-        await _tell(log, untold, at)
-        _UNTOLD.pop(log, None)
+    if (unrecorded := _UNRECORDED.get(log)) is not None:
+        await _record(log, unrecorded, at)
+        _UNRECORDED.pop(log, None)
     watched, since = 0, 0.0
     while (lease := log.fold.window.lease) is not None and now < lease.expires_at:
         if not wait or (log.fold.conversation, lease.version) in _OWN.get():
@@ -170,12 +170,12 @@ async def release(
     )
 
     try:
-        await run_uncancelled(_tell(log, failed, at))
+        await run_uncancelled(_record(log, failed, at))
     except StoreError:
-        _UNTOLD[log] = failed
+        _UNRECORDED[log] = failed
 
 
-async def _tell(log: Log, failed: CompactionFailed, at: datetime | None) -> None:
+async def _record(log: Log, failed: CompactionFailed, at: datetime | None) -> None:
     async def still_held(_: datetime) -> Sequence[CompactionFailed]:
         return [failed] if holds(log, failed.lease) else []  # a commit just then has ended the lease itself
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from timeline.engine.compactor import compact, set_back
+from timeline.engine.compaction import compact
 from timeline.engine.hiding import CompactionProgress, hide_by_step
+from timeline.engine.pressure import set_back
 from timeline.errors import (
     CompactionError,
     CompactionInProgress,
@@ -20,15 +21,15 @@ from timeline.errors import (
     SummarizerFailed,
 )
 from timeline.events import FORCED
-from timeline.planning.account import scaled
 from timeline.planning.collapse_stages import stage_data
+from timeline.planning.costs import scaled
 from timeline.planning.plans import Refusal
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, CoveringStep, StripChitchat, Summarize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from timeline.engine.compactor import Pressure
+    from timeline.engine.pressure import Pressure
     from timeline.policy.steps import Step
     from timeline.projection.reports import TakenDecision
 

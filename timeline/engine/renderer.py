@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
-from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.encoders import Encoders
 from timeline.engine.known import Known, settle
+from timeline.engine.pressure import Pressure
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.fold.counts import ScaledCounter
 from timeline.fold.reported import NO_REPORTS
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
 from timeline.log.off_loop import WORTH_A_THREAD, off_loop
-from timeline.planning.account import NO_TAIL, account_of, certain_total, fixed_part, no_room_from, scaled
+from timeline.planning.account import NO_TAIL, account_of, certain_total, fixed_part, no_room_from
+from timeline.planning.costs import scaled
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector, neutral_context
@@ -263,5 +264,5 @@ def _sendable(name: str, value: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise InvalidArgument(name, str(error)) from None
     if is_nested_deeper(repaired, MOST_NESTING):
-        raise InvalidArgument(name, f"is nested more than {MOST_NESTING} levels deep")
+        raise InvalidArgument(name, f"is nested more than {MOST_NESTING} levels deep; write the inner levels as text")
     return repaired

@@ -21,7 +21,7 @@ from timeline.wire.refused_parts import ReasoningRefused, refused_parts
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from timeline.engine.compactor import Pressure
+    from timeline.engine.pressure import Pressure
     from timeline.fold.window import Window
     from timeline.planning.plans import HideDecision
     from timeline.projection.context import RenderedContext

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from timeline.blocks import ToolResult
-    from timeline.facts.tool_use import Call
+    from timeline.facts.tool_use import CallFields
 
 ANSWERED: Final = ('"="', '"=(')
 """What is between a question of a call and its user's answer; the second one before an answer that is no option."""
@@ -71,7 +71,7 @@ _NO_ANSWER: Final = re.compile(
 _TAGS: Final = re.compile(r"</?(?:answer|user_message)>")
 
 
-def words_in_result(result: ToolResult, call: Call | None = None) -> str:
+def words_in_result(result: ToolResult, call: CallFields | None = None) -> str:
     """Return what a user says in a result, without the client's words around it; empty if nothing there is a user's.
 
     Answers are on lines of their own, each behind its question: ``"Which one?"="The second"``. The time is linear in
@@ -133,7 +133,7 @@ def _answers(text: str) -> str:
     return _NEXT_ANSWER.sub("\n", _BEHIND_ANSWERS.sub("", text[answering.end() :]))
 
 
-def _given(result: ToolResult, call: Call | None) -> str:
+def _given(result: ToolResult, call: CallFields | None) -> str:
     """Return what the result of a tool that asks says: all of it is the user's."""
     if call is None or result.is_error or not asks_user(call.name):
         return ""

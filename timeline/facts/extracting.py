@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.facts.model import FactKind
     from timeline.facts.requests import Asked
-    from timeline.facts.tool_use import Call, UseKind
+    from timeline.facts.tool_use import CallFields, UseKind
 
 FORM: Final = 10
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
@@ -76,7 +76,7 @@ _HITS: Final = re.compile(
 
 
 def facts_of_result(
-    call: Call, call_version: int, result: ToolResult, result_version: int, at: datetime
+    call: CallFields, call_version: int, result: ToolResult, result_version: int, at: datetime
 ) -> tuple[Fact, ...]:
     """Return what a call did, by its result: files, commands, searches, and the error of a call that failed.
 
@@ -101,14 +101,14 @@ def facts_of_result(
             ran = True
             status = status_in(result.text) if status is None else status
         if failed or status:
-            failed, detail = True, detail or first_words(result.text)
+            failed, detail = True, detail or first_words_of_failure(result.text)
         of_call = kind in {"write", "delete"}
         path, version = (call.path, call_version) if of_call else (result.path, result_version)
         details = detail if failed or kind != "search" else hits_in(result.text)
         done = _KINDS[kind]
         facts += [_new(Fact, (done, each, path, version, at, call.name, status, failed, details)) for each in subjects]
     if (failed or status) and not ran:
-        words = detail or first_words(result.text)
+        words = detail or first_words_of_failure(result.text)
         facts.append(Fact("error", call.name, result.path, result_version, at, call.name, status, True, words))
     if asks_user(call.name) and not is_users(result):
         facts += _requests(asked_in(result, call), result.path, result_version, at)
@@ -140,7 +140,7 @@ def hits_in(text: str) -> str:
     return ""
 
 
-def first_words(text: str) -> str:
+def first_words_of_failure(text: str) -> str:
     """Return the first 200 characters of what a failure said, on one line."""
     words = " ".join(text[: _FIRST_WORDS * 4].split())
     return words if len(words) <= _FIRST_WORDS else words[:_FIRST_WORDS] + "…"

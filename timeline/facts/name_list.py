@@ -1,6 +1,6 @@
 """List every exact name before a summary, at an address of its own: all paths, and all other names.
 
-A summary and its record name little of what they stand for: most names that a later answer needs were in the results of
+A summary and its record name little of what they cover: most names that a later answer needs were in the results of
 searches and listings, which no record has. So two addresses behind the summary lead to lists of them, which are made
 when they are read, from the blocks that are there then. What calls and people named comes first, then what is beside
 it, and what was seen most; each name is listed at the newest block that has it.

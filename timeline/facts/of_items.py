@@ -12,7 +12,7 @@ from timeline.blocks import ToolCall, ToolResult, parse_instant
 from timeline.facts.answers import asks_user
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.requests import is_users
-from timeline.facts.running import Placed, RunningRecord
+from timeline.facts.running import PlacedFact, RunningRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _MADE_KNOWN: Final = itemgetter(0)
 _UNDATED: Final = parse_instant("0001-01-01T00:00:00Z")
 
 
-class Item(Protocol):
+class WindowItem(Protocol):
     """What is needed of a `timeline.fold.window.Item`."""
 
     @property
@@ -57,7 +57,7 @@ class Item(Protocol):
         ...
 
 
-ItemT = TypeVar("ItemT", bound=Item)
+ItemT = TypeVar("ItemT", bound=WindowItem)
 
 
 class Calls:
@@ -72,7 +72,7 @@ class Calls:
         """Take a call, in the order of the log."""
         self._by_version[version] = self._by_path[call.path] = self._by_id[call.call_id] = (version, call)
 
-    def answered(self, item: Item) -> tuple[int, ToolCall] | None:
+    def answered(self, item: WindowItem) -> tuple[int, ToolCall] | None:
         """Return the call of a result, and its version: by its path, or the newest earlier one with its id."""
         if item.answers is not None:
             return self._by_version.get(item.answers)
@@ -80,7 +80,7 @@ class Calls:
         return beside or self._by_id.get(item.block.call_id or "")
 
 
-def facts_of(items: Iterable[Item], calls: Calls | None = None) -> list[tuple[int, Fact]]:
+def facts_of(items: Iterable[WindowItem], calls: Calls | None = None) -> list[tuple[int, Fact]]:
     """Return the facts of items in their order, each with the version of the event that made it known.
 
     What a call did is known with its result; a redacted block gives no facts, nor does one that never happened for the
@@ -141,7 +141,7 @@ class WindowFacts:
         self._covered: list[tuple[int, Fact]] = []
         self._compacted = _Compacted()
 
-    def cover(self, compaction: CompactionCompleted, items: Sequence[Item]) -> None:
+    def cover(self, compaction: CompactionCompleted, items: Sequence[WindowItem]) -> None:
         """Keep the facts of the items that a compaction is about to take out of the window."""
         carried = set(compaction.carried)
         leaving = [i for i in items if i.version in compaction.covers and i.version not in carried]
@@ -149,13 +149,13 @@ class WindowFacts:
         self._covered += facts
         self._compacted.leave(facts)
 
-    def within(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
+    def within(self, covers: Covers, items: Sequence[WindowItem]) -> list[Fact]:
         """Return the facts of the blocks of these versions, in the order of the log."""
         live = facts_of(items, self._calls)
         known = sorted((*self._covered, *live), key=_MADE_KNOWN)
         return [fact for _, fact in known if fact.version in covers]
 
-    def record(self, covers: Covers, items: Sequence[Item]) -> FactRecord:
+    def record(self, covers: Covers, items: Sequence[WindowItem]) -> FactRecord:
         """Return the record of the blocks of these versions: what `record_of` makes of the facts within them.
 
         Where the versions are those of the last time and more, as from one compaction to the next, only what is new is
@@ -167,7 +167,7 @@ class WindowFacts:
             self._compacted.leave(self._covered)
         return self._compacted.record(covers, live)
 
-    def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
+    def asked(self, covers: Covers, items: Sequence[WindowItem]) -> list[Fact]:
         """Return what users ask for in the blocks of these versions, in the order of the log."""
         live = requests_of(items, lambda item: item.version in covers)
         known = sorted((*self._covered, *live), key=_MADE_KNOWN)
@@ -184,7 +184,7 @@ class _Compacted:
     def __init__(self) -> None:
         self._covers: Covers | None = None
         self._running = RunningRecord()
-        self._waiting: list[Placed] = []
+        self._waiting: list[PlacedFact] = []
         self._live: dict[Place, Fact] = {}
 
     def leave(self, facts: Iterable[tuple[int, Fact]]) -> None:
@@ -195,14 +195,14 @@ class _Compacted:
             else:
                 self._waiting.append(placed)
 
-    def leads_to(self, covers: Covers, live: Iterable[Placed]) -> bool:
+    def leads_to(self, covers: Covers, live: Iterable[PlacedFact]) -> bool:
         """Return whether the record of these versions, with these facts of what is live, goes on from here."""
         if self._covers is None:
             return True
         unchanged = sum(self._live.get(place) == fact for place, fact in live)
         return unchanged == len(self._live) and covers.includes(self._covers)
 
-    def record(self, covers: Covers, live: Iterable[Placed]) -> FactRecord:
+    def record(self, covers: Covers, live: Iterable[PlacedFact]) -> FactRecord:
         """Merge what is new in these versions, also of what is live; return the record."""
         new = [placed for placed in live if placed.place not in self._live]
         within = [placed for placed in new if placed.fact.version in covers]
@@ -215,10 +215,10 @@ class _Compacted:
         return self._running.record()
 
 
-def _placed(facts: Iterable[tuple[int, Fact]]) -> Iterator[Placed]:
+def _placed(facts: Iterable[tuple[int, Fact]]) -> Iterator[PlacedFact]:
     """Yield facts with their places; those that one event made known come one after another."""
     last = number = 0
     for version, fact in facts:
         number = number + 1 if version == last else 0
         last = version
-        yield Placed((version, number), fact)
+        yield PlacedFact((version, number), fact)

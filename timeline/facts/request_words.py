@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Words(NamedTuple):
+class RequestWords(NamedTuple):
     """Words of one language, parted by spaces; ``_`` is a space inside a phrase.
 
     What makes a constraint and a request anywhere in a sentence, and the verbs that make a request at its beginning:
@@ -24,8 +24,8 @@ class Words(NamedTuple):
     verbs: str = ""
 
 
-SPACED: Final[dict[str, Words]] = {
-    "en": Words(
+SPACED: Final[dict[str, RequestWords]] = {
+    "en": RequestWords(
         "must mustn't never always don't dont do_not won't only ensure make_sure be_sure from_now_on prefer"
         " preferably rather keep avoid instead without at_least at_most no_more_than no_longer should shouldn't cannot"
         " can't shall required require requires important remember note_that stick_to leave strictly exclusively"
@@ -49,7 +49,7 @@ SPACED: Final[dict[str, Words]] = {
         " insert inspect iterate mark mention mind name notify omit pause pin ping preserve refer refrain reject repeat"
         " respect restart resume retry stay stick support swap tag throw treat trim warn",
     ),
-    "de": Words(
+    "de": RequestWords(
         "muss musst müssen müsst soll sollst sollen sollte sollten nie niemals immer nicht kein keine keinen keiner nur"
         " stets darf darfst dürfen ab_jetzt ab_sofort von_nun_an künftig stell_sicher stelle_sicher sicherstellen achte"
         " lieber bevorzuge behalte vermeide vermeiden ohne statt anstatt mindestens höchstens wichtig unbedingt genau"
@@ -64,7 +64,7 @@ SPACED: Final[dict[str, Words]] = {
         " implementiere kopiere kümmere lass lasse lies lösch melde öffne sag sage setz setze sorge starte stell stelle"
         " stopp stoppe trag trage vergiss verschiebe verzichte warte",
     ),
-    "fr": Words(
+    "fr": RequestWords(
         "doit dois doivent devez il_faut jamais toujours ne_pas seulement uniquement désormais assure_toi assurez-vous"
         " préfère évite évitez sans plutôt au_moins au_plus n'utilise n'utilisez"
         " aucun aucune interdit obligatoire n'oublie n'oubliez n'ajoute n'ajoutez ne_touche ne_touchez ne_modifie"
@@ -75,7 +75,7 @@ SPACED: Final[dict[str, Words]] = {
         " arrête cherche commence demande demandez dis exécute exécutez fais faites lance lancez laisse lis lisez mets"
         " mettez montre montrez ouvre remplace remplacez renomme réponds répondez teste testez",
     ),
-    "es": Words(
+    "es": RequestWords(
         "debe debes deben deber nunca siempre solo sólo solamente a_partir_de_ahora asegúrate asegúrese prefiere"
         " prefiero evita evite sin en_lugar_de al_menos como_máximo no_uses no_toques no_cambies hay_que"
         " tienes_que tiene_que ninguna ninguno ningún prohibido obligatorio",
@@ -84,7 +84,7 @@ SPACED: Final[dict[str, Words]] = {
         " abre busca comienza deja di ejecuta ejecute haz haga lee lea muestra pide pon ponga pregunta prueba reemplaza"
         " renombra responde responda",
     ),
-    "pt": Words(
+    "pt": RequestWords(
         "deve deves devem nunca sempre somente apenas só a_partir_de_agora certifique-se prefira prefiro evite sem"
         " em_vez_de pelo_menos no_máximo não_use não_mude não_altere"
         " não_toque nenhum nenhuma tem_que proibido obrigatório",
@@ -93,7 +93,7 @@ SPACED: Final[dict[str, Words]] = {
         " abra coloque comece deixe diga execute faça leia mostre pare pergunte procure renomeie responda rode"
         " substitua teste",
     ),
-    "id": Words(
+    "id": RequestWords(
         "harus jangan selalu tidak_boleh hanya wajib pastikan mulai_sekarang tanpa sebaiknya hindari lebih_suka"
         " daripada minimal maksimal dilarang cukup utamakan"
         " tidak_perlu tidak_usah tak_boleh",
@@ -101,7 +101,7 @@ SPACED: Final[dict[str, Words]] = {
         "buat buatkan tambahkan perbaiki hapus gunakan pakai ubah ganti jelaskan periksa cek tulis jalankan simpan"
         " baca cari hentikan jawab kirim lakukan mulai tunjukkan uji",
     ),
-    "ru": Words(
+    "ru": RequestWords(
         "должен должна должно должны нельзя никогда всегда только нужно надо необходимо обязательно отныне убедись"
         " убедитесь избегай избегайте без вместо минимум максимум не_меняй не_используй"
         " не_трогай никаких никакие нигде запрещено",
@@ -113,8 +113,8 @@ SPACED: Final[dict[str, Words]] = {
     ),
 }
 """Languages that put spaces between words."""
-UNSPACED: Final[dict[str, Words]] = {
-    "zh": Words(
+UNSPACED: Final[dict[str, RequestWords]] = {
+    "zh": RequestWords(
         "必须 不要 不能 不得 不许 不可 不准 务必 总是 始终 永远 从现在起 从现在开始 以后"
         " 一律 一定 应该 应当 只能 只用 只要 仅 禁止 避免 别"
         " 确保 保持 尽量 优先 至少 最多 必須 不應 務必 從現在起 應該 確保 避免",
@@ -122,14 +122,14 @@ UNSPACED: Final[dict[str, Words]] = {
         " 改成 改为 加上 添加 删除 修改 修复 实现 写 吗 嗎"
         " 先 用中文 用英文 用英语 用日语",
     ),
-    "ja": Words(
+    "ja": RequestWords(
         "必ず しないで ないでください 禁止 だけ のみ 常に 絶対 べき なければ"
         " 今後 これから 以後 避けて 優先 してはいけ ように 以内 以上 以下",
         "ください 下さい お願い してほしい して欲しい て欲しい たい 使って 直して"
         " 追加 修正 削除 作って 書いて ですか ますか"
         " て。 で。 てから",
     ),
-    "ko": Words(
+    "ko": RequestWords(
         "반드시 절대 항상 하지_마 하지마 지_마세요 만_사용 금지 앞으로 이제부터 해야 확인 유지 최소 최대",
         "주세요 해줘 해_줘 부탁 원해 필요 할까 있나요 습니까 하세요 마세요 먼저 해.",
     ),
@@ -157,21 +157,21 @@ STRONG: Final = (
 """Words that make a constraint of a statement too."""
 
 
-def words_of(words: str) -> list[str]:
+def listed_words(words: str) -> list[str]:
     """Return the words and phrases of a list."""
     return [word.replace("_", " ") for word in words.split()]
 
 
 def single(lists: Iterable[str]) -> frozenset[str]:
     """Return the words of lists that are no phrases."""
-    return frozenset(word for words in lists for word in words_of(words) if " " not in word)
+    return frozenset(word for words in lists for word in listed_words(words) if " " not in word)
 
 
 def phrases(lists: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the phrases of lists by their first words, each between two spaces."""
     found: dict[str, tuple[str, ...]] = {}
     for words in lists:
-        for phrase in words_of(words):
+        for phrase in listed_words(words):
             first, space, _ = phrase.partition(" ")
             if space:
                 found[first] = (*found.get(first, ()), f" {phrase} ")

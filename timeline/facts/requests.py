@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import Attachment, CustomBlock, ToolResult, UserPrompt
 from timeline.facts.answers import ANSWERED, holds_rules, words_in_result
-from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, phrases, single, words_of
+from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, listed_words, phrases, single
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from timeline.blocks import Block
-    from timeline.facts.tool_use import Call
+    from timeline.facts.tool_use import CallFields
 
 Manner: TypeAlias = Literal["constraint", "request", "said", "more"]
 """It holds for what comes; it is done once; it is all that is known of a prompt in which neither was found; the prompt
@@ -51,8 +51,8 @@ _CONSTRAINT_PHRASES, _REQUEST_PHRASES = (
     phrases(each.request for each in _SPACED),
 )
 _VERBS: Final = single(each.verbs for each in _SPACED)
-_CONSTRAINT_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.constraint))
-_REQUEST_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.request))
+_CONSTRAINT_PARTS: Final = tuple(part for each in _PARTS for part in listed_words(each.constraint))
+_REQUEST_PARTS: Final = tuple(part for each in _PARTS for part in listed_words(each.request))
 _OPENERS, _STATING, _STRONG, _WEAK = (single([words]) for words in (OPENERS, STATING, STRONG, WEAK))
 _WORDS, _BEGINNINGS = _REQUESTS | _CONSTRAINTS, _VERBS | _WEAK
 _FEW: Final = 10
@@ -168,7 +168,7 @@ def _asked_in(own: str) -> tuple[Asked, ...]:
     return (*asked, _SAYS_MORE) if more else asked
 
 
-def asked_in(block: Block, call: Call | None = None) -> tuple[Asked, ...]:
+def asked_in(block: Block, call: CallFields | None = None) -> tuple[Asked, ...]:
     """Return what a user asks for in a block; of some only that it says something: ``more``.
 
     A file that a user attaches may be rules or code, a picture of theirs may be all that they say, a plan that they
@@ -185,7 +185,7 @@ def asked_in(block: Block, call: Call | None = None) -> tuple[Asked, ...]:
     return requests_in(words) if words else ()
 
 
-def is_users(block: Block, call: Call | None = None) -> bool:
+def is_users(block: Block, call: CallFields | None = None) -> bool:
     """Return whether a block has words of a user's: whether `asked_in` may find something there."""
     return (
         bool(users_words(block, call)) or _is_attached(block) or (isinstance(block, ToolResult) and holds_rules(block))
@@ -202,7 +202,7 @@ def is_part(asked: Asked) -> bool:
     return begins or len(asked.text) > LONGEST
 
 
-def users_words(block: Block, call: Call | None = None) -> str:
+def users_words(block: Block, call: CallFields | None = None) -> str:
     """Return what a user says in a block; empty if nothing there is theirs.
 
     It is a prompt, what a result has of it (see `timeline.facts.answers`), or what is typed into a client's message:

@@ -22,7 +22,7 @@ Place: TypeAlias = tuple[int, int]
 """Where a fact comes in the order of the log: the version that made it known, and its number among those of it."""
 
 
-class Placed(NamedTuple):
+class PlacedFact(NamedTuple):
     """A fact with its place in the log."""
 
     place: Place
@@ -34,13 +34,13 @@ class _Merged:
 
     __slots__ = ("at_first", "first", "meant", "newest", "times", "versions")
 
-    def __init__(self, placed: Placed) -> None:
+    def __init__(self, placed: PlacedFact) -> None:
         fact = placed.fact
         self.times, self.first, self.newest = 1, fact.version, placed
         self.meant = self.at_first = int(is_meant(fact))
         self.versions = [fact.version] if fact.kind == "request" else []
 
-    def add(self, placed: Placed) -> None:
+    def add(self, placed: PlacedFact) -> None:
         """Take one more."""
         fact = placed.fact
         self.times += 1
@@ -75,7 +75,7 @@ class _Merged:
         )
 
 
-def _recency(placed: Placed) -> tuple[int, Place]:
+def _recency(placed: PlacedFact) -> tuple[int, Place]:
     return (placed.fact.version, placed.place)
 
 
@@ -134,7 +134,7 @@ class RunningRecord:
         """Return how many entries there are, those that the record leaves out included."""
         return len(self._known)
 
-    def take(self, placed: Placed) -> None:
+    def take(self, placed: PlacedFact) -> None:
         """Merge one more fact, wherever it comes in the log."""
         fact = placed.fact
         key = (fact.kind, fact.subject, fact.failed)

@@ -127,7 +127,7 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _CHARACTERS: Final[Mapping[str, str]] = {"n": "\n", "t": "\t", "r": ""}
 
 
-class Call(Protocol):
+class CallFields(Protocol):
     """What the rules read of a `timeline.blocks.ToolCall`: a store has it without the rest of the block."""
 
     @property
@@ -153,13 +153,13 @@ class ToolUse(NamedTuple):
     subjects: tuple[str, ...]
 
 
-def tool_use(call: Call) -> ToolUse | None:
+def tool_use(call: CallFields) -> ToolUse | None:
     """Return the first use of a call; None for a tool that works with neither files, commands nor searches."""
     uses = tool_uses(call)
     return uses[0] if uses else None
 
 
-def tool_uses(call: Call) -> tuple[ToolUse, ...]:
+def tool_uses(call: CallFields) -> tuple[ToolUse, ...]:
     """Return all uses of a call: a patch may write some files and delete others, a move writes one and deletes one."""
     arguments = call.arguments
     if not isinstance(arguments, dict):

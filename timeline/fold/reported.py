@@ -55,7 +55,7 @@ Prefix: TypeAlias = tuple[str | None, str | None]
 """The hashes of a context's system prompt and tools."""
 
 
-class Sent(NamedTuple):
+class CountedContext(NamedTuple):
     """A recorded context: its event's version, our count of its text, its media, and what it was made after.
 
     ``rewrites`` is how many rewriting decisions the log had when it was recorded.
@@ -89,8 +89,8 @@ class Reported(NamedTuple):
     model: str = ""
     calls: int = 0
     rewrites: int = 0
-    contexts: tuple[Sent, ...] = ()
-    newest: Sent | None = None
+    contexts: tuple[CountedContext, ...] = ()
+    newest: CountedContext | None = None
     newest_input: int = 0
     first_counted: int = 0
     first_input: int = 0
@@ -142,7 +142,7 @@ class Reported(NamedTuple):
         if not rendered.counted:
             return self
         prefix = (rendered.system, rendered.tools)
-        sent = Sent(version, rendered.counted, rendered.media, prefix, self.rewrites)
+        sent = CountedContext(version, rendered.counted, rendered.media, prefix, self.rewrites)
         return self._replace(contexts=(*self.contexts, sent)[-_KEPT:])
 
     def after_call(self, called: ModelCalled) -> Reported:
@@ -159,7 +159,7 @@ class Reported(NamedTuple):
             return fresh._compared(sent, input_)
         return self._compared(sent, input_)
 
-    def _compared(self, sent: Sent, input_: int) -> Reported:
+    def _compared(self, sent: CountedContext, input_: int) -> Reported:
         before, text = self.newest, input_ - sent.media
         now = self._replace(calls=self.calls + 1, newest=sent, newest_input=input_, followed=True)
         if before is None or before.prefix != sent.prefix:
@@ -220,10 +220,10 @@ def _is_growth(ours: int, theirs: int) -> bool:
     return ours > 0 and _LEAST_GROWTH * ours - _NOISE <= theirs <= _MOST_GROWTH * ours + _NOISE
 
 
-def _dumped(sent: Sent) -> list[Any]:
+def _dumped(sent: CountedContext) -> list[Any]:
     return [sent.version, sent.counted, sent.media, *sent.prefix, sent.rewrites]
 
 
-def _parsed(fields: Sequence[Any]) -> Sent:
+def _parsed(fields: Sequence[Any]) -> CountedContext:
     version, counted, media, system, tools, rewrites = fields
-    return Sent(version, counted, media, (system, tools), rewrites)
+    return CountedContext(version, counted, media, (system, tools), rewrites)

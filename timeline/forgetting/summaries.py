@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.events import NOBODY, SummaryParts
-from timeline.facts.record import LISTS, RECORD_HEADING, one_line, record_in, record_of, shown_record
+from timeline.facts.record import record_of
+from timeline.facts.record_lines import LISTS, RECORD_HEADING, record_in, shown_record
+from timeline.facts.said import searchable_line
 from timeline.fold.counts import in_unit, parts_of_unit
 from timeline.fold.window import TOMBSTONE
 from timeline.planning.covered_digest import build_digest
@@ -110,7 +112,7 @@ def _record(
         most_tokens=max(_LEAST_TOKENS, counter.count(shown)),
         counter=counter,
         address=old.block.path,
-        summary=one_line((parts.history, parts.turn_prefix)),
+        summary=searchable_line((parts.history, parts.turn_prefix)),
         lists=LISTS in shown,
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.answers.calls import call_row, context_of
-from timeline.audit.calls import decisions_before, recorded_calls
+from timeline.audit.calls import decisions_before
+from timeline.audit.recorded_calls import recorded_calls
 from timeline.errors import CallUnavailable, InvalidFilter
 from timeline.frozen import compact_json
 from timeline.inspector.losses import cache_uses

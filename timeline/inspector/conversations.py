@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.answers.calls import call_row
 from timeline.answers.listed import PolicyRow
-from timeline.audit.calls import decisions_before, recorded_calls
+from timeline.audit.calls import decisions_before
+from timeline.audit.recorded_calls import recorded_calls
 from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text
 from timeline.errors import InvalidFilter, StoreCorrupt
@@ -112,7 +113,7 @@ async def show_conversation(reader: Reader, asked: AskedConversation) -> Convers
     policy = await recorded_policy(store, tally.policy)
     calls = await recorded_calls(store, asked.id) if tally.newest_call is not None else []
     decided = await decisions_before(store, asked.id, calls[-2:]) if calls else []
-    newest = await newest_compaction(reader, asked.id, tally.standing[-1]) if tally.standing else None
+    newest = await newest_compaction(reader, asked.id, tally.in_force[-1]) if tally.in_force else None
     return Conversation(
         conversation=row,
         policy=None if policy is None else policy.model_dump(mode="json"),

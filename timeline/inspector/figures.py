@@ -21,8 +21,7 @@ from timeline.events import (
     CompactionReverted,
     UnknownPayload,
 )
-from timeline.inspector.kinds import kind_of
-from timeline.planning.account import CATEGORIES
+from timeline.planning.costs import CATEGORIES, category_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +52,7 @@ class Figures:
     Attributes:
         version: of the last event; ``at`` is its time.
         by_role: tokens as shown, by kind of block.
-        blocks: how many are in each state; ``tokens`` are their own. What live summaries stand for is ``covered``.
+        blocks: how many are in each state; ``tokens`` are their own. What live summaries cover is ``covered``.
         window_start: the lowest version of a visible block that is not carried; None where there is none.
         summary: version of the newest live summary; 0 without one.
         open_calls: versions of the calls that may still get a result.
@@ -85,7 +84,7 @@ class Figures:
             blocks[state] += 1
             tokens[state] += item.tokens
             plain = state == "visible" and kind is not StageDigest
-            kinds[kind_of(item)] += item.tokens if plain else item.shown_tokens
+            kinds[category_of(item)] += item.tokens if plain else item.shown_tokens
             if isinstance(block, ToolCall):
                 if (item.response == window.response or block.pending) and not item.disowned:
                     waiting.append(item.version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from timeline.planning.account import CATEGORIES
+from timeline.planning.costs import category_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,11 +17,5 @@ def by_role(items: Iterable[Item]) -> dict[str, int]:
     """Return the tokens of items as shown, by kind of block."""
     found: Counter[str] = Counter()
     for item in items:
-        found[kind_of(item)] += item.shown_tokens
+        found[category_of(item)] += item.shown_tokens
     return {kind: tokens for kind, tokens in found.items() if tokens}
-
-
-def kind_of(item: Item) -> str:
-    """Return the kind of a live block, as the account has it; what is hidden is a kind of its own."""
-    shown = item.replacement is None or item.state == "abridged"
-    return CATEGORIES.get(item.block.type, "other") if shown else "hidden"

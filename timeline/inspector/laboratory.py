@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from timeline.inspector.asked import AskedLab
     from timeline.lab.prices import PriceTable
-    from timeline.lab.replay import Sent
+    from timeline.lab.replay import SentCall
     from timeline.lab.sizes import Measured
     from timeline.policy.model import Policy
     from timeline.portable.stored import StoredConversation
@@ -100,7 +100,7 @@ class Run:
                 self.outcomes.append(Outcome(failure=Failure(type=type(error).__name__, message=str(error))))
             self.done = before + len(measured.calls)
 
-    def _watch(self, _sent: Sent) -> None:
+    def _watch(self, _sent: SentCall) -> None:
         self.done += 1
         if monotonic() - self.asked > _LEFT:
             raise _Stopped

@@ -16,8 +16,8 @@ from timeline.inspector.tally import cost_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from timeline.audit.calls import RecordedCall
     from timeline.audit.decisions import CallDecision
+    from timeline.audit.recorded_calls import RecordedCall
     from timeline.lab.prices import Price, PriceTable
     from timeline.usage import Usage
 

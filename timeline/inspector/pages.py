@@ -66,7 +66,7 @@ def _page_file(path: str, body: bytes) -> PageFile:
 
 
 def _policy(page: bytes) -> str:
-    """Return the policy of a page, which allows the scripts that stand in it by their hashes."""
+    """Return the policy of a page, which allows the scripts in it by their hashes."""
     hashes = [f"'sha256-{b64encode(sha256(text).digest()).decode()}'" for text in _INLINE.findall(page)]
     allowed = " ".join(["'self'", *hashes])
     return f"default-src 'none'; script-src {allowed}; {_REST}"

@@ -29,13 +29,14 @@ from timeline.events import (
 )
 from timeline.events.other_payloads import ContextOverflowed
 from timeline.inspector.figures import Figures, Growing
-from timeline.inspector.kinds import by_role, kind_of
+from timeline.inspector.kinds import by_role
 from timeline.inspector.moments import light_base, lightened
 from timeline.inspector.shapes import ChartPoint, Mark
 from timeline.inspector.tally import cost_of
 from timeline.log.history import reverted_versions
 from timeline.log.in_turns import in_turns
 from timeline.planning.account import FixedPart, limits_of_policy
+from timeline.planning.costs import category_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -133,7 +134,7 @@ class Plot:
         ):
             self._roles = Counter(by_role(self.fold.window.items))
         elif (item := self.fold.live(event.version)) is not None:
-            self._roles[kind_of(item)] += item.shown_tokens
+            self._roles[category_of(item)] += item.shown_tokens
 
     async def _point(self, source: Plots, event: Event, called: ModelCalled) -> ChartPoint:
         self._calls += 1

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.audit.before_call import version_before_call
-from timeline.engine.compactor import Pressure
 from timeline.engine.equipment import Equipment
 from timeline.engine.policy_steps import run_steps
+from timeline.engine.pressure import Pressure
 from timeline.errors import BlockNotFound, BlockProtected, InvalidArgument
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import (
     check_version,
+    compactions_in_force,
     fold_near,
     fold_past,
     load_fold,
-    standing_compactions,
     versions_to_revert,
 )
 from timeline.log.stored import free_id
@@ -61,8 +61,8 @@ async def rehearse(store: EventStore, handle: Timeline, asked: AskedDecision) ->
         case "fork":
             return await _forked(store, handle, asked)
         case "undo":
-            standing = await standing_compactions(store, handle.id)
-            versions = versions_to_revert(handle.id, standing, asked.version, cascade=asked.cascade)
+            in_force = await compactions_in_force(store, handle.id)
+            versions = versions_to_revert(handle.id, in_force, asked.version, cascade=asked.cascade)
             return Tried(handle.id, (await fold_near(store, handle.id, without=versions)).window, versions)
         case "compact":
             return Tried(handle.id, await _compacted(store, handle, asked), [])

@@ -56,7 +56,7 @@ class Tally:
         sent: what the newest request sent, and its answer; None before the first.
         grown: what was appended behind that request.
         limit: of the newest recorded context.
-        standing: versions of the compactions in force.
+        in_force: versions of the compactions in force.
         setback: the newest compaction that failed or was refused since the last one that did not, and its version.
         held: version of an undo behind which no automatic compaction follows.
         failed: the newest call, if it failed, as its version and its error.
@@ -74,7 +74,7 @@ class Tally:
     sent: int | None = None
     grown: int = 0
     limit: int | None = None
-    standing: list[int] = field(default_factory=list)
+    in_force: list[int] = field(default_factory=list)
     setback: tuple[int, str, str] | None = None
     held: int | None = None
     failed: tuple[int, str] | None = None
@@ -99,7 +99,7 @@ class Tally:
                 self.sent, self.grown, self.rendered = payload.total or payload.tokens, 0, event.version
                 self.limit = payload.limit or self.limit
             case CompactionCompleted():
-                self.standing.append(event.version)
+                self.in_force.append(event.version)
                 self.setback = None
                 self.held = None if payload.reason in {"forced", "refused"} else self.held
                 self.grown += payload.after_tokens - payload.before_tokens
@@ -107,7 +107,7 @@ class Tally:
                     self._pay(payload.written_by.model or "", payload.written_by.usage, prices)
             case CompactionReverted():
                 self.held = event.version
-                self.standing = [version for version in self.standing if version not in payload.versions]
+                self.in_force = [version for version in self.in_force if version not in payload.versions]
             case CompactionFailed():
                 self.setback = (event.version, payload.reason, payload.detail)
             case BlocksHidden():

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from timeline.inspector.reader import Reader
     from timeline.inspector.shapes import Chart
     from timeline.lab.prices import PriceTable
-    from timeline.lab.replay import Sent
-    from timeline.lab.results import CallRow as LabRow
+    from timeline.lab.replay import SentCall
+    from timeline.lab.results import ReplayedCallRow as LabRow
     from timeline.lab.results import RunResult
     from timeline.portable.stored import StoredConversation
     from timeline.ports import ConversationInfo
@@ -119,7 +119,7 @@ def _priced(stored: StoredConversation, policy: Policy, prices: PriceTable, stop
     if not measured.calls:
         return None
 
-    def go_on(_sent: Sent) -> None:
+    def go_on(_sent: SentCall) -> None:
         if stopped.is_set():
             raise _Stopped
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.fold.window import Window
-    from timeline.lab.results import CallRow
+    from timeline.lab.results import ReplayedCallRow
     from timeline.usage import KeptLong
 
 _UNREAD: Final = (
@@ -200,7 +200,7 @@ class _Decides:
         self._replacements, self._contents = run.alike.replacements, run.renderer.known.contents
         self.messages: list[int] = []
 
-    def counted(self, row: CallRow, messages: int) -> CallRow:
+    def counted(self, row: ReplayedCallRow, messages: int) -> ReplayedCallRow:
         """Return another run's row with the figures that this one's account would give it."""
         over_limit = self._fixed.tokens - self._fixed.reserved + messages > self._run.limit
         if (row.shown, row.over_limit) == (messages, over_limit):

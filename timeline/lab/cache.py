@@ -38,7 +38,7 @@ class Segment(NamedTuple):
     tokens: int
 
 
-class Request(NamedTuple):
+class CacheRequest(NamedTuple):
     """One call of a model.
 
     Attributes:
@@ -113,7 +113,7 @@ class _Before:
             that keeps the prefixes with a marker.
     """
 
-    request: Request
+    request: CacheRequest
     chain: list[int]
     sums: list[int]
     cached: int
@@ -124,7 +124,7 @@ class _Before:
         """Return whether the prefix up to a place is kept without a marker."""
         return self.least is not None and self.sums[place] >= self.least
 
-    def kept_with(self, request: Request, same: int) -> int:
+    def kept_with(self, request: CacheRequest, same: int) -> int:
         """Return how many of the prefixes shared with the next request are kept without an entry of their own."""
         return same if self.least is not None and self.request.model == request.model else 0
 
@@ -147,7 +147,7 @@ class PromptCache:
         kept = None if before is None else replace(before, chain=[*before.chain], sums=[*before.sums])
         return replace(self, _kept={**self._kept}, _before=kept)
 
-    def call(self, request: Request) -> Charge:
+    def call(self, request: CacheRequest) -> Charge:
         """Return the charge of the next request, and keep its prefixes."""
         price = self.price_of(request.model)
         chain, sums, same = self._prefixes(request)
@@ -176,7 +176,7 @@ class PromptCache:
         collapsed = lost * 2 > expected
         return Charge(read, written, uncached, units, price.money(units), lost, cause, collapsed, written_long)
 
-    def _prefixes(self, request: Request) -> tuple[list[int], list[int], int]:
+    def _prefixes(self, request: CacheRequest) -> tuple[list[int], list[int], int]:
         """Return the hash and the tokens of each prefix, and how many segments equal the previous request's."""
         segments, before = request.segments, self._before
         same = 0 if before is None else _same(segments, before.request.segments)
@@ -198,14 +198,14 @@ class PromptCache:
             if before.keeps(place):
                 self._kept[before.request.model, before.chain[place]] = before.kept_until
 
-    def _keep(self, request: Request, price: Price, chain: Sequence[int], places: Iterable[int]) -> None:
+    def _keep(self, request: CacheRequest, price: Price, chain: Sequence[int], places: Iterable[int]) -> None:
         """Keep the prefix in front of each marker for the marker's time; a prefix that is read is kept once more."""
         for place in places:
             key = request.model, chain[place]
             until = request.end + price.rule.seconds(long=request.is_long(place))
             self._kept[key] = max(until, self._kept.get(key, until))
 
-    def _found(self, request: Request, price: Price, chain: Sequence[int], places: Iterable[int]) -> int:
+    def _found(self, request: CacheRequest, price: Price, chain: Sequence[int], places: Iterable[int]) -> int:
         """Return the place of the longest prefix that a marker finds by walking back; -1 for none."""
         lookback, best = price.rule.lookback, -1
         for place in reversed([*places]):
@@ -213,7 +213,7 @@ class PromptCache:
             best = next((p for p in range(place, least, -1) if self._holds(chain[p], request)), best)
         return best
 
-    def _longest(self, request: Request, chain: Sequence[int], same: int) -> int:
+    def _longest(self, request: CacheRequest, chain: Sequence[int], same: int) -> int:
         """Return the place of the longest prefix that is in the cache; -1 for none."""
         before = self._before
         shared = 0 if before is None else before.kept_with(request, same)
@@ -222,11 +222,11 @@ class PromptCache:
             return noted
         return shared - 1 if before.keeps(shared - 1) and request.start <= before.kept_until else -1
 
-    def _holds(self, link: int, request: Request) -> bool:
+    def _holds(self, link: int, request: CacheRequest) -> bool:
         until = self._kept.get((request.model, link))
         return until is not None and request.start <= until
 
-    def _cause(self, request: Request, price: Price, same: int, total: int) -> BreakCause:
+    def _cause(self, request: CacheRequest, price: Price, same: int, total: int) -> BreakCause:
         """Return why a prefix was lost. Causes that would have lost it in any case come first."""
         before = self._before
         if before is None or before.request.model != request.model:
@@ -255,7 +255,7 @@ def _same(segments: tuple[Segment, ...], before: tuple[Segment, ...]) -> int:
     return same
 
 
-def charges(requests: Iterable[Request], price_of: Callable[[str], Price]) -> list[Charge]:
+def charges(requests: Iterable[CacheRequest], price_of: Callable[[str], Price]) -> list[Charge]:
     """Return what each of a conversation's requests costs, in order."""
     cache = PromptCache(price_of)
     return [cache.call(request) for request in requests]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ENDING: Final = ".json"
 
 
-class Kept:
+class OutcomeFolder:
     """A folder of outcomes. Failures are never kept.
 
     Args:
@@ -45,7 +45,7 @@ class Kept:
         return outcome.model_copy(update={"runs": tuple(run.model_copy(update=named) for run in outcome.runs)})
 
     def keep(self, work: Work, outcome: Outcome) -> None:
-        """Write an outcome, atomically, for its owner alone: it tells of what was recorded.
+        """Write an outcome, atomically, for its owner alone: it quotes what was recorded.
 
         Raises:
             OSError: the folder cannot be written.

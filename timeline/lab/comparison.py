@@ -18,7 +18,7 @@ from timeline.policy.presets import PUBLISHED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from timeline.lab.results import CallRow, RunResult
+    from timeline.lab.results import ReplayedCallRow, RunResult
     from timeline.lab.work import Outcome, Work
 
 CostIn: TypeAlias = Literal["money", "units"]
@@ -80,12 +80,12 @@ def cost_of(totals: Totals, cost_in: CostIn) -> float:
     return totals.money if cost_in == "money" else totals.units
 
 
-def cost_of_call(row: CallRow, cost_in: CostIn) -> float:
+def cost_of_call(row: ReplayedCallRow, cost_in: CostIn) -> float:
     """Return what a call costs with the summaries before it, in dollars or in base tokens."""
     return row.money + row.summary_money if cost_in == "money" else row.units + row.summary_units
 
 
-def _cost_with_reads(row: CallRow, cost_in: CostIn) -> float:
+def _cost_with_reads(row: ReplayedCallRow, cost_in: CostIn) -> float:
     """Return the same with what fetching the facts costs that the call did not have in sight."""
     return cost_of_call(row, cost_in) + (row.fetch_money if cost_in == "money" else row.fetch_units)
 
@@ -182,7 +182,9 @@ def _calls(runs: Sequence[RunResult]) -> tuple[_Call, ...]:
     )
 
 
-def _share_of(runs: Sequence[RunResult], first: Sequence[RunResult], cost: Callable[[CallRow], float]) -> float | None:
+def _share_of(
+    runs: Sequence[RunResult], first: Sequence[RunResult], cost: Callable[[ReplayedCallRow], float]
+) -> float | None:
     """Return what a policy costs as a share of the first one's cost, over the calls that neither refused."""
     refused = {_call_of(run, row) for one in (runs, first) for run in one for row in run.rows if row.refused}
     own, base = (
@@ -191,7 +193,7 @@ def _share_of(runs: Sequence[RunResult], first: Sequence[RunResult], cost: Calla
     return own / base if base else None
 
 
-def _call_of(run: RunResult, row: CallRow) -> tuple[str, str, int]:
+def _call_of(run: RunResult, row: ReplayedCallRow) -> tuple[str, str, int]:
     return run.file, run.conversation, row.number
 
 

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime
 from timeline.frozen import Frozen
 from timeline.lab.cache import BreakCause
 from timeline.lab.comparison import comparable, cost_of_call
-from timeline.lab.results import CallRow
+from timeline.lab.results import ReplayedCallRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,7 +52,7 @@ class CallDifference(Frozen):
     units: float
     money: float
     reason: Reason
-    rows: tuple[CallRow, CallRow]
+    rows: tuple[ReplayedCallRow, ReplayedCallRow]
 
     def cost(self, cost_in: CostIn) -> float:
         """Return the difference in dollars or in base tokens."""
@@ -113,7 +113,7 @@ def against_the_first(runs: Sequence[RunResult]) -> dict[tuple[int, str], list[C
     return {key: largest(several, cost_in) for key, several in found.items()}
 
 
-def _reason(dear: CallRow, cheap: CallRow) -> Reason:
+def _reason(dear: ReplayedCallRow, cheap: ReplayedCallRow) -> Reason:
     if cheap.refused:
         return "refused"
     more = cost_of_call(dear, "units") - cost_of_call(cheap, "units")

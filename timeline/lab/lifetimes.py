@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.importers.recording import ImportedCompaction, ImportedHide
     from timeline.lab.prices import PriceTable
-    from timeline.lab.sizes import Measured, Past
+    from timeline.lab.sizes import Measured, ReplayedPast
     from timeline.usage import CacheKind
 
 MARKERS: Final = "anthropic"
@@ -90,7 +90,7 @@ def as_kept(measured: Measured, kept: CacheKind) -> Measured:
     return replace(measured, recording=replace(recording, events=events), calls=calls, past=past, cache=kept)
 
 
-def _past(past: Past, kept: CacheKind) -> Past:
+def _past(past: ReplayedPast, kept: CacheKind) -> ReplayedPast:
     events = (
         event.model_copy(update={"payload": _reporting(event.payload, kept)})
         if isinstance(event.payload, ModelCalled)

@@ -22,7 +22,7 @@ from timeline.events import ABRIDGED, BlockAppended, BlocksHidden, CallRequest, 
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.alike import Alike
-from timeline.lab.cache import PromptCache, Request, Segment
+from timeline.lab.cache import CacheRequest, PromptCache, Segment
 from timeline.lab.due import may_decide
 from timeline.lab.facts.sight import FactSight, counted
 from timeline.lab.facts.summaries import Judged, SummaryJudge
@@ -30,13 +30,13 @@ from timeline.lab.lifetimes import kept_by
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog, UnhashedProjector
 from timeline.lab.results import RunResult, call_row, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
-from timeline.lab.shown import Shown, shown_by
+from timeline.lab.shown import ShownContext, shown_by
 from timeline.lab.sizes import VOCABULARY, block_of
 from timeline.lab.summaries import Metered, Spent
 from timeline.lab.visibility import Sight
 from timeline.planning.account import limits_of_policy
 from timeline.policy.model import Never
-from timeline.portable.stored import is_recorded
+from timeline.portable.stored import is_in_recording
 from timeline.tokens import get_counter
 from timeline.usage import Usage
 
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from timeline.lab.cache import Change, Charge
     from timeline.lab.facts.needs import Needs
     from timeline.lab.prices import Price
-    from timeline.lab.results import CallRow
-    from timeline.lab.sizes import Measured, RecordedCall
+    from timeline.lab.results import ReplayedCallRow
+    from timeline.lab.sizes import Measured, ReplayedCall
     from timeline.planning.account import FixedPart
     from timeline.policy.model import Policy
     from timeline.ports import Summarizer
@@ -72,11 +72,11 @@ ROUND_OUTPUT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentCall:
     """What the policy sends for a recorded call, or the type of the error that refused it."""
 
-    call: RecordedCall
-    shown: Shown | None
+    call: ReplayedCall
+    shown: ShownContext | None
     refused: str = ""
 
     @property
@@ -96,7 +96,7 @@ async def replay(
     name: str = "",
     file: str = "",
     summarizer: Summarizer | None = None,
-    watch: Callable[[Sent], None] | None = None,
+    watch: Callable[[SentCall], None] | None = None,
     needs: Needs | None = None,
     reserve: int | None = None,
     lead: Callable[[Run], Awaitable[None]] | None = None,
@@ -211,7 +211,7 @@ class Run:
         self.measured: Measured = measured
         self.limit: int = policy.max_tokens - (reserve or 0)
         self.fixed: int = fixed_part(measured.fixed, policy.max_tokens) if fixed is None else fixed
-        self.rows: list[CallRow] = []
+        self.rows: list[ReplayedCallRow] = []
         self.price_of = price_of
         self.kept_long: KeptLong = "everything" if measured.long else policy.cache_points.kept_long
         self.counter: ProviderCounter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
@@ -230,7 +230,7 @@ class Run:
         self.cache: PromptCache = PromptCache(price_of)
         self.sight: Sight = Sight(self.alike.thoughts)
         self.sent: Callable[[], SentContext] | None = None
-        self.paid_last: Request | None = None
+        self.paid_last: CacheRequest | None = None
         self.changes: set[Change] = set()
         self.decided: bool = False
         self.calls_before: int = 0
@@ -253,7 +253,7 @@ class Run:
         self.metered.sizes = {**other.metered.sizes}
         self.position, self.rows = other.position, [*other.rows]
 
-    async def through(self, watch: Callable[[Sent], None] | None = None) -> None:
+    async def through(self, watch: Callable[[SentCall], None] | None = None) -> None:
         """Append the recording's events; before each model call, render and price the context."""
         if self.measured.past is not None:
             self.position = await self._past()
@@ -261,7 +261,7 @@ class Run:
             if watch is not None:
                 watch(sent)
 
-    async def next_call(self) -> Sent | None:
+    async def next_call(self) -> SentCall | None:
         """Go on behind the next model call; return what was sent for it, None at the recording's end."""
         events, sent = self.measured.recording.events, None
         while sent is None and self.position < len(events):
@@ -276,7 +276,7 @@ class Run:
                 self.log.note(event.payload, event.at)
         return sent
 
-    async def _called(self, call: RecordedCall) -> Sent:
+    async def _called(self, call: ReplayedCall) -> SentCall:
         sent = await self._send(call)
         row = self._row(sent, self._answers[call.position])
         self.rows.append(row if sent.shown is None else await self._with_facts(row, call, sent.shown))
@@ -300,7 +300,7 @@ class Run:
             if position == last and isinstance(payload, BlockAppended):
                 await self._warm(calls[position])
                 last = None
-            if is_recorded(payload):
+            if is_in_recording(payload):
                 position, tokens = position + 1, next(sizes)
                 if isinstance(payload, BlockAppended | CompactionCompleted):
                     payload = payload.model_copy(update={"tokens": tokens, "counter": counter})
@@ -316,7 +316,7 @@ class Run:
         self.decided = True
         return past.position
 
-    async def _warm(self, call: RecordedCall) -> None:
+    async def _warm(self, call: ReplayedCall) -> None:
         """Charge a call of the past to the cache: the context as it is, without any decision of the policy."""
         policy = self.compactor.policy
         idle = policy.model_copy(update={"trigger": Never(), "steps": (), "hiding": None, "max_tokens": UNLIMITED})
@@ -344,7 +344,7 @@ class Run:
             self.facts.take(position, self.log.fold.version, block)
             self.judge.take(position, self.log.fold.version, block)
 
-    def _judged(self, sent: Sent, compactions: Sequence[CompactionCompleted]) -> dict[str, Any]:
+    def _judged(self, sent: SentCall, compactions: Sequence[CompactionCompleted]) -> dict[str, Any]:
         """Return what the new summaries that a call is sent are worth, as fields of its row.
 
         A summary that the next one took further before anything was sent is shown to nobody.
@@ -355,7 +355,7 @@ class Run:
         judged = [] if judge is None else [judge.judge(done, sent.call.position)._asdict() for done in new]
         return {name: sum(one[name] for one in judged) for name in Judged._fields}
 
-    async def _send(self, call: RecordedCall) -> Sent:
+    async def _send(self, call: ReplayedCall) -> SentCall:
         window, policy, known = self.log.fold.window, self.compactor.policy, self.renderer.known
         messages = known.accounts.costs(window.items, policy).total
         total = self.fixed_part.tokens + messages
@@ -363,15 +363,15 @@ class Run:
             return await self._render(call)
         shown = self._undecided(window, policy, messages)
         self.log.record(shown, call.start)
-        return Sent(call, shown)
+        return SentCall(call, shown)
 
-    def _undecided(self, window: Window, policy: Policy, messages: int) -> Shown:
+    def _undecided(self, window: Window, policy: Policy, messages: int) -> ShownContext:
         renderer, fixed = self.renderer, self.fixed_part
         projected = renderer.undecided(window, policy)
         context = partial(renderer.undecided_context, projected, window, policy, fixed, system=FIXED_PART)
-        return Shown(window, projected.entries, projected.cache_points, messages, fixed, context)
+        return ShownContext(window, projected.entries, projected.cache_points, messages, fixed, context)
 
-    async def _render(self, call: RecordedCall) -> Sent:
+    async def _render(self, call: ReplayedCall) -> SentCall:
         """Render as the engine does, with every decision that is due."""
         try:
             context = await self.renderer.render(
@@ -385,12 +385,12 @@ class Run:
                 sent="not_sent" if self.sent is None else self.sent(),
             )
         except BudgetError as error:
-            return Sent(call, None, type(error).__name__)
+            return SentCall(call, None, type(error).__name__)
         shown = shown_by(context)
         self.log.record(shown, call.start)
-        return Sent(call, shown)
+        return SentCall(call, shown)
 
-    def _row(self, sent: Sent, answer: Sequence[ToolCall]) -> CallRow:
+    def _row(self, sent: SentCall, answer: Sequence[ToolCall]) -> ReplayedCallRow:
         """Return the row of a call: the decisions before it, and its cost."""
         call, shown = sent.call, sent.shown
         start, end = call.start.timestamp(), call.end.timestamp()
@@ -412,7 +412,7 @@ class Run:
         over_limit, self.decided = shown.sent > self.limit, False
         return call_row({**fields, **self._paid(call, shown), **seen._asdict(), "over_limit": over_limit})
 
-    def _decisions(self, sent: Sent, payloads: Sequence[Payload], spent: Spent) -> dict[str, Any]:
+    def _decisions(self, sent: SentCall, payloads: Sequence[Payload], spent: Spent) -> dict[str, Any]:
         """Note the decisions before a call; return what they did and what summaries cost, as fields of its row."""
         decided = _decided(payloads)
         if self.facts is not None:
@@ -435,7 +435,7 @@ class Run:
             **self._judged(sent, decided.compactions),
         }
 
-    async def _with_facts(self, row: CallRow, call: RecordedCall, shown: Shown) -> CallRow:
+    async def _with_facts(self, row: ReplayedCallRow, call: ReplayedCall, shown: ShownContext) -> ReplayedCallRow:
         """Return a row with where the facts are that the answer needs, and what fetching the others costs.
 
         A read is a round of its own: the prefix is read from the cache once more, the answer written behind it.
@@ -451,20 +451,20 @@ class Run:
         fetched = {"reads": len(looked.reads), "fetch_units": units, "fetch_money": price.money(units)}
         return row.model_copy(update={**counted(looked.found), **fetched})
 
-    def _paid(self, call: RecordedCall, shown: Shown) -> dict[str, Any]:
+    def _paid(self, call: ReplayedCall, shown: ShownContext) -> dict[str, Any]:
         """Return the cost of a context, as fields of its row."""
         segments, markers = self.segmenter.segments(shown)
         changes, self.changes = frozenset(self.changes), set()
         start, end = call.start.timestamp(), call.end.timestamp()
         long = {"nothing": 0, "fixed_part": 1, "everything": len(markers)}[self.kept_long]
         known = self._left_by_others(call, compacted=bool(changes))
-        request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long, changes, known)
+        request = CacheRequest(start, end, call.model, segments, 0, SYSTEM, markers, long, changes, known)
         charge = self.cache.call(request)
         self.paid_last = request
         self.sent = partial(_as_sent, shown, call.model, charge)
         return {**charge._asdict(), "tokens": charge.read + charge.written + charge.uncached}
 
-    def _asked_in_cache(self, questions: Sequence[int], call: RecordedCall) -> tuple[int, float]:
+    def _asked_in_cache(self, questions: Sequence[int], call: ReplayedCall) -> tuple[int, float]:
         """Charge the questions that were asked behind the last context; return the tokens read so, and the cost.
 
         The context is read from the cache as far as it is there, and so stays in it; the question is written nowhere.
@@ -480,7 +480,7 @@ class Run:
             read, units = read + charge.read, units + charge.units
         return read, units
 
-    def _left_by_others(self, call: RecordedCall, *, compacted: bool) -> int:
+    def _left_by_others(self, call: ReplayedCall, *, compacted: bool) -> int:
         """Return how many tokens in front a conversation's first call read, which others had left in the cache.
 
         Where the fixed part is replayed smaller than it is, so is what was read of it. Behind a rewritten beginning
@@ -494,13 +494,13 @@ class Run:
         return shown if compacted else shown + read - of_fixed
 
 
-def _as_sent(shown: Shown, model: str, charge: Charge) -> SentContext:
+def _as_sent(shown: ShownContext, model: str, charge: Charge) -> SentContext:
     """Return a context as the newest model call was sent it, with what the cache would have reported."""
     usage = Usage(input_tokens=charge.uncached, cache_read_tokens=charge.read, cache_write_5m_tokens=charge.written)
     return SentContext(shown.context(), CallRequest(wire="anthropic", encoder=0, model=model, sha256=""), usage)
 
 
-def _answers(events: Sequence[RecordedEvent], calls: Mapping[int, RecordedCall]) -> dict[int, list[ToolCall]]:
+def _answers(events: Sequence[RecordedEvent], calls: Mapping[int, ReplayedCall]) -> dict[int, list[ToolCall]]:
     """Return the tool calls of each response, by the position of its call."""
     found: dict[int, list[ToolCall]] = {position: [] for position in calls}
     position_of: dict[str, int] = {}

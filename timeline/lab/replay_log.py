@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from timeline.events import Covers, Payload
     from timeline.fold.window import Item
     from timeline.lab.alike import Alike
-    from timeline.lab.shown import Shown
+    from timeline.lab.shown import ShownContext
     from timeline.ports import TokenCounter
     from timeline.projection.project import Form
     from timeline.queries import FactRecord
@@ -117,7 +117,7 @@ class ReplayLog(FoldedLog):
         self._alike = alike
         self._first_prompt: str | None = None
         self._decided: list[Payload] = []
-        self._sent: Shown | None = None
+        self._sent: ShownContext | None = None
         self._fold.apply(1, at, ConversationOpened())
 
     def copy(self) -> ReplayLog:
@@ -157,7 +157,7 @@ class ReplayLog(FoldedLog):
         """Append an event that is neither block nor decision: a model call, a stage."""
         self._fold.apply(self._fold.version + 1, at, payload)
 
-    def record(self, shown: Shown, at: datetime) -> None:
+    def record(self, shown: ShownContext, at: datetime) -> None:
         """Fold what a recorded render appends, so that versions, and the addresses made of them, are a stored log's.
 
         Contexts are compared, not hashed: a hash of each one would make a replay cost the square of its calls.
@@ -194,7 +194,7 @@ class ReplayLog(FoldedLog):
         return decided
 
 
-def _is_same(one: Shown, other: Shown) -> bool:
+def _is_same(one: ShownContext, other: ShownContext) -> bool:
     """Return whether two contexts are the same; most entries of one are the very objects of the other."""
     if len(one.entries) != len(other.entries):
         return False

@@ -1,6 +1,6 @@
 """The results of a replay. All models are frozen, and load from their own JSON.
 
-`RunResult` is one recording under one policy: the sums, and a `CallRow` for each recorded model call. `together` sums
+`RunResult` is one recording under one policy: sums, and a `ReplayedCallRow` for each recorded call. `together` sums
 several runs. Tokens are the provider's; costs are in base tokens (``units``) and US dollars (``money``).
 """
 
@@ -79,7 +79,7 @@ class FactCounts(Frozen):
     fetch_money: float = 0.0
 
 
-class CallRow(FactCounts):
+class ReplayedCallRow(FactCounts):
     """One recorded model call under the policy.
 
     Attributes:
@@ -144,15 +144,15 @@ class CallRow(FactCounts):
     orphans: int = 0
 
 
-def call_row(figures: dict[str, Any]) -> CallRow:
+def call_row(figures: dict[str, Any]) -> ReplayedCallRow:
     """Make the row of a call from figures of the right types: a comparison makes tens of thousands of them."""
-    fields = blank(CallRow).copy()
+    fields = blank(ReplayedCallRow).copy()
     fields.update(figures)
     fields["facts_by"] = figures.get("facts_by", {})
-    return unchecked(CallRow, fields, _ROW)
+    return unchecked(ReplayedCallRow, fields, _ROW)
 
 
-_ROW: Final = set(CallRow.model_fields)
+_ROW: Final = set(ReplayedCallRow.model_fields)
 
 
 class Totals(FactCounts):
@@ -162,14 +162,14 @@ class Totals(FactCounts):
         calls: recorded model calls; ``refused`` ones among them, by type of error.
         units, money: cost of all input and of the summaries.
         summary_units, summary_money: of that, the summaries.
-        read, written, written_long, uncached: tokens of all input, as in `CallRow`.
+        read, written, written_long, uncached: tokens of all input, as in `ReplayedCallRow`.
         collapses: calls that lost more than half of the cached prefix, by cause.
         lost: tokens lost at any call, by cause.
         compactions, splits: compactions, and how many of them cut inside a turn.
         hides: hidden blocks.
         visible: sum over the calls of the tokens shown in full; `mean_visible` is the mean.
         visible_at_end: sum over the runs of the tokens that the last call showed in full.
-        needs, hidden_needs: see `CallRow`.
+        needs, hidden_needs: see `ReplayedCallRow`.
         largest: tokens of the largest input: what it leaves of the limit is the room for the answer.
         over_limit, orphans: both 0 in a sound run, except for the calls above the limit of a policy that never
             compacts.
@@ -299,7 +299,7 @@ class RunResult(Frozen):
     ratio: float
     lifetime: str = ""
     totals: Totals
-    rows: tuple[CallRow, ...] = ()
+    rows: tuple[ReplayedCallRow, ...] = ()
 
     def dump(self, *, calls: bool = False) -> dict[str, Any]:
         """Return the stable JSON shape: its own fields and those of its totals, and with ``calls`` its rows."""
@@ -308,7 +308,7 @@ class RunResult(Frozen):
         return {**head, **self.totals.dump(), **rows}
 
 
-def totals_of(rows: Sequence[CallRow], *, priced: bool, seconds: float) -> Totals:
+def totals_of(rows: Sequence[ReplayedCallRow], *, priced: bool, seconds: float) -> Totals:
     """Sum the calls of one run."""
     sent = [row for row in rows if not row.refused]
     lost: Counter[str] = Counter()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.context import BaseContext
 
-    from timeline.lab.cache_files import Kept
+    from timeline.lab.cache_files import OutcomeFolder
     from timeline.lab.work import Options
     from timeline.policy.model import Policy
 
@@ -72,7 +72,7 @@ def run(
     *,
     jobs: int | None = None,
     executor: Executor | None = None,
-    kept: Kept | None = None,
+    kept: OutcomeFolder | None = None,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[Outcome]:
     """Run work, and return the outcomes in its order.
@@ -103,7 +103,7 @@ def run(
     return [outcomes[number] for number in range(len(works))]
 
 
-def _known(work: Work, kept: Kept | None) -> Outcome | None:
+def _known(work: Work, kept: OutcomeFolder | None) -> Outcome | None:
     try:
         return None if kept is None else kept.find(work)
     except ImportFailed as error:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
-from timeline.frozen import begins_with, canonical_json
+from timeline.frozen import begins_with, canonical_json, common_length
 from timeline.lab.cache import Segment
-from timeline.planning.account import INTERRUPTED_TOKENS, LOOSE_TOKENS
+from timeline.planning.costs import INTERRUPTED_TOKENS, LOOSE_TOKENS
 from timeline.wire.anthropic import sends_reasoning
 from timeline.wire.groups import Gatherer, Placed, Response
 from timeline.wire.neutral import INTERRUPTED
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from timeline.fold.window import Item
-    from timeline.lab.shown import Shown
+    from timeline.lab.shown import ShownContext
+    from timeline.wire.groups import GatherMark
     from timeline.wire.groups import Item as Gathered
-    from timeline.wire.groups import Mark
     from timeline.wire.neutral import Entry
 
 _REASONING: Final = "assistant.reasoning"
@@ -79,7 +80,7 @@ class Segmenter:
         self._starts: list[int] = []
         self._own_places: list[int] = []
         self._places: list[int] = []
-        self._marks: list[tuple[int, Mark]] = []
+        self._marks: list[tuple[int, GatherMark]] = []
 
     def copy(self) -> Segmenter:
         """Return an independent copy, which gathers its first context from the beginning."""
@@ -87,7 +88,7 @@ class Segmenter:
         twin._hashes = {**self._hashes}
         return twin
 
-    def segments(self, shown: Shown) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
+    def segments(self, shown: ShownContext) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
         """Return a context's segments, and the positions of those with a cache marker, rising."""
         fixed, model = shown.fixed, shown.window.model
         head = Segment(_HEAD, fixed.system + fixed.tools)
@@ -95,7 +96,7 @@ class Segmenter:
         if model != self._model:
             self._begin(model)
         elif not begins_with(shown.entries, self._entries):
-            joined = self._back_to(_alike(self._entries, shown.entries))
+            joined = self._back_to(common_length(self._entries, shown.entries, is_))
         self._take(shown.entries, shown.window.items, joined)
         self._entries = shown.entries
         places = self._places
@@ -162,12 +163,6 @@ class Segmenter:
         if known is None:
             known = self._hashes[id(entry)] = entry, hash_of(entry)  # the entry stays, and with it its id
         return known[1]
-
-
-def _alike(known: Sequence[Entry], entries: Sequence[Entry]) -> int:
-    """Return how many entries are the very same at the beginning of two contexts."""
-    pairs = enumerate(zip(known, entries, strict=False))
-    return next((number for number, (one, other) in pairs if one is not other), min(len(known), len(entries)))
 
 
 def is_sent(entry: Entry, model: str) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import CachePoint, Entry
 
 
-class Shown(NamedTuple):
+class ShownContext(NamedTuple):
     """What a context shows. A tuple, as all that a replay makes for each call: it takes a third of the time.
 
     Attributes:
@@ -42,10 +42,10 @@ class Shown(NamedTuple):
         return self.messages + self.fixed.tokens - self.fixed.reserved
 
 
-def shown_by(context: RenderedContext) -> Shown:
+def shown_by(context: RenderedContext) -> ShownContext:
     """Return what a rendered context shows."""
     neutral, account = context.neutral, context.account
-    return Shown(
+    return ShownContext(
         window=context.window,
         entries=neutral.entries,
         points=neutral.cache_points,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
 
 
-class FixedPart(NamedTuple):
+class PromptAndTools(NamedTuple):
     """The system prompt and the tool schemas of a call."""
 
     system: JsonValue
@@ -126,7 +126,7 @@ async def simulate(
     timeline = await Timeline.open(
         store, id_, policy=policy, summarizer=summarizer, title=recording.title, source=recording.report.format, now=at
     )
-    fixed = FixedPart(system, tuple(tools))
+    fixed = PromptAndTools(system, tuple(tools))
     steps = [_Step(event, fixed, measured.tokens[number]) for number, event in zip(numbers, events, strict=True)]
     return await _run(store, timeline, steps, TrueSizes(overall_ratio(measured)), on_progress)
 
@@ -186,7 +186,7 @@ class _Step(NamedTuple):
     """An event to append, the fixed part of the call that it begins, and the measured tokens of its block."""
 
     event: RecordedEvent
-    fixed: FixedPart
+    fixed: PromptAndTools
     tokens: int
 
 
@@ -258,7 +258,7 @@ async def _fixed_parts(
     contexts: Sequence[ContextRendered | None],
     system: JsonValue,
     tools: Sequence[JsonValue] | None,
-) -> list[FixedPart]:
+) -> list[PromptAndTools]:
     """Return the system prompt and tools of contexts as they were recorded, or the given ones instead.
 
     A part of which only the hash was recorded is missing.
@@ -270,7 +270,9 @@ async def _fixed_parts(
         recorded = (None, None) if context is None else (context.system, context.tools)
         system_of_call, schemas = (None if hash_ is None else values.get(hash_) for hash_ in recorded)
         parts.append(
-            FixedPart(system_of_call if system is None else system, tuple((schemas or ()) if tools is None else tools))
+            PromptAndTools(
+                system_of_call if system is None else system, tuple((schemas or ()) if tools is None else tools)
+            )
         )
     return parts
 

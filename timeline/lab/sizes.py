@@ -38,7 +38,7 @@ _FAILED: Final = frozenset({"error", "aborted"})
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCall:
+class ReplayedCall:
     """A model call of a recording.
 
     Attributes:
@@ -79,7 +79,7 @@ def input_tokens(usage: Usage) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ReplayedPast:
     """The part of a log that a replay takes as it was: its events, and how many of the recording's lie in it."""
 
     events: tuple[Event, ...]
@@ -102,11 +102,11 @@ class Measured:
     """
 
     recording: Recording
-    calls: tuple[RecordedCall, ...]
+    calls: tuple[ReplayedCall, ...]
     tokens: tuple[int, ...]
     fixed: int
     ratio: float
-    past: Past | None = None
+    past: ReplayedPast | None = None
     unrecorded: int = 0
     cache: CacheKind | None = None
 
@@ -133,7 +133,7 @@ def measure(recording: Recording, *, fixed: int | None = None) -> Measured:
     """
     events = recording.events
     own = _own_tokens(events, get_counter(VOCABULARY))
-    calls = recorded_calls(events)
+    calls = calls_of_recording(events)
     spans = _spans(events, calls, own)
     ratios = [span.ratio for span in spans if span.fits]
     ratio = median(ratios) if ratios else USUAL
@@ -147,7 +147,7 @@ def measure(recording: Recording, *, fixed: int | None = None) -> Measured:
     return Measured(recording, calls, tuple(tokens), fixed, ratio)
 
 
-def recorded_calls(events: Sequence[RecordedEvent]) -> tuple[RecordedCall, ...]:
+def calls_of_recording(events: Sequence[RecordedEvent]) -> tuple[ReplayedCall, ...]:
     """Return the model calls behind a recording's responses, in order.
 
     In a recording without any call, each response counts as a call, at the time of its first block; in any other, a
@@ -155,7 +155,7 @@ def recorded_calls(events: Sequence[RecordedEvent]) -> tuple[RecordedCall, ...]:
     anything is left out.
     """
     by_response = {e.payload.response_id: e for e in events if isinstance(e.payload, ModelCalled)}
-    calls: list[RecordedCall] = []
+    calls: list[ReplayedCall] = []
     seen: set[str] = set()
     for position, event in enumerate(events):
         response = _response_of(event)
@@ -166,12 +166,12 @@ def recorded_calls(events: Sequence[RecordedEvent]) -> tuple[RecordedCall, ...]:
         payload = None if called is None else called.payload
         if called is None or not isinstance(payload, ModelCalled):
             if not by_response:
-                calls.append(RecordedCall(position, event.at, event.at, "", None))
+                calls.append(ReplayedCall(position, event.at, event.at, "", None))
         else:
             usage = payload.usage if input_tokens(payload.usage) else None
             if usage is not None or payload.finish_reason not in _FAILED:
                 start = min(payload.started_at or event.at, called.at)
-                calls.append(RecordedCall(position, start, called.at, payload.model, usage))
+                calls.append(ReplayedCall(position, start, called.at, payload.model, usage))
     return tuple(calls)
 
 
@@ -222,9 +222,9 @@ class _Span:
         return not self.rewritten and LOWEST <= self.ratio <= HIGHEST
 
 
-def _spans(events: Sequence[RecordedEvent], calls: Sequence[RecordedCall], own: Sequence[int]) -> list[_Span]:
+def _spans(events: Sequence[RecordedEvent], calls: Sequence[ReplayedCall], own: Sequence[int]) -> list[_Span]:
     spans: list[_Span] = []
-    before: RecordedCall | None = None
+    before: ReplayedCall | None = None
     for call in calls:
         if not call.context:
             continue

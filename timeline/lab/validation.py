@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from timeline.blocks import ToolResult
 from timeline.frozen import Frozen
 from timeline.importers.recording import ImportedCompaction, ImportedHide
-from timeline.lab.cache import Request, Segment, charges
+from timeline.lab.cache import CacheRequest, Segment, charges
 from timeline.lab.sizes import block_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from timeline.lab.cache import Change, Charge
     from timeline.lab.prices import Price
-    from timeline.lab.sizes import Measured, RecordedCall
+    from timeline.lab.sizes import Measured, ReplayedCall
 
 
 HEAD_SHARE: Final = 0.78
@@ -35,11 +35,11 @@ _PLACEHOLDER_TOKENS: Final = 12
 """The text that a client sends in the place of a result that it dropped."""
 
 
-def requests_as_sent(measured: Measured) -> list[Request]:
+def requests_as_sent(measured: Measured) -> list[CacheRequest]:
     """Return the requests behind the calls of a recording whose usage was reported, in order."""
     client = _Client(measured)
     calls = {call.position: call for call in measured.calls if call.context}
-    requests: list[Request] = []
+    requests: list[CacheRequest] = []
     for position in range(len(measured.recording.events)):
         if (call := calls.get(position)) is not None:
             requests.append(client.send(call))
@@ -81,7 +81,7 @@ class _Client:
                 if block is not None:
                     self._segments.append(Segment(next(self._names), self._measured.tokens[position]))
 
-    def send(self, call: RecordedCall) -> Request:
+    def send(self, call: ReplayedCall) -> CacheRequest:
         """Return the request of a call, as large as it was reported."""
         self._fit(call.context)
         segments = (self._head, *self._segments)
@@ -91,7 +91,7 @@ class _Client:
         changes, self._changes = frozenset(self._changes), set()
         self._tail = tail
         start, end = call.start.timestamp(), call.end.timestamp()
-        return Request(start, end, call.model, segments, 0, 1, markers, long, changes)
+        return CacheRequest(start, end, call.model, segments, 0, 1, markers, long, changes)
 
     def _fit(self, context: int) -> None:
         """Make the context as large as the reported one: unrecorded content was added, or removed, at the end."""
@@ -213,7 +213,7 @@ def _sums(parts: Iterable[Sums]) -> Sums:
     )
 
 
-def _reported(call: RecordedCall, price_of: Callable[[str], Price]) -> Sums:
+def _reported(call: ReplayedCall, price_of: Callable[[str], Price]) -> Sums:
     """Return a call's reported tokens, with their price."""
     usage = call.usage
     if usage is None:
@@ -230,7 +230,7 @@ def _reported(call: RecordedCall, price_of: Callable[[str], Price]) -> Sums:
 
 
 def _missed(
-    calls: Sequence[RecordedCall], requests: Sequence[Request], predicted: Sequence[Charge]
+    calls: Sequence[ReplayedCall], requests: Sequence[CacheRequest], predicted: Sequence[Charge]
 ) -> Iterable[Missed]:
     befores = [None, *calls[:-1]][: len(calls)]
     rows = zip(befores, calls, requests, predicted, strict=True)
@@ -243,7 +243,9 @@ def _missed(
         yield Missed(number=number, cause=cause, context=call.context, predicted=charge.read, recorded=read, idle=idle)
 
 
-def _cause(before: RecordedCall | None, call: RecordedCall, request: Request, charge: Charge, read: int) -> MissCause:
+def _cause(
+    before: ReplayedCall | None, call: ReplayedCall, request: CacheRequest, charge: Charge, read: int
+) -> MissCause:
     if before is None:
         return "another_conversation"
     if "compaction" in request.changes:

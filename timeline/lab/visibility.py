@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from timeline.fold.fold import Fold
     from timeline.fold.window import Item
-    from timeline.lab.shown import Shown
+    from timeline.lab.shown import ShownContext
 
 
 class Seen(NamedTuple):
@@ -94,7 +94,7 @@ class Sight:
         elif use.kind == "write" and _writes_all(call):
             self._newest |= dict.fromkeys(use.subjects, called)
 
-    def look(self, shown: Shown, fold: Fold, answer: Sequence[ToolCall], *, decided: bool) -> Seen:
+    def look(self, shown: ShownContext, fold: Fold, answer: Sequence[ToolCall], *, decided: bool) -> Seen:
         """Measure a context.
 
         Args:

@@ -28,7 +28,7 @@ from timeline.lab.lifetimes import as_kept, priced_as_kept
 from timeline.lab.prices import PriceTable, packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.results import FORMAT, RunResult
-from timeline.lab.sizes import Measured, Past, measure
+from timeline.lab.sizes import Measured, ReplayedPast, measure
 from timeline.lab.summaries import RecordedSummaries
 from timeline.lab.unrecorded import with_history
 from timeline.log.collector import collector_at_rest
@@ -276,7 +276,7 @@ def _logged(stored: StoredConversation, fixed: int | None, call: int | None) -> 
     if call is None:
         return measured
     version = stored.before_call(call)
-    return replace(measured, past=Past(stored.events[:version], stored.position(version)))
+    return replace(measured, past=ReplayedPast(stored.events[:version], stored.position(version)))
 
 
 def _digest(file: str) -> str:

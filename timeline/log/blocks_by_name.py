@@ -6,18 +6,27 @@ for the command line. Where it names no block, the error says what it names inst
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.errors import BlockNotFound, ConversationNotFound, HistoryUnavailable
 from timeline.events import appended_block
 from timeline.events.addresses import SIGN, Address, parse_address
-from timeline.log.near_paths import likely_paths
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
     from timeline.blocks import Block
     from timeline.events import Event
     from timeline.ports import EventStore
+
+_KINDS: Final = ("ar", "tc", "fi", "so", "su", "bl")
+_MOST_LIKELY: Final = 3
+_MOST_COMPARED: Final = 200
+_LONGEST: Final = 1_000
+"""No path is longer, and to compare one that is would take seconds."""
 
 _AROUND: Final = 8
 """How many versions before and behind an address are looked at for the nearest blocks."""
@@ -160,4 +169,30 @@ async def _no_path(store: EventStore, conversation: str, name: str, until: int |
     if name.isascii() and name.isdigit() and len(name) < len(str(10**18)):
         last = (await store.info(conversation)).version
         return BlockNotFound(conversation, name, await _nearest(store, conversation, min(int(name), last), until))
-    return BlockNotFound(conversation, name, await likely_paths(name, partial(store.paths_taken, conversation)))
+    return BlockNotFound(conversation, name, await _likely_paths(name, partial(store.paths_taken, conversation)))
+
+
+async def _likely_paths(path: str, paths: Callable[[Collection[str]], Awaitable[Collection[str]]]) -> list[str]:
+    """Return the existing paths most like an unknown one: those below it, else its parent's, else its turn's.
+
+    Args:
+        path: the unknown path.
+        paths: returns the paths in use that begin with one of some stems.
+    """
+    kind, colon, rest = path[:_LONGEST].partition(":")
+    names = [path] if colon and kind in _KINDS else [f"{known}:{rest if colon else path}" for known in _KINDS]
+    for stems in (names, [_parent(name) for name in names], [f"{_turn(name)}." for name in names]):
+        found = sorted(await paths([stem for stem in stems if stem[3:].strip(".")]))
+        near = bisect_left(found, path)
+        close = found[max(0, near - _MOST_COMPARED) : near + _MOST_COMPARED]
+        if close:
+            return get_close_matches(path[:_LONGEST], close, n=_MOST_LIKELY, cutoff=0.0)
+    return []
+
+
+def _parent(path: str) -> str:
+    return f"{path.rpartition('.')[0]}."
+
+
+def _turn(path: str) -> str:
+    return path.partition(".")[0]

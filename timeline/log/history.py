@@ -323,19 +323,19 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
     return fold
 
 
-def compactions_over(standing: Mapping[int, Covers], versions: Collection[int]) -> list[int]:
+def compactions_over(in_force: Mapping[int, Covers], versions: Collection[int]) -> list[int]:
     """Return the versions of the compactions in force that cover any of these blocks, and of the later ones over them.
 
-    The newest comes first; ``standing`` is from `standing_compactions`.
+    The newest comes first; ``in_force`` is from `compactions_in_force`.
     """
     chain: set[int] = set()
-    for version, covers in standing.items():
+    for version, covers in in_force.items():
         if chain.intersection(covers.summaries) or any(block in covers for block in versions):
             chain.add(version)
     return sorted(chain, reverse=True)
 
 
-async def standing_compactions(store: EventStore, conversation: str) -> dict[int, Covers]:
+async def compactions_in_force(store: EventStore, conversation: str) -> dict[int, Covers]:
     """Return the ranges of each compaction in force, by its version, oldest first; undone ones are left out."""
     reverted = await reverted_versions(store, conversation)
     return {
@@ -346,13 +346,13 @@ async def standing_compactions(store: EventStore, conversation: str) -> dict[int
 
 
 def versions_to_revert(
-    conversation: str, standing: Mapping[int, Covers], version: int | None, *, cascade: bool
+    conversation: str, in_force: Mapping[int, Covers], version: int | None, *, cascade: bool
 ) -> list[int]:
     """Return the versions of the compactions to undo, newest first: the newest one, or the one at ``version``.
 
     Args:
         conversation: named in the errors.
-        standing: the ranges of each compaction in force, oldest first (`standing_compactions`).
+        in_force: the ranges of each compaction in force, oldest first (`compactions_in_force`).
         version: the compaction's version; the newest unless given.
         cascade: undo the later compactions that cover it, too.
 
@@ -360,17 +360,17 @@ def versions_to_revert(
         UndoUnavailable: there is no such compaction, or it was undone already.
         CompactionCovered: a later one covers it, and ``cascade`` is False.
     """
-    if not standing:
+    if not in_force:
         raise UndoUnavailable(conversation, "none is in force; `timeline show` lists what happened")
-    newest = max(standing)
+    newest = max(in_force)
     wanted = newest if version is None else version
-    if wanted not in standing:
+    if wanted not in in_force:
         raise UndoUnavailable(
             conversation,
-            f"none in force is at version {wanted}; those in force are at {', '.join(map(str, standing))}",
+            f"none in force is at version {wanted}; those in force are at {', '.join(map(str, in_force))}",
         )
     chain = {wanted}
-    for later, covers in standing.items():
+    for later, covers in in_force.items():
         if later > wanted and chain.intersection(covers.summaries):
             chain.add(later)
     if len(chain) > 1 and not cascade:

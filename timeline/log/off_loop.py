@@ -32,7 +32,7 @@ async def off_loop(items: int, work: Callable[[], T]) -> T:
 
     Args:
         items: how many items the work walks.
-        work: reads frozen values, and changes nothing that anybody else holds.
+        work: reads frozen values, and changes nothing that other code holds.
     """
     return work() if items < WORTH_A_THREAD else await in_thread(work)
 

@@ -30,12 +30,12 @@ from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import (
     asked_of,
+    compactions_in_force,
     compactions_over,
     first_prompt,
     fold_near,
     load_fold,
     record_within,
-    standing_compactions,
 )
 from timeline.log.off_loop import off_loop
 from timeline.log.times import time_of_append
@@ -462,8 +462,8 @@ class StoredLog:
     async def _without_compactions_over(self, departure: Departure) -> tuple[Fold, list[Payload]]:
         """Return the fold without the compactions over what is left, and the decisions to append."""
         id_, decisions = self._fold.conversation, departure.decisions()
-        standing = await standing_compactions(self._store, id_)
-        versions = compactions_over(standing, departure.versions)
+        in_force = await compactions_in_force(self._store, id_)
+        versions = compactions_over(in_force, departure.versions)
         if not versions:
             return self._fold.copy(), decisions
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import CONTINUES_KEY, ToolResult, UserPrompt
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.account import changed_tokens
+from timeline.planning.costs import changed_tokens
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.plans import HideDecision
 

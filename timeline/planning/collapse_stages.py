@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import COLLAPSED_KEY, StageDigest, SystemMessage, UserPrompt
 from timeline.events import SummaryParts
 from timeline.fold.groups import boundaries
-from timeline.planning.account import scaled
+from timeline.planning.costs import scaled
 from timeline.planning.plans import Plan
 from timeline.planning.replacements import cut_to
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.facts.of_items import said_by_users
-from timeline.facts.record import one_line, says_all
+from timeline.facts.said import says_all, searchable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,5 +25,7 @@ def left_unsaid(items: Iterable[Item], replacements: Iterable[Replacement]) -> t
     """
     shown = {replacement.version: replacement.text for replacement in replacements}
     said = said_by_users(items, lambda item: item.version in shown)
-    lost = (item.version for item, call in said if not says_all(one_line([shown[item.version]]), item.block, call))
+    lost = (
+        item.version for item, call in said if not says_all(searchable_line([shown[item.version]]), item.block, call)
+    )
     return tuple(sorted(lost))

@@ -25,7 +25,7 @@ from timeline.blocks import (
 from timeline.facts.plans import plan_of
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import begins_with
-from timeline.planning.account import costs_of
+from timeline.planning.costs import costs_of
 from timeline.planning.replacements import Replacements
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Replacement
     from timeline.fold.window import Item, Window
-    from timeline.planning.account import Costs
+    from timeline.planning.costs import Costs
     from timeline.policy.model import Hiding, Policy
     from timeline.ports import TokenCounter
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
 from timeline.content.media_tokens import image_count, media_characters
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.account import costs_of
+from timeline.planning.costs import costs_of
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.plans import HideDecision
 

@@ -25,7 +25,7 @@ _TWO: Final = re.compile(rf"^{_NUMBER}.*\n{_NUMBER}", re.MULTILINE)
 
 
 class Line(NamedTuple):
-    """A line: its number with what stands before it and behind it, if it has one, and its text.
+    """A line: its number, if it has one, with what is before and behind it, and its text.
 
     Attributes:
         number: None for a line without a number.
@@ -63,7 +63,7 @@ def line_of(text: str) -> Line:
 
 
 def with_few_numbers(texts: Sequence[str], every: int) -> list[str]:
-    """Return lines of which only some keep their numbers; as they are where a number could not be told by counting.
+    """Return lines of which only some keep their numbers; as they are where counting does not give each number back.
 
     Args:
         texts: the lines.

@@ -54,7 +54,7 @@ def _is_summary_alone(ranges: Ranges, covered: Sequence[int]) -> bool:
 
 
 def _first_message(ranges: Ranges) -> int | None:
-    """Return the position of the message that stands in for a missing system prompt, as in [keep_last].
+    """Return the position of the message that takes the place of a missing system prompt, as in [keep_last].
 
     The design keeps the first message of its list, whatever it is, and counts it. With a system prompt that is the
     system prompt; without one it is the first message of the conversation, unless a summary covered it or it is one.

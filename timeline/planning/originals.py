@@ -1,8 +1,8 @@
 """Give a summarizer what was said, where a block is hidden by an automatic decision only, cut to the room there is.
 
-A hide saves tokens in each call of the agent; a summary reads its range once. So a summary of stand-ins loses what the
-hide left in the log, and saves little. A block that was hidden by hand, omitted or redacted stays as the model saw it:
-that decision is the application's (ADR 0038).
+A hide saves tokens in each call of the agent; a summary reads its range once. So a summary of replacements loses what
+the hide left in the log, and saves little. A block that was hidden by hand, omitted or redacted stays as the model saw
+it: that decision is the application's (ADR 0038).
 
 Cutting is a matter of sizes alone, so that a replay gives the same blocks. Work comes first, oldest first: results and
 attachments, then calls, then thoughts, each down to a size, then all of them to the next size. The assistant's texts

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.planning.account import account_from, costs_of
+from timeline.planning.account import account_from
+from timeline.planning.costs import costs_of
 from timeline.planning.plan_step import plan_step
 from timeline.planning.ranges import Ranges
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
-    from timeline.planning.account import Account, Costs, FixedPart
+    from timeline.planning.account import Account, FixedPart
+    from timeline.planning.costs import Costs
     from timeline.planning.plans import Plan, Refusal
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep

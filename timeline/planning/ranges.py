@@ -12,9 +12,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from timeline.blocks import Attachment, UserPrompt
-from timeline.facts.record import record_in
+from timeline.facts.record_lines import record_in
 from timeline.fold.groups import Group, atomic_groups
-from timeline.planning.account import least_progress, own_tokens, preview_cap, scaled
+from timeline.planning.account import least_progress, preview_cap
+from timeline.planning.costs import own_tokens, scaled
 from timeline.planning.messages import is_candidate, is_turn_start
 from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
 from timeline.planning.replacements import can_preview, preview_of
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from timeline.events import CompactionCompleted, Replacement, SummaryParts
     from timeline.fold.window import Item, Window
-    from timeline.planning.account import Account, Costs
+    from timeline.planning.account import Account
+    from timeline.planning.costs import Costs
     from timeline.policy.model import Policy
     from timeline.policy.steps import OnSplit
     from timeline.ports import TokenCounter

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.account import changed_tokens
 from timeline.planning.collapse_stages import COLLAPSED_BY
+from timeline.planning.costs import changed_tokens
 from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import (
     BEHIND_KEY,
@@ -19,9 +19,11 @@ from timeline.blocks import (
 from timeline.events import NOBODY, CompactionCompleted, WrittenBy
 from timeline.facts.extracting import facts_of_result
 from timeline.facts.of_items import requests_of, said_by_users
-from timeline.facts.record import RECORD_HEADING, one_line, settled, shown_record, unsaid, with_asked
+from timeline.facts.record import settled, with_asked
+from timeline.facts.record_lines import RECORD_HEADING, shown_record, unsaid
+from timeline.facts.said import searchable_line
 from timeline.fold.window import Item
-from timeline.planning.account import costs
+from timeline.planning.costs import costs
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_requests import joined, summary_due, superseded
 from timeline.policy.steps import BLOCK_FORM, Summarize
@@ -52,52 +54,61 @@ _NEVER_HIDDEN: Final = 40
 _SAID: Final = {"role", "question", "answer"}
 
 
+class WrittenSummary(NamedTuple):
+    """A summary before it is a block.
+
+    Attributes:
+        parts: its two halves.
+        author: who wrote them.
+        number: the number of its compaction.
+    """
+
+    parts: SummaryParts
+    author: WrittenBy
+    number: int
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nobody wrote one, since nothing of what is covered was shown."""
+        return self.author.summarizer == NOBODY
+
+
 def compaction_event(
     window: Window,
     plan: Plan,
+    summary: WrittenSummary,
     *,
-    parts: SummaryParts,
     record: FactRecord,
-    written_by: WrittenBy,
     reason: CompactReason,
     taken_paths: Collection[str],
     policy: Policy,
     counter: TokenCounter,
     now: datetime,
-    number: int | None = None,
 ) -> CompactionCompleted:
     """Build the compaction with its summary block.
 
     Args:
         window: the window that the plan was made from.
         plan: a plan that covers at least one item.
-        parts: the summary's two halves.
+        summary: of what the plan covers.
         record: what was done and named before the window, the newly covered blocks included.
-        written_by: who wrote them.
         reason: why the compaction runs.
         taken_paths: paths in use that begin with the stem of the summary's path.
         policy: the policy of the plan.
         counter: counts the finished block.
         now: time of the block.
-        number: of the compaction; the next number unless given.
     """
-    covers = plan.covers
-    if covers is None:
-        raise ValueError("the plan covers nothing")
-    none_due = written_by.summarizer == NOBODY
-    if none_due and summary_due(plan.covered):
-        raise ValueError("nobody wrote a summary of what the plan covers")
-    number = number or window.rounds + 1
+    covers = _covers(plan, summary)
     own_form = policy.form if plan.written is None else policy.form.unlabelled
-    form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
+    form, path = formed(own_form, summary.number), free_summary_path(plan.turn_id, taken_paths)
     record = with_asked(record, _half_shown(window, covers))
-    in_view = _shown_whole(window, plan, covers)
-    whole = {item.version for item in in_view}
-    lasting = [item.block.text for item in in_view if item.tokens <= _NEVER_HIDDEN]
-    said = one_line((*lasting, parts.history, parts.turn_prefix))
-    record_now = settled(record, _since(window, covers, now))
-    shown = _shown(window, plan, record_now, path, counter, said, whole, policy) if form.record else ""
-    text = _compose(parts, shown, form)
+    in_view = _in_view(window, plan, covers)
+    shown = ""
+    if form.record:
+        record_now = settled(record, _since(window, covers, now))
+        said = in_view.said_with(summary.parts.history, summary.parts.turn_prefix)
+        shown = _shown(window, plan, record_now, path, said, in_view, policy, counter)
+    text = _compose(summary.parts, shown, form)
     tokens = sum(counter.count(summary_text) for summary_text in (form.question, text, form.answer) if summary_text)
     block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
     event = CompactionCompleted(
@@ -106,23 +117,32 @@ def compaction_event(
         counter=counter.name,
         covers=covers,
         carried=plan.carried,
-        parts=parts,
+        parts=summary.parts,
         split_turn_id=plan.split_turn_id,
-        round=number,
+        round=summary.number,
         reason=reason,
         keep_recent_tokens=plan.keep_recent_tokens,
         target_missed=plan.target_missed,
         before_tokens=plan.account.messages,
         after_tokens=_left(window, plan, covers, _placed(window, covers, block, tokens), policy),
         least_progress=plan.least_progress,
-        written_by=written_by,
-        none_due=none_due,
+        written_by=summary.author,
+        none_due=summary.is_none,
         digest=build_digest(plan.covered),
-        unsaid=unsaid(record, one_line((*lasting, text)), whole),
+        unsaid=unsaid(record, in_view.said_with(text), in_view.versions),
         **covered_figures(superseded(window, plan), plan.covered),
     )
     further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
     return with_meta(event, superseded(window, plan), plan.covered, **further)
+
+
+def _covers(plan: Plan, summary: WrittenSummary) -> Covers:
+    """Return what a plan covers, once it is sure that the summary is of it."""
+    if plan.covers is None:
+        raise ValueError("the plan covers nothing")
+    if summary.is_none and summary_due(plan.covered):
+        raise ValueError("nobody wrote a summary of what the plan covers")
+    return plan.covers
 
 
 def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
@@ -241,11 +261,25 @@ def _compose(parts: SummaryParts, shown: str, form: SummaryForm) -> str:
     return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
 
 
-def _shown_whole(window: Window, plan: Plan, covers: Covers) -> list[Item]:
-    """Return what users say that the model is still shown whole once a plan is carried out.
+class _InView(NamedTuple):
+    """What users say that the model is still shown whole once a plan is carried out.
 
     A later hide may shorten the long ones, and reports them; of the prompts that said the same before it knows nothing.
+
+    Attributes:
+        versions: of all of it.
+        lasting: the texts that no hide shortens.
     """
+
+    versions: frozenset[int]
+    lasting: tuple[str, ...]
+
+    def said_with(self, *texts: str) -> str:
+        """Return what stays in view for certain beside some texts of a summary, by `searchable_line`."""
+        return searchable_line((*self.lasting, *texts))
+
+
+def _in_view(window: Window, plan: Plan, covers: Covers) -> _InView:
     carried = set(plan.carried)
     previewed = {replacement.version for replacement in plan.previews}
 
@@ -253,7 +287,9 @@ def _shown_whole(window: Window, plan: Plan, covers: Covers) -> list[Item]:
         stays = item.version in carried or item.version not in covers
         return stays and item.is_in_sight and item.version not in previewed
 
-    return [item for item, _ in said_by_users(window.items, is_shown_whole)]
+    shown = [item for item, _ in said_by_users(window.items, is_shown_whole)]
+    lasting = tuple(item.block.text for item in shown if item.tokens <= _NEVER_HIDDEN)
+    return _InView(frozenset(item.version for item in shown), lasting)
 
 
 def _half_shown(window: Window, covers: Covers) -> Iterator[Fact]:
@@ -270,10 +306,10 @@ def _shown(  # noqa: PLR0917 - the parts of a summary
     plan: Plan,
     record: FactRecord,
     path: str,
-    counter: TokenCounter,
     said: str,
-    whole: Collection[int],
+    in_view: _InView,
     policy: Policy,
+    counter: TokenCounter,
 ) -> str:
     carried = set(plan.carried)
     return shown_record(
@@ -284,7 +320,7 @@ def _shown(  # noqa: PLR0917 - the parts of a summary
         counter=counter,
         address=path,
         summary=said,
-        whole=whole,
+        whole=in_view.versions,
         lists=_lists(policy),
     )
 

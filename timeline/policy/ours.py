@@ -61,7 +61,7 @@ def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Unpack[P
         intact=16, files=30, old=30, pressure_minimum=0.1, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
     )
     fields = {"hiding": hiding, "compact_when_cold": 0.65, "target": 0.8}
-    return _folding(gentle, keep_recent, fields, changes, model)
+    return _compacting(gentle, keep_recent, fields, changes, model)
 
 
 @preset(release=2)
@@ -88,7 +88,7 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Unpack
         intact=4, files=8, old=4, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
     )
     fields = {"hiding": hiding, "compact_when_cold": 0.3, "target": 0.6, "trigger": OverFallingShare()}
-    return _folding(balanced, keep_recent, fields, changes, model)
+    return _compacting(balanced, keep_recent, fields, changes, model)
 
 
 @preset(release=2)
@@ -107,10 +107,10 @@ def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Unpa
         intact=2, files=4, old=2, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
     )
     fields = {"hiding": hiding, "compact_when_cold": 0.2, "target": 0.4, "trigger": OverFallingShare()}
-    return _folding(economical, keep_recent, fields, changes, model)
+    return _compacting(economical, keep_recent, fields, changes, model)
 
 
-def _folding(
+def _compacting(
     build: Callable[..., Policy], keep_recent: float, fields: dict[str, Any], changes: Mapping[str, Any], model: Model
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}

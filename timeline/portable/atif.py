@@ -154,7 +154,7 @@ class _Steps:
 
 
 def _name(step: dict[str, Any], version: int, block: Block) -> None:
-    """Say which block a step was made of, with what the format has no place for."""
+    """Name in a step the block that it was made of, with what the format has no place for."""
     named: dict[str, Any] = {"version": version, "type": block.type, "path": block.path}
     if block.data is not None:
         named["data"] = block.data

@@ -26,8 +26,8 @@ from timeline.errors import (
 from timeline.events.appended import columns_of
 from timeline.events.chain import START, Seal, link
 from timeline.events.encoded import encoded_event
+from timeline.portable.held import held_version, is_whole
 from timeline.portable.lines import values_of
-from timeline.portable.removed import is_whole
 from timeline.ports import Expected
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ async def _listed(store: EventStore) -> tuple[list[ConversationInfo], StoreCorru
 async def _held(store: EventStore, conversation: str) -> int:
     """Return the version that a store has of a conversation; 0 where it has none, or none any more."""
     try:
-        return await _version(store, conversation)
+        return await held_version(store, conversation)
     except ConversationErased:
         return 0
 
@@ -260,7 +260,7 @@ async def copy_log(
     """
     if not await is_whole(store, info, until):
         raise HistoryUnavailable(info.id, info.first_version - 1, info.first_version, info.version, scavenged=True)
-    there = await _version(into, info.id)
+    there = await held_version(into, info.id)
     known = min(there, until)
     if known > info.base:
         await _compare(store, into, info, known, on_progress)
@@ -279,13 +279,6 @@ async def copy_log(
         await _copy_snapshots(store, into, info, until)
     head = await _link(store, info.id, until)
     return Copied(info.id, until, written, max(known - info.base, 0), head)
-
-
-async def _version(store: EventStore, conversation: str) -> int:
-    try:
-        return (await store.info(conversation)).version
-    except ConversationNotFound:
-        return 0
 
 
 async def _check_shared(into: EventStore, info: ConversationInfo, parent: str) -> None:

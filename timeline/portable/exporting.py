@@ -10,8 +10,8 @@ from timeline import checks
 from timeline.audit.redacting import Erasures
 from timeline.errors import StoreCorrupt, StoreTooNew
 from timeline.events import Event
+from timeline.portable.held import is_whole
 from timeline.portable.lines import event_line, log_line, value_line, values_of, written_line
-from timeline.portable.removed import is_whole
 from timeline.ports import WrittenEvent
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ T = TypeVar("T", Event, WrittenEvent)
 
 _MOST_DAMAGED: Final = 1_000
 """Damaged events behind which a store of which nothing was read is given up. Where anything reads, all of that is
-written: whoever exports a damaged store has nothing else left of it."""
+written: an export of a damaged store may be all that is left of it."""
 
 
 @dataclass(slots=True)

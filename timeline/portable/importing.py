@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import parse_instant
-from timeline.errors import ConversationNotFound, ImportFailed
+from timeline.errors import ImportFailed
 from timeline.events import (
     BlockAppended,
     CompactionCompleted,
@@ -21,6 +21,7 @@ from timeline.fold.fold import Fold
 from timeline.fold.snapshot import is_due, is_far, take_snapshot
 from timeline.fold.window import TOMBSTONE
 from timeline.log.history import fold_history
+from timeline.portable.held import held_version
 from timeline.portable.lines import values_of
 from timeline.portable.recordings import Imported
 from timeline.ports import Expected
@@ -60,7 +61,7 @@ async def import_copy(
         )
     opened = _opening(copy)
     base = copy.base or _base_of(opened)
-    version = await _version(store, copy.conversation)
+    version = await held_version(store, copy.conversation)
     known = await _compare(store, copy, base, version)
     events = _run(copy, max(version, base))
     if events:
@@ -81,13 +82,6 @@ def _base_of(opened: ConversationOpened | None) -> int:
     """Return the last version that a fork shares with its parent, by its opening event: the log line may be lost."""
     link = opened.parent if opened is not None else None
     return link.version or 0 if link is not None and link.relation == "fork" else 0
-
-
-async def _version(store: EventStore, conversation: str) -> int:
-    try:
-        return (await store.info(conversation)).version
-    except ConversationNotFound:
-        return 0
 
 
 async def _compare(store: EventStore, copy: LogCopy, base: int, version: int) -> int:
@@ -141,7 +135,7 @@ def _run(copy: LogCopy, version: int) -> list[CopiedEvent]:
 
 async def _check_parent(store: EventStore, copy: LogCopy, opened: ConversationOpened | None, base: int) -> None:
     parent = opened.parent.conversation if opened is not None and opened.parent is not None else ""
-    if await _version(store, parent) < base:
+    if await held_version(store, parent) < base:
         raise ImportFailed(
             copy.conversation,
             f"it was forked from {parent!r} at version {base}, which is not in the database. Import that one first, or "

@@ -19,7 +19,8 @@ from timeline.events import (
     WrittenBy,
     derived_event_id,
 )
-from timeline.facts.record import one_line, unsaid
+from timeline.facts.record_lines import unsaid
+from timeline.facts.said import searchable_line
 from timeline.fold.groups import atomic_groups, boundaries
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.history import asked_of
@@ -27,7 +28,7 @@ from timeline.log.protocol import Draft
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.summary_block import HEADING, covered_figures, free_summary_path, with_meta
-from timeline.portable.snapshots import Known
+from timeline.portable.snapshots import LoggedEvents
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ async def _placed(
     """Return the events of a recording as the log has them; of a snapshot report what the log has otherwise."""
     if not recording.is_snapshot:
         return recording.events
-    known = await Known.of(store, timeline.id)
+    known = await LoggedEvents.of(store, timeline.id)
     shown = {item.version for item in timeline.window.items if item.state not in {"omitted", "redacted"}}
     screen = hooks.on_append if hooks is not None else None
     known.note(recording.events, shown, recording.report, screen or (lambda block: block))
@@ -166,7 +167,7 @@ async def _decide(store: EventStore, timeline: Timeline, event: RecordedEvent, i
             taken = await store.paths_taken(timeline.id, [stem(RangeSummary(turn_id=turn_id))])
             compaction = _compaction(timeline, event.payload, event.at, free_summary_path(turn_id, taken), turn_id)
             asked = await asked_of(store, timeline.id, compaction.covers)
-            lost = unsaid(asked, one_line([event.payload.summary]))
+            lost = unsaid(asked, searchable_line([event.payload.summary]))
             payload = compaction.model_copy(update={"unsaid": lost})
         case _:
             raise TypeError(f"{type(event.payload).__name__} is no decision of a recorded client")

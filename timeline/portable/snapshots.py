@@ -28,7 +28,7 @@ _TURN: Final = re.compile(r"turn_(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LoggedEvents:
     """The events of a conversation before a snapshot is appended, by what does not change of their ids.
 
     ``conversation`` is the conversation's id; a time that was derived from a message's position changes where earlier

@@ -105,7 +105,7 @@ def as_recording(conversation: str, events: Sequence[Event], title: str = "") ->
     return StoredConversation(tuple(events), recording, tuple(version for version, _ in numbered))
 
 
-def is_recorded(payload: Payload) -> bool:
+def is_in_recording(payload: Payload) -> bool:
     """Return whether the recording of a log has an event for this one of the log."""
     return isinstance(payload, (BlockAppended, CompactionCompleted, BlocksHidden, *HAPPENED))
 

@@ -1,4 +1,4 @@
-"""What tells the time, and measures durations."""
+"""Clocks: they give the time, and measure durations."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class ChainedEvent:
         id: see ``version``.
         schema_version: see ``version``.
         at: the time as it is stored.
-        type: the type that the link covers; a removed event's own, not the one that stands for it in other reads.
+        type: the type that the link covers; a removed event's own, not the one that other reads give in its place.
         path: path of the block that it appends.
         checksum: see ``version``; empty if the event was scavenged.
         salt: with a salt, ``c`` is the commitment to ``checksum``. None if the payload was erased. A scavenged event

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_POINTS: Final = 3
 
 
-class Shown:
+class ShownEntries:
     """The shown entries in order; a cache point's index is a position among them. Adding one does not scan the rest.
 
     Args:
@@ -58,7 +58,7 @@ class Shown:
         return self._start_of.get(self.items[-1].block.turn_id, 0)
 
 
-def cache_points(shown: Shown, rule: CachePointRule) -> tuple[CachePoint, ...]:
+def cache_points(shown: ShownEntries, rule: CachePointRule) -> tuple[CachePoint, ...]:
     """Place the cache points.
 
     Args:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import InvalidPolicy
 from timeline.events.addresses import Address
-from timeline.frozen import canonical_json, compact_json
-from timeline.planning.account import costs
+from timeline.frozen import canonical_json, common_length, compact_json
+from timeline.planning.costs import costs
 from timeline.projection.cache_break import END, SAME, Cause, Piece, cause_of
 from timeline.projection.summary_diff import SummaryDiff, SummaryRef, changed_lines
 from timeline.wire import SENT, encoder
@@ -51,9 +51,7 @@ def reuse(before: RenderedContext, after: RenderedContext) -> Reuse:
     old, new = before.neutral, after.neutral
     if (old.tools, old.system) != (new.tools, new.system):
         return Reuse(0, after.account.sent)
-    pairs = zip(old.entries, new.entries, strict=False)
-    shorter = min(len(old.entries), len(new.entries))
-    same = next((n for n, (a, b) in enumerate(pairs) if a.hash != b.hash), shorter)
+    same = common_length(old.entries, new.entries, lambda one, other: one.hash == other.hash)
     lookback = after.policy.cache_points.lookback_blocks
     read = [
         point.index + 1
@@ -268,7 +266,7 @@ class PrefixBreaks:
                 old = pieces_of(before.neutral)
         new = pieces_of(after.neutral)
         self._written = wire, after, new
-        same = _common([piece.text for piece in old], [piece.text for piece in new])
+        same = common_length([piece.text for piece in old], [piece.text for piece in new])
         if same == len(old):
             return None
         was, now = (_at(pieces, same, c, pieces_of) for pieces, c in ((old, before), (new, after)))
@@ -278,7 +276,7 @@ class PrefixBreaks:
 def _blocks(
     before: RenderedContext, after: RenderedContext, shared: int
 ) -> tuple[tuple[BlockRow, ...], tuple[BlockRow, ...], tuple[ChangedRow, ...]]:
-    """Tell the blocks apart by their paths, up to the last version that both logs share."""
+    """Compare the blocks by their paths, up to the last version that both logs share."""
     old, new = ({block.path: block for block in context.blocks} for context in (before, after))
     both = {path for path in old.keys() & new.keys() if new[path].version <= shared}
     entered = tuple(_row(block) for path, block in new.items() if path not in both)
@@ -368,11 +366,11 @@ def _prefix(
     parted: Cause | None,
 ) -> Prefix:
     old, new = pieces_of(before.neutral), pieces_of(after.neutral)
-    same = _common([piece.text for piece in old], [piece.text for piece in new])
+    same = common_length([piece.text for piece in old], [piece.text for piece in new])
     if same == len(old) == len(new):
         return Prefix(form, _size(old), _size(new), _size(old), before.account.sent, True, None, SAME)
     was, now = (_at(pieces, same, c, pieces_of) for pieces, c in ((old, before), (new, after)))
-    byte = _common(was.text.encode(), now.text.encode())
+    byte = common_length(was.text.encode(), now.text.encode())
     ended = same in {len(old), len(new)}  # then the last common piece has no newline behind it on one side
     return Prefix(
         form=form,
@@ -398,11 +396,6 @@ def _cause(before: RenderedContext, after: RenderedContext, pieces: tuple[Piece,
     """Return why the pieces differ: behind a fork, no decision of one log explains the messages of the other."""
     found = cause_of(before, after, *pieces)
     return found if parted is None or found.kind in _OF_BOTH else parted
-
-
-def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """Return the number of equal members from the start."""
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _size(pieces: Sequence[Piece]) -> int:

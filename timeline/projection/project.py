@@ -33,7 +33,7 @@ from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.fold.window import unsent_calls
 from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
 from timeline.policy.steps import SummaryForm
-from timeline.projection.cache_points import Shown, cache_points
+from timeline.projection.cache_points import ShownEntries, cache_points
 from timeline.wire.neutral import Entry, EntryChain, NeutralContext
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 def sent_order(items: Sequence[Item]) -> Sequence[Item]:
     """Return items in the order in which they are sent: timeline order, but for a summary that recorded another one.
 
-    A summary stands where its range begins. One that names carried blocks in its ``meta`` is sent behind them.
+    A summary is where its range begins. One that names carried blocks in its ``meta`` is sent behind them.
     """
     if not any(item.is_summary and BEHIND_KEY in item.block.meta for item in items):
         return items
@@ -246,7 +246,7 @@ class _Whole:
         self.gone: set[int | None] = set()
         self.calls: set[int] = set()
         self.entries: list[Entry] = []
-        self.shown = Shown()
+        self.shown = ShownEntries()
 
     def is_continued_by(self, items: Sequence[Item]) -> bool:
         """Return whether a window begins with the same item objects, and none behind them is omitted."""

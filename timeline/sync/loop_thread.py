@@ -24,7 +24,7 @@ class LoopThread:
         self._left = False
 
     def leave(self) -> None:
-        """Say from now on that the store is closed, once the loop takes no more calls."""
+        """Report from now on that the store is closed, once the loop takes no more calls."""
         self._left = True
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:

@@ -119,7 +119,7 @@ class _FewTexts:
 
 
 class _Alike(dict[int, str]):
-    """For each character one that the patterns treat alike, by its class; ASCII stands for itself."""
+    """For each character one that the patterns treat alike, by its class; of ASCII the character itself."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -135,7 +135,7 @@ _ALIKE: Final = _Alike()
 
 
 def _class_of(character: str) -> str:
-    """Return what stands for a character beyond ASCII: no letter of a contraction, no line break, no slash."""
+    """Return what replaces a character beyond ASCII: no letter of a contraction, no line break, no slash."""
     class_ = category(character)
     if character == _LONG_S:
         return "s"

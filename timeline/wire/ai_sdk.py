@@ -14,17 +14,17 @@ from timeline.wire import Stepwise
 from timeline.wire.ai_sdk_earlier import later_part
 from timeline.wire.ai_sdk_parts import (
     attachment_of,
-    file_of,
     output_of,
     reasoning_of,
     result_of,
     signature_of,
     signed_options,
+    user_parts,
 )
 from timeline.wire.foreign import as_object, from_object, text_of
-from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather
 from timeline.wire.markers import marked, own_markers
-from timeline.wire.media import shown_parts, unseen_line, unseen_lines
+from timeline.wire.media import text_part, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
@@ -108,13 +108,13 @@ class _Writer(PlacedWriter):
         if isinstance(item, Response):
             self._add_response(item)
         else:
-            parts = [(item.number, part) for part in _user_parts(item.entry)]
+            parts = [(item.number, part) for part in user_parts(item.entry, _file_part)]
             self._write("user", parts, joined=item.entry.continues)
 
     def open_if_empty(self) -> None:
         """Write the opening line where nothing was written yet: a request begins with the user's message."""
         if not self.messages:
-            self._write("user", [(None, _text_part(OPENING_LINE))])
+            self._write("user", [(None, text_part(OPENING_LINE))])
 
     def _add_response(self, response: Response) -> None:
         written = list(self._said(response))
@@ -139,7 +139,7 @@ class _Writer(PlacedWriter):
                     yield number, {"type": "reasoning", "text": signed[0], "providerOptions": signed[1]}
                 continue
             is_call = isinstance(spoken, Call)
-            parts = [_text_part(text) for text in said_texts(entry, is_call=is_call)]
+            parts = [text_part(text) for text in said_texts(entry, is_call=is_call)]
             if is_call:
                 parts.append(self._call(entry))
             if parts and pending:
@@ -164,10 +164,6 @@ class _Writer(PlacedWriter):
 STEPWISE: Final = Stepwise(_Writer, _body)
 
 
-def _text_part(text: str) -> Part:
-    return {"type": "text", "text": text}
-
-
 def tool_name(entry: Entry) -> str:
     """Return a tool's name in a form that every provider of the SDK takes."""
     return fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
@@ -188,13 +184,6 @@ def said_texts(entry: Entry, *, is_call: bool) -> list[str]:
 def _file_part(file: File) -> Part:
     named = {"filename": file.name} if file.name else {}
     return {"type": "file", "data": file.data, "mediaType": file.mime, **named}
-
-
-def _user_parts(entry: Entry) -> list[Part]:
-    text = said_to_model(entry)
-    files = ((part, file_of(part)) for part in shown_parts(entry))
-    shown = [_file_part(file) if file else _text_part(unseen_line(entry, part)) for part, file in files]
-    return [*([_text_part(text)] if text.strip() else []), *shown]
 
 
 def _result(call: Call, sent_call: Part) -> tuple[int | None, Part]:

@@ -13,11 +13,14 @@ from timeline.blocks import Attachment, Reasoning, ToolResult
 from timeline.frozen import compact_json
 from timeline.wire.foreign import text_of
 from timeline.wire.gemini import SIGNATURE
-from timeline.wire.media import attachment_block, content_parts, picture_source, unseen_line
+from timeline.wire.groups import said_to_model
+from timeline.wire.media import attachment_block, content_parts, picture_source, shown_parts, text_part, unseen_line
 from timeline.wire.neutral import FAILED
 from timeline.wire.providers import ANTHROPIC, GEMINI, OPENAI_RESPONSES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pydantic import JsonValue
 
     from timeline.wire.media import Part
@@ -63,6 +66,14 @@ def file_of(part: Part) -> File | None:
         return File(source["media_type"], source["data"], is_url=False, name=text_of(part, "title"))
     mime = "application/pdf" if part["type"] == "document" else "image/*"
     return File(mime, source["url"], is_url=True, name=text_of(part, "title")) if source["type"] == "url" else None
+
+
+def user_parts(entry: Entry, file_part: Callable[[File], Part]) -> list[Part]:
+    """Return an entry that the user says as content parts; ``file_part`` writes a file in a form of messages."""
+    text = said_to_model(entry)
+    files = ((part, file_of(part)) for part in shown_parts(entry))
+    shown = [file_part(file) if file else text_part(unseen_line(entry, part)) for part, file in files]
+    return [*([text_part(text)] if text.strip() else []), *shown]
 
 
 def _own_file(part: Part) -> File | None:

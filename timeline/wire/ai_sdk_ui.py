@@ -15,16 +15,15 @@ from timeline.wire.ai_sdk_earlier import later_message
 from timeline.wire.ai_sdk_parts import (
     DENIED,
     attachment_of,
-    file_of,
     output_of,
     reasoning_of,
     result_of,
     signature_of,
     signed_options,
+    user_parts,
 )
 from timeline.wire.foreign import arguments_of, as_object, from_object, text_of
-from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, gather, said_to_model
-from timeline.wire.media import shown_parts, unseen_line
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, gather
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from timeline.wire.ai_sdk_parts import File
     from timeline.wire.groups import Item
     from timeline.wire.media import Part
-    from timeline.wire.neutral import Entry, NeutralContext
+    from timeline.wire.neutral import NeutralContext
 
 ENCODER: Final = 2
 GIVEN: Final = frozenset({"instructions", "system", "messages"})
@@ -71,7 +70,7 @@ class _Writer:
     def add(self, item: Item) -> None:
         """Write a response with its results, or an entry addressed to the model."""
         if not isinstance(item, Response):
-            self._write("user", item.entry.path, _user_parts(item.entry), joined=item.entry.continues)
+            self._write("user", item.entry.path, user_parts(item.entry, _file_part), joined=item.entry.continues)
             return
         parts = list(self._said(item))
         if any(part["type"] != "reasoning" for part in parts):
@@ -125,17 +124,6 @@ class _Writer:
 
 def _metadata(key: str, options: Part) -> Part:
     return {key: options} if options else {}
-
-
-def _text_part(text: str) -> Part:
-    return {"type": "text", "text": text}
-
-
-def _user_parts(entry: Entry) -> list[Part]:
-    text = said_to_model(entry)
-    files = ((part, file_of(part)) for part in shown_parts(entry))
-    shown = [_file_part(file) if file else _text_part(unseen_line(entry, part)) for part, file in files]
-    return [*([_text_part(text)] if text.strip() else []), *shown]
 
 
 def _file_part(file: File) -> Part:

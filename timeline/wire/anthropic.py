@@ -15,7 +15,7 @@ from timeline.wire import Stepwise
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, marked_fixed_part, takes_marker
-from timeline.wire.media import anthropic_media, attachment_block, shown_parts, unseen_line, unseen_lines
+from timeline.wire.media import anthropic_media, attachment_block, shown_parts, text_part, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.programs import container_of, end_of, form_of, of_form, program_of, running
 from timeline.wire.providers import ANTHROPIC, SIGNED_BY
@@ -117,7 +117,7 @@ class _Writer(PlacedWriter):
         it back once a part follows.
         """
         if not self.messages:
-            self._write("user", _text_part(OPENING_LINE), None)
+            self._write("user", text_part(OPENING_LINE), None)
         if self.messages[-1]["role"] != "assistant":
             return
         last = self.part(self.parts - 1)
@@ -152,7 +152,7 @@ class _Writer(PlacedWriter):
             if isinstance(spoken, Call):
                 number, entry = spoken.placed
                 if entry.text.strip():
-                    yield number, _text_part(entry.text)
+                    yield number, text_part(entry.text)
                 yield number, self._use(entry, programs)
             else:
                 for part in self._assistant_parts(spoken.entry, sent):
@@ -164,12 +164,12 @@ class _Writer(PlacedWriter):
         if (own := part_of(entry)) is not None and id_of(own) in sent:
             return [own]
         if (compacted := _compaction(entry)) is not None:
-            return [compacted, *([_text_part(entry.text)] if entry.text.strip() else [])]
+            return [compacted, *([text_part(entry.text)] if entry.text.strip() else [])]
         if entry.type == "assistant.reasoning":
             return [_signed_part(entry.data)] if sends_reasoning(entry, self._model) else []
         if entry.text.strip():
-            return [{**_text_part(entry.text), **(_cited(entry) if sent else {})}]
-        return [*map(_text_part, unseen_lines(entry))]
+            return [{**text_part(entry.text), **(_cited(entry) if sent else {})}]
+        return [*map(text_part, unseen_lines(entry))]
 
     def _use(self, entry: Entry, programs: Collection[str]) -> Part:
         return {
@@ -182,7 +182,7 @@ class _Writer(PlacedWriter):
 
     def _write(self, role: str, part: Part, number: int | None) -> None:
         if not self.messages and role == "assistant":
-            self._write("user", _text_part(OPENING_LINE), None)
+            self._write("user", text_part(OPENING_LINE), None)
         if role == "user" and part["type"] != "tool_result":
             self._give_up()
         self._put(role, part, number, joined=True)
@@ -210,9 +210,9 @@ class _Writer(PlacedWriter):
             if id_of(part) in programs:
                 continue
             if answered is None:
-                self.change(message, place, _text_part(INTERRUPTED))
+                self.change(message, place, text_part(INTERRUPTED))
             elif id_of(part) not in answered:
-                self.change(message, place, _text_part(f"[not shown here: {part['type']}, {part['name']}]"))
+                self.change(message, place, text_part(f"[not shown here: {part['type']}, {part['name']}]"))
         for program in programs:
             if program not in {*(answered or ()), *going_on}:
                 self._put("assistant", end_of(program), None, joined=True)
@@ -232,10 +232,6 @@ def sends_reasoning(entry: Entry, model: str) -> bool:
         return False
     is_signed = bool(data[_SIGNED_KEYS[str(data["type"])][-1]])
     return ANTHROPIC.takes_back(entry, model) if is_signed else ANTHROPIC.takes_unsigned(model)
-
-
-def _text_part(text: str) -> Part:
-    return {"type": "text", "text": text}
 
 
 def _cited(entry: Entry) -> Part:
@@ -268,12 +264,12 @@ def _compaction(entry: Entry) -> Part | None:
 
 def _media_parts(entry: Entry, place: str) -> list[Part]:
     made = ((part, anthropic_media(part, ANTHROPIC, place)) for part in shown_parts(entry))
-    return [encoded or _text_part(unseen_line(entry, part)) for part, encoded in made]
+    return [encoded or text_part(unseen_line(entry, part)) for part, encoded in made]
 
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
-    return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry, "user")]
+    return [*([text_part(text)] if text.strip() else []), *_media_parts(entry, "user")]
 
 
 def _signed_part(data: JsonValue) -> Part:
@@ -293,7 +289,7 @@ def _result_part(entry: Entry, use_id: str) -> Part:
     media = _media_parts(entry, "result")
     part: Part = {"type": "tool_result", "tool_use_id": use_id}
     if media:
-        part["content"] = [*([_text_part(entry.text)] if entry.text.strip() else []), *media]
+        part["content"] = [*([text_part(entry.text)] if entry.text.strip() else []), *media]
     elif entry.text.strip():
         part["content"] = entry.text
     elif entry.is_error:
@@ -354,7 +350,7 @@ class MessageDecoder:
 def parts_of(content: Any) -> list[Part]:
     """Return content as a list of parts; a string is one text part."""
     listed = content if isinstance(content, list) else [content]
-    return [_text_part(p) if isinstance(p, str) else p for p in listed if isinstance(p, str | dict)]
+    return [text_part(p) if isinstance(p, str) else p for p in listed if isinstance(p, str | dict)]
 
 
 def joined_text(content: Any) -> str:

@@ -37,7 +37,7 @@ from timeline.wire.media import gemini_media, shown_parts, unseen_line, unseen_l
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import GEMINI
 from timeline.wire.read_only import plain
-from timeline.wire.writing import Writer
+from timeline.wire.writing import MessageWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -227,7 +227,7 @@ def config_of(context: NeutralContext) -> dict[str, Any]:
     return {key: value for key, value in config.items() if value}
 
 
-class ContentWriter(Writer):
+class ContentWriter(MessageWriter):
     """Writes contents; a written content never moves, and only the model's newest one may grow.
 
     Args:

@@ -1,7 +1,7 @@
 """The body that Google's REST API receives of a request, and the arguments that its SDK makes that body of.
 
 The SDK takes ``model``, ``contents`` and ``config``, and writes a body with other names in another order: the model is
-in the address, the system prompt is a content, tools stand beside ``generationConfig``. What a provider received is
+in the address, the system prompt is a content, tools are beside ``generationConfig``. What a provider received is
 what a record has to prove, so the body here is written as google-genai 3.4 writes it, key by key.
 """
 
@@ -26,7 +26,7 @@ _BESIDE: Final = (
     "continuation_token",
     "store",
 )
-"""Keys of ``config`` that stand beside ``generationConfig`` in the body, in the order of the body."""
+"""Keys of ``config`` that are beside ``generationConfig`` in the body, in the order of the body."""
 _LOCAL: Final = frozenset({"automatic_function_calling", "should_return_http_response", "http_options"})
 """Keys of ``config`` that the SDK keeps for itself."""
 _PART: Final = (

@@ -92,7 +92,7 @@ def gather(entries: Iterable[Entry], *, first_number: int = 0) -> list[Item]:
     return gatherer.items
 
 
-class Mark(NamedTuple):
+class GatherMark(NamedTuple):
     """How far entries were gathered, while no call waited for its result.
 
     Attributes:
@@ -124,13 +124,15 @@ class Gatherer:
     by_group: dict[tuple[str, int], deque[Call]] = field(default_factory=lambda: defaultdict(deque))
     by_id: dict[str, list[Call]] = field(default_factory=lambda: defaultdict(list))
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> GatherMark | None:
         """Return what was gathered so far, for `back_to`; None while a call waits: its result would join an item."""
         if self.waiting:
             return None
-        return Mark(len(self.items), self.newest, 0 if self.newest is None else len(self.newest.parts), self.unbroken)
+        return GatherMark(
+            len(self.items), self.newest, 0 if self.newest is None else len(self.newest.parts), self.unbroken
+        )
 
-    def back_to(self, mark: Mark) -> int:
+    def back_to(self, mark: GatherMark) -> int:
         """Forget what was taken since a mark, and marks since then; return from which item on some may have changed."""
         del self.items[mark.items :]
         self.newest, self.unbroken, self.waiting = mark.newest, mark.unbroken, 0

@@ -101,6 +101,11 @@ def _typed(value: JsonValue) -> Part:
     return {"type": _ATTACHMENT}
 
 
+def text_part(text: str) -> Part:
+    """Return a text as a content part, which most wires write alike."""
+    return {"type": "text", "text": text}
+
+
 def unseen_lines(entry: Entry) -> list[str]:
     """Return what is sent instead of a part of a response that this wire cannot send."""
     parts = [part for part in content_parts(entry.data) if not _is_in_vain(part)]

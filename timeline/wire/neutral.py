@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from operator import is_
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BeforeValidator, JsonValue, SerializerFunctionWrapHandler, WrapSerializer
 
-from timeline.frozen import Frozen, begins_with, canonical_json, sha256_hex, without_empty
+from timeline.frozen import Frozen, begins_with, canonical_json, common_length, sha256_hex, without_empty
 from timeline.usage import KeptLong
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ class EntryChain:
 
     def end(self, entries: Sequence[Entry]) -> bytes:
         """Return the last link; no bytes where there is no entry."""
-        known = len(self._entries) if begins_with(entries, self._entries) else _same(self._entries, entries)
+        grew = begins_with(entries, self._entries)
+        known = len(self._entries) if grew else common_length(self._entries, entries, is_)
         del self._links[known:]
         link = self._links[-1] if self._links else b""
         for entry in entries[known:]:
@@ -124,12 +126,6 @@ class EntryChain:
             self._links.append(link)
         self._entries = entries
         return link
-
-
-def _same(known: Sequence[Entry], entries: Sequence[Entry]) -> int:
-    """Return how many entries at the beginning are the same objects."""
-    pairs = zip(known, entries, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a is not b), min(len(known), len(entries)))
 
 
 class CachePoint(Frozen):

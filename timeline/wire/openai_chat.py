@@ -16,12 +16,20 @@ from timeline.wire.chat_content import is_thought
 from timeline.wire.chat_thoughts import chunk_block, chunks_given_back, given_back, signature_blocks, thought_blocks
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.media import attachment_block, content_parts, openai_media, shown_parts, unseen_line, unseen_lines
+from timeline.wire.media import (
+    attachment_block,
+    content_parts,
+    openai_media,
+    shown_parts,
+    text_part,
+    unseen_line,
+    unseen_lines,
+)
 from timeline.wire.neutral import FAILED, INTERRUPTED
 from timeline.wire.ollama import pictures
 from timeline.wire.providers import OPENAI_CHAT
 from timeline.wire.read_only import plain
-from timeline.wire.writing import Writer
+from timeline.wire.writing import MessageWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,13 +64,13 @@ def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Res
 def _system_message(system: JsonValue, model: str) -> list[Message]:
     if isinstance(system, str):
         return [{"role": "system", "content": system}] if system.strip() else []
-    texts = [_text_part(text) for part in parts_of(system) if (text := _text_of(part)).strip()]
+    texts = [text_part(text) for part in parts_of(system) if (text := _text_of(part)).strip()]
     if OPENAI_CHAT.takes_texts_only_whole(model):
         return [{"role": "system", "content": _content(texts, model)}] if texts else []
     return [{"role": "system", "content": texts}] if texts else []
 
 
-class _Writer(Writer):
+class _Writer(MessageWriter):
     """Writes messages; a written message never moves."""
 
     call_ids = (OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
@@ -114,7 +122,7 @@ class _Writer(Writer):
             self.messages.append({"role": "tool", "tool_call_id": made["id"], "content": FAILED if silent else text})
             seen = [part for part in shown if part["type"] != "text"]
             if entry and seen:
-                pictures += [_text_part(f"[shown by {entry.name or entry.call_id}, {entry.path}]"), *seen]
+                pictures += [text_part(f"[shown by {entry.name or entry.call_id}, {entry.path}]"), *seen]
         if pictures:  # a tool message takes text only
             self.messages.append({"role": "user", "content": pictures})
 
@@ -129,10 +137,6 @@ class _Writer(Writer):
 
 
 STEPWISE: Final = Stepwise(_Writer, _body)
-
-
-def _text_part(text: str) -> Part:
-    return {"type": "text", "text": text}
 
 
 def _content(parts: list[Part], model: str) -> str | list[Part]:
@@ -152,17 +156,17 @@ def _said(spoken: Placed | Call, model: str) -> list[Part]:
         return chunks_given_back(spoken.entry, model)
     else:
         text = spoken.entry.text or "\n".join(unseen_lines(spoken.entry))
-    return [_text_part(text)] if text.strip() else []
+    return [text_part(text)] if text.strip() else []
 
 
 def _media(entry: Entry, part: Part) -> Part:
-    return openai_media(part, OPENAI_CHAT) or _text_part(unseen_line(entry, part))
+    return openai_media(part, OPENAI_CHAT) or text_part(unseen_line(entry, part))
 
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
     media = [_media(entry, part) for part in shown_parts(entry)]
-    return [*([_text_part(text)] if text.strip() else []), *media]
+    return [*([text_part(text)] if text.strip() else []), *media]
 
 
 def decode(body: Any) -> list[Block]:
@@ -281,7 +285,7 @@ def _with_meta(block: Block, message: Part, names: Iterable[str]) -> Block:
 def parts_of(content: Any) -> list[Part]:
     """Return content as a list of parts; a string is one text part, an empty string none."""
     listed = content if isinstance(content, list) else [content]
-    return [_text_part(p) if isinstance(p, str) else p for p in listed if isinstance(p, str | dict) and p]
+    return [text_part(p) if isinstance(p, str) else p for p in listed if isinstance(p, str | dict) and p]
 
 
 def _text_of(part: Part) -> str:
@@ -304,7 +308,7 @@ def _of_chat(part: Part) -> Part:
     """
     match part:
         case {"type": "input_text", "text": str(text)}:
-            return _text_part(text)
+            return text_part(text)
         case {"type": "input_image", "image_url": str(url)} if url:
             detail = {"detail": part["detail"]} if part.get("detail") in {"low", "high"} else {}
             return {"type": "image_url", "image_url": {"url": url, **detail}}

@@ -22,8 +22,8 @@ from timeline.wire.read_only import plain
 from timeline.wire.responses_approvals import answer_item, request_item
 from timeline.wire.responses_calls import call_item, caller_of, output_item
 from timeline.wire.responses_decoding import MessageDecoder, decode
-from timeline.wire.responses_items import References, items_of_server, with_caller, with_reference
-from timeline.wire.writing import Writer
+from timeline.wire.responses_items import ItemReferences, items_of_server, with_caller, with_reference
+from timeline.wire.writing import MessageWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from timeline.wire.groups import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
-    from timeline.wire.writing import Mark
+    from timeline.wire.writing import WriterMark
 
 __all__ = ["ENCODER", "GIVEN", "STEPWISE", "MessageDecoder", "decode", "encode", "items"]
 
@@ -83,7 +83,7 @@ def items(
     return writer.messages
 
 
-class _Writer(Writer):
+class _Writer(MessageWriter):
     """Writes items; a written item never moves.
 
     Args:
@@ -97,7 +97,7 @@ class _Writer(Writer):
 
     def __init__(self, model: str) -> None:
         super().__init__(model)
-        self.references = References()
+        self.references = ItemReferences()
 
     def branch(self) -> Self:
         """Return a writer that goes on from here, and leaves this one as it is."""
@@ -105,10 +105,10 @@ class _Writer(Writer):
         twin.references = self.references.branch()
         return twin
 
-    def cut(self, mark: Mark) -> Self:
+    def cut(self, mark: WriterMark) -> Self:
         """Return a writer that wrote what this one had at a mark, and leave this one as it is."""
         twin = super().cut(mark)
-        twin.references = References(twin.messages)
+        twin.references = ItemReferences(twin.messages)
         return twin
 
     def put(self, items: list[Part]) -> None:

@@ -60,7 +60,7 @@ def read_only(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a copy of a JSON value with dicts and lists of its own, which anybody may change."""
+    """Return a copy of a JSON value with dicts and lists of its own, which the caller may change."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     return [*map(plain, value)] if isinstance(value, list) else value

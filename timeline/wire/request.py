@@ -245,7 +245,8 @@ def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, 
     except (TypeError, ValueError) as error:
         raise InvalidArgument("parameters", f"have no form in JSON: {error}") from None
     if is_nested_deeper(checked, MOST_NESTING):
-        raise InvalidArgument("parameters", f"are nested more than {MOST_NESTING} levels deep")
+        problem = f"are nested more than {MOST_NESTING} levels deep; write the inner levels as text"
+        raise InvalidArgument("parameters", problem)
     _refuse_given(wire, checked.keys())
     for name in sorted(_SDK_ONLY & checked.keys()):
         raise InvalidArgument(name, "is no part of the body; pass it to the SDK's method beside the arguments")

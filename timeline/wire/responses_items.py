@@ -31,7 +31,7 @@ _REFERRED_TO: Final = {_PROGRAM: "call_id", APPROVAL: "id"}
 """Items that later ones name, each with the key of the id by which they do."""
 
 
-class References:
+class ItemReferences:
     """The items since the user's newest message that later ones may name, by type and id.
 
     They are kept: to look for one among all items would cost a request of a long loop the square of its length.
@@ -51,9 +51,9 @@ class References:
             elif kind in _REFERRED_TO:
                 self._own.add((kind, item[_REFERRED_TO[kind]]))
 
-    def branch(self) -> References:
+    def branch(self) -> ItemReferences:
         """Return references that go on from here, and leave these as they are; of a branch there is no other."""
-        return References(earlier=self._own)
+        return ItemReferences(earlier=self._own)
 
     def has(self, kind: str, id_: str, written: Sequence[Part]) -> bool:
         """Return whether an item may be named.
@@ -134,7 +134,7 @@ def items_of_server(parts: Iterable[Placed | Call]) -> dict[int, Part]:
     return sent
 
 
-def with_reference(item: Part, references: References, written: Sequence[Part]) -> Part | None:
+def with_reference(item: Part, references: ItemReferences, written: Sequence[Part]) -> Part | None:
     """Return an item of the server's as it is sent behind others; None where it needs one that is not among them.
 
     A call of an MCP server's tool names the request that approved it, where that is sent as well.
@@ -152,7 +152,7 @@ def with_reference(item: Part, references: References, written: Sequence[Part]) 
     return item
 
 
-def with_caller(call: Part, references: References, written: Sequence[Part]) -> Part:
+def with_caller(call: Part, references: ItemReferences, written: Sequence[Part]) -> Part:
     """Return a call of the client's tool; it names the program that made it, where that is sent as well.
 
     Args:

@@ -28,7 +28,7 @@ _OPEN: Final = 2
 """How many of the last messages may still change: one goes on, or the one before it and its results is given up."""
 
 
-class Mark(NamedTuple):
+class WriterMark(NamedTuple):
     """Where a writer was at one time.
 
     Attributes:
@@ -46,7 +46,7 @@ class Mark(NamedTuple):
     parts: int = 0
 
 
-class Writer(ABC):
+class MessageWriter(ABC):
     """Writes messages; a written message never moves, and only the last ones may change.
 
     Args:
@@ -87,7 +87,7 @@ class Writer(ABC):
             twin.messages[-1] = _opened(self.messages[-1])
         return twin
 
-    def share(self, until: int) -> Mark:
+    def share(self, until: int) -> WriterMark:
         """Make what was written read-only, since each branch passes it on; the last messages stay open.
 
         Args:
@@ -101,9 +101,9 @@ class Writer(ABC):
             self.messages[number] = _opened(shared) if number == len(self.messages) - 1 else shared
         self.shared = max(0, len(self.messages) - _OPEN)
         last = (*map(_opened, self.messages[self.shared :]),)
-        return Mark(until, len(self.messages), last, self.ids.mark())
+        return WriterMark(until, len(self.messages), last, self.ids.mark())
 
-    def cut(self, mark: Mark) -> Self:
+    def cut(self, mark: WriterMark) -> Self:
         """Return a writer that wrote what this one had at a mark, and leave this one as it is."""
         twin = self.another(self.ids.cut(mark.ids))
         twin.shared = mark.messages - len(mark.last)
@@ -117,7 +117,7 @@ class Writer(ABC):
         return [*self.messages[: self.shared], *map(plain, self.messages[self.shared :])]
 
 
-class PlacedWriter(Writer):
+class PlacedWriter(MessageWriter):
     """Writes messages part by part, and knows where each entry's parts are: for wires with cache markers.
 
     A content part's position counts the parts of all messages, in order.
@@ -146,13 +146,13 @@ class PlacedWriter(Writer):
         twin.parts = self.parts
         return twin
 
-    def share(self, until: int) -> Mark:
-        """Make what was written read-only; return a mark to come back to. See `Writer.share`."""
+    def share(self, until: int) -> WriterMark:
+        """Make what was written read-only; return a mark to come back to. See `MessageWriter.share`."""
         for number in range(len(self.reaches), until):
             self.reaches.append(max(self.places.get(number, -1), self.reaches[-1] if self.reaches else -1))
         return super().share(until)._replace(parts=self.parts)
 
-    def cut(self, mark: Mark) -> Self:
+    def cut(self, mark: WriterMark) -> Self:
         """Return a writer that wrote what this one had at a mark, and leave this one as it is."""
         twin = super().cut(mark)
         twin.parts, twin.starts, twin.reaches = (

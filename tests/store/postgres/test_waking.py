@@ -75,7 +75,7 @@ async def test_a_follower_elsewhere_hears_which_conversation_got_what(postgres_u
         ears = Ears(other)
         await ears.wait(1)
         assert ears.heard[0].concerns("anything", {"any.type"})
-        one.tell([("cards", [PROMPT])])
+        one.notify([("cards", [PROMPT])])
         await ears.wait(2)
         assert ears.heard[1].concerns("cards", {PROMPT, "model.called"})
         assert ears.heard[1].concerns(None, {PROMPT})
@@ -111,9 +111,9 @@ async def test_a_store_does_not_hear_itself(postgres_url: str) -> None:
         ears, others = Ears(one), Ears(other)
         await ears.wait(1)
         await others.wait(1)
-        one.tell([("cards", [PROMPT])])
+        one.notify([("cards", [PROMPT])])
         await others.wait(2)
-        other.tell([("plans", [PROMPT])])
+        other.notify([("plans", [PROMPT])])
         await ears.wait(2)
         assert ears.heard[1].concerns("plans", {PROMPT})
 
@@ -127,9 +127,9 @@ async def test_another_log_in_the_same_database_is_not_heard(postgres_url: str) 
     ):
         ears = Ears(other)
         await ears.wait(1)
-        one.tell([("cards", [PROMPT])])
+        one.notify([("cards", [PROMPT])])
         await asyncio.sleep(0.1)
-        third.tell([("plans", [PROMPT])])
+        third.notify([("plans", [PROMPT])])
         await ears.wait(2)
         assert ears.heard[1].concerns("plans", {PROMPT})
 
@@ -140,7 +140,7 @@ async def test_what_is_sent_names_no_conversation(postgres_url: str) -> None:
     async with waking(postgres_url, "log") as one:
         spy = await asyncpg.connect(without(postgres_url, "schema"))
         await spy.add_listener(one.channel, lambda *told: sent.append(str(told[-1])))
-        one.tell([("the secret plan", [PROMPT])])
+        one.notify([("the secret plan", [PROMPT])])
         while not sent:
             await spy.execute("SELECT 1")
         await spy.close()
@@ -155,8 +155,8 @@ async def test_many_conversations_are_told_in_few_notifications(postgres_url: st
         ears = Ears(other)
         await ears.wait(1)
         for name in names:
-            one.tell([(name, [PROMPT, "x'y\\"])])
-        one.tell([("last", ["end"])])
+            one.notify([(name, [PROMPT, "x'y\\"])])
+        one.notify([("last", ["end"])])
         while not any(heard.concerns("last", {"end"}) for heard in ears.heard[1:]):
             await ears.wait(len(ears.heard) + 1)
     assert len(ears.heard) < 10
@@ -169,7 +169,7 @@ async def test_too_many_conversations_are_told_as_all(postgres_url: str) -> None
         ears = Ears(other)
         await ears.wait(1)
         for number in range(10_001):
-            one.tell([(f"conversation {number}", [PROMPT])])
+            one.notify([(f"conversation {number}", [PROMPT])])
         await ears.wait(2)
         assert ears.heard[1].concerns("another one", {"any.type"})
 
@@ -187,7 +187,7 @@ async def test_a_lost_connection_comes_back_and_says_that_anything_may_have_happ
         assert len(ended) == 1
         await ears.wait(2)
         assert ears.heard[1].concerns("anything", {"any.type"})
-        one.tell([("cards", [PROMPT])])
+        one.notify([("cards", [PROMPT])])
         await ears.wait(3)
         assert ears.heard[2].concerns("cards", {PROMPT})
 
@@ -198,7 +198,7 @@ async def test_the_last_words_are_sent_before_the_store_is_closed(postgres_url: 
         ears = Ears(other)
         await ears.wait(1)
         async with waking(postgres_url, "log") as one:
-            one.tell([("cards", [PROMPT])])
+            one.notify([("cards", [PROMPT])])
         await ears.wait(2)
         assert ears.heard[1].concerns("cards", {PROMPT})
 
@@ -224,7 +224,7 @@ async def test_behind_pgbouncer_wakeups_are_sent_and_none_are_heard(caplog: pyte
         async with waking(pooled, "log", listens=False) as one:
             assert [heard async for heard in one.hear()] == []
             assert [heard async for heard in one.hear()] == []
-            one.tell([("cards", [PROMPT])])
+            one.notify([("cards", [PROMPT])])
             await ears.wait(2)
         assert ears.heard[1].concerns("cards", {PROMPT})
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -238,7 +238,7 @@ async def test_telling_never_waits_for_a_server_that_is_away() -> None:
     database = Database(address)
     one = Waking.of(database, Horizon(database))
     for number in range(100):
-        one.tell([(str(number), [PROMPT])])
+        one.notify([(str(number), [PROMPT])])
         await asyncio.sleep(0)
     await one.aclose()
     with pytest.raises(StopAsyncIteration):

@@ -98,7 +98,7 @@ _ASIDE: Final = " " * 37
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class DemoCompaction:
     """A compaction of the demo: the model call it came before, the window on both sides, and its figures."""
 
     call: int
@@ -119,18 +119,18 @@ async def demo(db: str | None) -> int:
     """
     async with _store(db) as store:
         id_ = await free_id(store, "demo")
-        timeline, folds, context, calls = await _play(store, id_)
+        timeline, compactions, context, calls = await _play(store, id_)
         rows = (await read_rows(store, id_)).rows
-        _tell_beginning(context, rows, calls)
-        for number, fold in enumerate(folds, start=1):
-            _tell_fold(number, fold)
+        _show_beginning(context, rows, calls)
+        for number, compaction in enumerate(compactions, start=1):
+            _show_compaction(number, compaction)
         say(f"  now     {strip(timeline.window, _MARK)}")
         say(f"  {legend(_MARK)}")
-        await _tell_summary(timeline, folds)
-        await _tell_recall(timeline, rows)
-        _tell_cache_points(context)
-        ok = _tell_proof(await timeline.verify())
-    _tell_next(id_, db)
+        await _show_summary(timeline, compactions)
+        await _show_recall(timeline, rows)
+        _show_cache_points(context)
+        ok = _show_proof(await timeline.verify())
+    _show_next(id_, db)
     return Exit.OK if ok else Exit.NOT_SO
 
 
@@ -145,11 +145,11 @@ async def _store(db: str | None) -> AsyncIterator[EventStore]:
             yield store
 
 
-async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], RenderedContext, int]:
+async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[DemoCompaction], RenderedContext, int]:
     """Append the conversation as an agent would, rendering before each model call; return what the demo prints."""
     policy = balanced(max_tokens=LIMIT)
     timeline = await Timeline.open(store, id_, policy=policy, title="A flashcard app", now=BEGAN)
-    folds: list[Fold] = []
+    compactions: list[DemoCompaction] = []
     calls = 0
     script = list(steps())
     with progress("playing a conversation", len(script)) as advance:
@@ -159,7 +159,7 @@ async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], Rend
                 window = timeline.window
                 context = await timeline.render(system=SYSTEM, now=step.at)
                 compacted = [taken for taken in context.decisions if taken.kind == "compacted"]
-                folds += [Fold(calls, window, timeline.window, taken) for taken in compacted]
+                compactions += [DemoCompaction(calls, window, timeline.window, taken) for taken in compacted]
                 request = context.request("anthropic", model=MODEL, max_tokens=_ANSWER)
             await timeline.append(*step.blocks, now=step.at)
             if step.is_response:
@@ -167,10 +167,10 @@ async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], Rend
                 await timeline.record_model_call(response_id=response, request=request, now=step.at)
             advance(number + 1)
     context = await timeline.render(system=SYSTEM, now=script[-1].at)
-    return timeline, folds, context, calls
+    return timeline, compactions, context, calls
 
 
-def _tell_beginning(context: RenderedContext, rows: Sequence[Row], calls: int) -> None:
+def _show_beginning(context: RenderedContext, rows: Sequence[Row], calls: int) -> None:
     message_rows = [row for row in rows if row.path is not None and row.type != "conv.range.summary"]
     turns, tokens = len({row.turn_id for row in message_rows}), sum(row.tokens or 0 for row in message_rows)
     account = context.account
@@ -183,18 +183,18 @@ def _tell_beginning(context: RenderedContext, rows: Sequence[Row], calls: int) -
     write()
 
 
-def _tell_fold(number: int, fold: Fold) -> None:
-    facts = fold.taken.facts
+def _show_compaction(number: int, compaction: DemoCompaction) -> None:
+    facts = compaction.taken.facts
     sizes = f"{facts['before_tokens']:,} -> {facts['after_tokens']:,} tokens"
     split = facts.get("split_turn_id")
     what = f"cut inside {split}, whose prompt is carried" if split else "cut between two turns"
-    say(paint(f"Compaction {number}", bold=True) + f", before call {fold.call}: {sizes}, {what}")
-    say(f"  before  {before(fold.before, fold.after, _MARK)}")
-    say(f"  after   {strip(fold.after, _MARK)}")
+    say(paint(f"Compaction {number}", bold=True) + f", before call {compaction.call}: {sizes}, {what}")
+    say(f"  before  {before(compaction.before, compaction.after, _MARK)}")
+    say(f"  after   {strip(compaction.after, _MARK)}")
 
 
-async def _tell_summary(timeline: Timeline, folds: Sequence[Fold]) -> None:
-    path = str(folds[-1].taken.facts["summary"])
+async def _show_summary(timeline: Timeline, compactions: Sequence[DemoCompaction]) -> None:
+    path = str(compactions[-1].taken.facts["summary"])
     block = await timeline.read(path)
     write()
     say(paint("The summary", bold=True) + f" that the model sees now, shortened ({path}):")
@@ -212,7 +212,7 @@ def _shortened(text: str) -> list[str]:
     return kept
 
 
-async def _tell_recall(timeline: Timeline, rows: Sequence[Row]) -> None:
+async def _show_recall(timeline: Timeline, rows: Sequence[Row]) -> None:
     """Read a covered block back: the first failing test of the conversation."""
     row = next(row for row in rows if row.about.startswith("error: "))
     path = str(row.path)
@@ -225,7 +225,7 @@ async def _tell_recall(timeline: Timeline, rows: Sequence[Row]) -> None:
         write(paint(f"  | {brief(line, _columns() - 6)}", dim=True))
 
 
-def _tell_cache_points(context: RenderedContext) -> None:
+def _show_cache_points(context: RenderedContext) -> None:
     shown = [entry.path for entry in context.neutral.entries]
     points = [f"{p.kind.replace('_', ' ')} after {shown[p.index]}" for p in context.cache_points]
     write()
@@ -234,7 +234,7 @@ def _tell_cache_points(context: RenderedContext) -> None:
         write(f"  {line}")
 
 
-def _tell_proof(report: VerifyReport) -> bool:
+def _show_proof(report: VerifyReport) -> bool:
     write()
     if not report.ok:
         print_report(report)
@@ -246,7 +246,7 @@ def _tell_proof(report: VerifyReport) -> bool:
     return True
 
 
-def _tell_next(id_: str, db: str | None) -> None:
+def _show_next(id_: str, db: str | None) -> None:
     write()
     write(paint("Next", bold=True))
     if db is None:

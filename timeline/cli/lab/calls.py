@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from timeline.lab.comparison import CostIn
     from timeline.lab.differences import CallDifference
-    from timeline.lab.results import CallRow
+    from timeline.lab.results import ReplayedCallRow
 
 MOST_CALLS: Final = 20
 """Calls that are listed for each pair of policies."""
@@ -76,7 +76,7 @@ def _cells(one: CallDifference, cost_in: CostIn) -> tuple[object, ...]:
     return (Path(one.file).name, one.number, at, *figures, cost, in_words(one.reason))
 
 
-def _figures(row: CallRow, cost_in: CostIn) -> tuple[object, ...]:
+def _figures(row: ReplayedCallRow, cost_in: CostIn) -> tuple[object, ...]:
     cost = _cost(cost_of_call(row, cost_in), cost_in)
     return (row.refused, "", "", cost) if row.refused else (row.read, row.written, row.uncached, cost)
 

@@ -12,7 +12,7 @@ from timeline.cli.lab.classes import print_classes
 from timeline.cli.lab.recall import print_recall
 from timeline.cli.output import note, progress, say, write
 from timeline.databases import is_database
-from timeline.lab.cache_files import Kept
+from timeline.lab.cache_files import OutcomeFolder
 from timeline.lab.comparison import by_lifetime, comparable, standings
 from timeline.lab.differences import against_the_first
 from timeline.lab.prices import read_prices
@@ -120,7 +120,7 @@ def compare(
     if html is not None and is_database(html):
         raise UsageProblem(f"{html}: this is a database, which a report never replaces. Name another file.")
     works = plan([str(file) for file in files], wanted.tries(), wanted.options())
-    kept = None if resume is None else Kept(resume)
+    kept = None if resume is None else OutcomeFolder(resume)
     with progress("replaying", len(works)) as advance:
         if cluster is None:
             outcomes = run(works, jobs=jobs, kept=kept, on_done=advance)

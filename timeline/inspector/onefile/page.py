@@ -149,7 +149,7 @@ _KINDS: Final = {False: ", as a file", True: ": its window"}
 
 
 def _taken(carried: Carried) -> list[str]:
-    """Say what was taken out, by kind."""
+    """Describe what was taken out, by kind."""
     if carried.cleaner is None:
         return []
     kinds = carried.cleaner.kinds.items()

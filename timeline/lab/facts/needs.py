@@ -15,7 +15,7 @@ from timeline.events import ModelCalled
 from timeline.facts.extracting import facts_of_result
 from timeline.facts.tool_use import tool_use
 from timeline.frozen import strings_in
-from timeline.lab.facts.strings import FactClass, Held, facts_in, words_beside
+from timeline.lab.facts.strings import FactClass, StringFinder, facts_in, words_beside
 from timeline.lab.segments import is_sent
 from timeline.lab.sizes import block_of
 from timeline.wire.neutral import Entry
@@ -66,7 +66,7 @@ class Needs:
     """
 
     of_call: Mapping[int, tuple[Need, ...]]
-    held: Held
+    held: StringFinder
     mentions: Mapping[str, Sequence[int]]
 
 
@@ -90,7 +90,7 @@ def needs_of(measured: Measured) -> Needs:
     """Return what the answers of a recording need."""
     blocks = [block_of(event) for event in measured.recording.events]
     answers = dict(_answers(blocks, measured))
-    held = Held({fact for facts in answers.values() for fact in facts})
+    held = StringFinder({fact for facts in answers.values() for fact in facts})
     texts = [[] if block is None else block_strings(block) for block in blocks]
     held.learn(text for several in texts for text in several)
     mentions: dict[str, list[int]] = {}
@@ -126,17 +126,20 @@ def _answers(
     events = measured.recording.events
     for event, block in zip(events, blocks, strict=True):
         if isinstance(block, AssistantCompletion | ToolCall):
-            strings = [block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())]
-            facts = of_response.setdefault(block.response_id or event.key, {})
-            for text in strings:
-                found = facts_in(text)
-                for fact, kind in found.items():
-                    if fact not in facts:
-                        facts[fact] = kind, words_beside(fact, text, found)
+            _take_facts(block, of_response.setdefault(block.response_id or event.key, {}))
     for call in measured.calls:
         first = blocks[call.position]
         key = (first.response_id if first is not None else None) or events[call.position].key
         yield call.position, of_response.get(key, {})
+
+
+def _take_facts(block: AssistantCompletion | ToolCall, facts: dict[str, tuple[FactClass, str]]) -> None:
+    """Add the facts of a block's text and arguments to those of its response; the first one of a fact stays."""
+    for text in (block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())):
+        found = facts_in(text)
+        for fact, kind in found.items():
+            if fact not in facts:
+                facts[fact] = kind, words_beside(fact, text, found)
 
 
 class _Thoughts:

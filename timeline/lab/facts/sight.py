@@ -37,7 +37,7 @@ ONE_READ: Final = 2_000
 """Most tokens of the one answer of the recall tool that counts."""
 
 
-class Found(NamedTuple):
+class FoundNeed(NamedTuple):
     """Where a need is; ``stale`` if the context shows only what a later state made wrong."""
 
     need: Need
@@ -48,7 +48,7 @@ class Found(NamedTuple):
 class Looked(NamedTuple):
     """Where the needs of a call are, and the tokens of each thing to read, or to find again, for those out of sight."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[FoundNeed, ...] = ()
     reads: tuple[int, ...] = ()
 
 
@@ -140,12 +140,12 @@ class FactSight:
             self._hits[query] = version, self._ranking.best(query, RANKS)
         return self._hits[query][1]
 
-    def _found(self, need: Need, missing: set[str], reached: set[str], two_away: set[str]) -> Found:
+    def _found(self, need: Need, missing: set[str], reached: set[str], two_away: set[str]) -> FoundNeed:
         if need.fact not in missing:
-            return Found(need, "seen", stale=False)
+            return FoundNeed(need, "seen", stale=False)
         stale = any(self._is_shown(place) for place in need.before)
         where: Where = "reachable" if need.fact in reached else "found" if need.fact in two_away else "gone"
-        return Found(need, where, stale)
+        return FoundNeed(need, where, stale)
 
     def _is_shown(self, place: int) -> bool:
         item = self._log.fold.live(self._version.get(place, 0))
@@ -217,7 +217,7 @@ def _ranking() -> Ranked:
     return store.Ranking()
 
 
-def counted(found: Sequence[Found]) -> dict[str, object]:
+def counted(found: Sequence[FoundNeed]) -> dict[str, object]:
     """Return the figures of a call's needs, as fields of its row."""
     figures: dict[str, int] = {}
     classes: dict[str, tuple[int, int, int]] = {}

@@ -1,6 +1,6 @@
 """Find the exact strings of a text that an agent must get right: paths, names of files, URLs, ids, numbers, names.
 
-`Held` finds which of many such strings a text holds. It looks each word of a text up once for a whole recording, since
+`StringFinder` finds which of many such strings a text holds. It looks each word up once for a whole recording, since
 contexts repeat the same texts at every call.
 """
 
@@ -81,7 +81,7 @@ def words_beside(fact: str, text: str, others: Iterable[str]) -> str:
     return " ".join([*_LETTERS.findall(before)[-1:], *_LETTERS.findall(behind)[:1]])
 
 
-class Held:
+class StringFinder:
     """Finds which of some strings a text holds; a string inside a longer word is held, too.
 
     Args:

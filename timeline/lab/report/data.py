@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from timeline.lab.comparison import CostIn, Standing
     from timeline.lab.prices import Price
-    from timeline.lab.results import CallRow, RunResult
+    from timeline.lab.results import ReplayedCallRow, RunResult
     from timeline.lab.work import Outcome, Work
 
 PriceOf: TypeAlias = "Callable[[str], Price]"
@@ -136,7 +136,7 @@ def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[
     }
 
 
-def _parts(row: CallRow, price: Price) -> tuple[float, float, float, float]:
+def _parts(row: ReplayedCallRow, price: Price) -> tuple[float, float, float, float]:
     """Return the parts of a call's cost in base tokens; the written part is the rest of the input's cost."""
     model = price.model
     dearer = model.tier_input if model.tier is not None and row.tokens > model.tier else 1.0

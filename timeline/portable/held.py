@@ -1,15 +1,29 @@
-"""Which part of a log is whole after a scavenge: forks keep what they share, so the past of one may be all there."""
+"""What a store holds of a conversation: up to which version, and whether a scavenge left its past whole."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.errors import ConversationNotFound
+
 if TYPE_CHECKING:
     from timeline.ports import ConversationInfo, EventStore
 
 
+async def held_version(store: EventStore, conversation: str) -> int:
+    """Return the version that a store has of a conversation; 0 where it has none.
+
+    Raises:
+        ConversationErased: the conversation was erased there.
+    """
+    try:
+        return (await store.info(conversation)).version
+    except ConversationNotFound:
+        return 0
+
+
 async def is_whole(store: EventStore, info: ConversationInfo, until: int) -> bool:
-    """Return whether all of a log's own events up to a version are there.
+    """Return whether all of a log's own events up to a version are there: forks keep what they share.
 
     Args:
         store: holds the conversation.
