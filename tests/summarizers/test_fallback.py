@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import anyio
@@ -128,7 +129,8 @@ async def test_those_that_are_asked_share_the_time_that_their_caller_has() -> No
     with anyio.fail_after(0.3):
         answer = await chain.summarize(REQUEST)
     assert answer.text == "in time"
-    assert answer.fallback_reason == "silent: no answer within 0.1 s; silent: no answer within 0.1 s"
+    shares = re.findall(r"silent: no answer within ([\d.]+) s", answer.fallback_reason or "")
+    assert [0 < float(share) <= 0.1 for share in shares] == [True, True]  # less, where the machine was busy meanwhile
 
 
 async def test_an_answer_is_judged_as_it_will_be_used() -> None:
