@@ -24,7 +24,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.facts.plans import Step, plan_of
+from timeline.facts.plans import PlanStep, plan_of
 from timeline.frozen import canonical_json
 from timeline.ports import HIDDEN_KEY
 
@@ -101,7 +101,7 @@ class Gathered:
     failures: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     worked: dict[tuple[str, str], int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
-    plan: tuple[int, list[Step]] = (0, [])
+    plan: tuple[int, list[PlanStep]] = (0, [])
     names: Names = field(default_factory=Names)
 
     def add(self, section: Section, text: str, order: float, weight: float = 1.0, *, step: bool = False) -> None:

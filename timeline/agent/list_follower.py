@@ -122,8 +122,7 @@ class ListFollower:
             store = await open_store("memory://")
             timeline = await Timeline.open(store, "cards")
             follower = timeline.list_follower()
-            asked = [{"role": "user", "content": "Build it."}, {"role": "assistant", "content": "No."}]
-            await follower.take_messages(asked)
+            await follower.take_messages([{"role": "user", "content": "Build it."}])
             edited = [{"role": "user", "content": "Build a flashcard app."}]
             await follower.take_messages(edited, whole=True)
             assert (await timeline.render()).to_openai_chat()["messages"] == edited

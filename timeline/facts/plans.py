@@ -17,7 +17,7 @@ _DONE: Final = frozenset({"completed", "done"})
 _GIVEN_UP: Final = frozenset({"cancelled", "canceled", "deleted"})
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """A step of a plan.
 
     Attributes:
@@ -39,7 +39,7 @@ class Step(NamedTuple):
         return self.status not in _DONE | _GIVEN_UP
 
 
-def plan_of(call: ToolCall) -> list[Step]:
+def plan_of(call: ToolCall) -> list[PlanStep]:
     """Return the steps of a plan that a call gives: a list of objects with a status each; none of any other call."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     for value in arguments.values():
@@ -47,5 +47,5 @@ def plan_of(call: ToolCall) -> list[Step]:
             continue
         steps = [step for step in value if isinstance(step, dict) and "status" in step]
         if len(steps) == len(value):
-            return [Step(str(s["status"]), str(next((s[key] for key in _KEYS if s.get(key)), ""))) for s in steps]
+            return [PlanStep(str(s["status"]), str(next((s[key] for key in _KEYS if s.get(key)), ""))) for s in steps]
     return []
