@@ -123,12 +123,14 @@ HIGH: Final = [
 ]
 """The same that keep more, for what published defaults show more of."""
 BETWEEN: Final = [
-    Setting(0.62, Rounds(24, 240, 96), Cache(0.9), Line(target=0.85)),
+    Setting(0.58, Rounds(24, 240, 96), Cache(0.9), Line(target=0.85)),
     Setting(0.7, Rounds(32, 400, 200), Cache(0.65), Line(target=0.85)),
     Setting(0.6, Rounds(32, 400, 200), Cache(0.65), Line(target=0.88)),
     Setting(0.1, Rounds(80, 500, 500), Cache(0.4)),
+    Setting(0.1, Rounds(4, 8, 4), Cache(0.3), Line(0.65, target=0.43)),
 ]
-"""Between these: found by trials, against seed-002-first at 32,000 and 100,000 tokens, and gemini-cli at 200,000."""
+"""Between these: found by trials, against seed-002-first at 32,000 and 100,000 tokens, and gemini-cli at 200,000 and
+100,000."""
 
 
 class Once(NamedTuple):
