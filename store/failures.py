@@ -38,7 +38,7 @@ _READ_ONLY: Final = (
 _FULL: Final = (StoreFull, "the disk or the database is full. What was stored is intact; free some space and try again")
 _CORRUPT: Final = (
     StoreCorrupt,
-    f"the database is damaged. {RESTORE}, or export what still reads with `timeline export --all`",
+    f"the database is damaged. {RESTORE}, or, where it still opens, export what reads with `timeline export --all`",
 )
 _LOST_TABLE: Final = f"a table of the store is missing. {RESTORE}"
 _IO: Final = (
