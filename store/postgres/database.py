@@ -237,27 +237,31 @@ class Database(OpenDatabase):
             # Each transaction may have another server connection, which knows no statement that we prepared.
             return {"statement_cache_size": 0}
         settings = {
-            "search_path": self.address.quoted_schema,
-            "timeline.tenant": str(self.address.tenant or 0),
-            "jit": "off",
+            **self._settings(),
             "default_transaction_isolation": "read committed",  # what waits for others has to see what they did
         }
         if self.read_only:
             settings["default_transaction_read_only"] = "on"
-        if self._durability == "normal":
-            settings["synchronous_commit"] = "off"
         return {"server_settings": settings}
 
     def _beginning(self) -> str:
-        """Write what a transaction begins with where the session's settings are not ours."""
-        settings = [
-            f"SET LOCAL search_path TO {self.address.quoted_schema}",
-            f"SET LOCAL timeline.tenant TO '{self.address.tenant or 0}'",
-            "SET LOCAL jit TO off",  # to compile the list of many conversations takes a second, to run it 10 ms
-        ]
+        """Write what a transaction begins with where the session's settings are not ours.
+
+        As a query, of which the server's statistics keep one for all tenants, where they keep a SET for each.
+        """
+        settings = self._settings().items()
+        return "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings)
+
+    def _settings(self) -> dict[str, str]:
+        """Return the settings that are the store's own, wherever they are made."""
+        settings = {
+            "search_path": self.address.quoted_schema,
+            "timeline.tenant": str(self.address.tenant or 0),
+            "jit": "off",  # to compile the list of many conversations takes a second, to run it 10 ms
+        }
         if self._durability == "normal":
-            settings.append("SET LOCAL synchronous_commit TO off")
-        return "; ".join(settings)
+            settings["synchronous_commit"] = "off"
+        return settings
 
     async def rows(self, statement: str, *parameters: Any) -> list[Row]:
         """Run one statement that reads, and return its rows. It waits for a server that is away, some seconds.

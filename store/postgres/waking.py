@@ -240,9 +240,10 @@ class Waking:
                 self._listening = True
                 self._note(Heard(None, self._key))  # what came before anybody listened
             for payload in self._payloads():
-                # as one message, so that it goes through pgbouncer as well
+                # As one message, so that it goes through pgbouncer as well; and as a query, of which the server's
+                # statistics keep one for all texts, where they keep a NOTIFY for each.
                 quoted = payload.replace("'", "''")
-                await connection.execute(f"NOTIFY {self.channel}, '{quoted}'", timeout=_ANSWER)
+                await connection.execute(f"SELECT pg_notify('{self.channel}', '{quoted}')", timeout=_ANSWER)
             if silent:
                 await connection.execute(ALIVE, timeout=_ANSWER)
             if self._closed:
