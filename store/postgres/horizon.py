@@ -11,7 +11,7 @@ import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .statements import HIDDEN_POSITION, HOLDER, HORIZON_LAG, IS_SETTLED
+from .statements import HIDDEN_POSITION, HOLDER, HORIZON_LAG, IS_AHEAD, IS_SETTLED
 
 if TYPE_CHECKING:
     from .database import Database
@@ -57,6 +57,8 @@ class Horizon:
         """The position up to which the horizon was waited for."""
         self._warned: float | None = None
         """When it was last said who holds readers up."""
+        self._said_ahead: float | None = None
+        """When it was last said that a reader is ahead of the server."""
         self._looked = 0.0
         """When a read was last looked after."""
         self._held_since: float | None = None
@@ -77,18 +79,34 @@ class Horizon:
         """Look after a read of all conversations that has come to its end behind a position.
 
         Where such reads leave out for some seconds what is stored, a warning names what they wait for: a reader
-        that asks again and again learns it from nowhere else.
+        that asks again and again learns it from nowhere else. Neither does one whose position is of another server,
+        or of a later moment than the one that the server was restored to.
         """
         now = monotonic()
         if now - self._looked < _BETWEEN_LOOKS:
             return
         self._looked = now
+        await self._check_reached(position)
         if await self.hidden() <= position:
             self._held_since = None
         elif self._held_since is None:
             self._held_since = now
         elif now - self._held_since >= _PATIENCE:
             await self._warn()
+
+    async def _check_reached(self, position: int) -> None:
+        """Warn, once a minute, of a reader that waits behind a position which the server has not given yet."""
+        if self._said_ahead is not None and monotonic() - self._said_ahead < _BETWEEN:
+            return
+        if any(ahead for (ahead,) in await self._rows(IS_AHEAD, position)):
+            self._said_ahead = monotonic()
+            log.warning(
+                "%s: a reader of all conversations waits for what is behind position %s, and the server has not come"
+                " so far: it was restored to an earlier moment, or took over without the newest appends. The reader"
+                " misses what comes until then; let it begin anew",
+                self._where,
+                position,
+            )
 
     async def hidden(self) -> int:
         """Return the position of the newest event if readers of all conversations do not see it yet, else 0."""

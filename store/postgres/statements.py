@@ -340,6 +340,11 @@ HIDDEN_POSITION: Final = (
     f"SELECT e.position FROM events AS e WHERE {OWN} AND e.position >= {HORIZON} ORDER BY e.position DESC LIMIT 1"
 )
 IS_SETTLED: Final = f"SELECT {HORIZON} > $1::bigint"
+IS_AHEAD: Final = (
+    f"SELECT NOT pg_is_in_recovery() AND ($1::bigint >> {ORDINALS})"
+    " >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + m.xid_offset FROM store_meta AS m"
+)
+"""Whether a position is above all that the server has given. A standby may lag behind the one that gave it."""
 HORIZON_LAG: Final = (
     "SELECT pg_snapshot_xmax(s)::text::bigint - pg_snapshot_xmin(s)::text::bigint"
     " FROM (SELECT pg_current_snapshot()) AS t (s)"

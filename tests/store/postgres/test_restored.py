@@ -84,6 +84,21 @@ async def test_a_store_that_is_restored_into_another_server_goes_on_behind_its_e
         assert (await store.append("b", events(1))).position > appended.position
 
 
+async def test_a_follower_that_has_seen_more_than_a_restored_server_has_is_warned_of(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server went back to a moment in the past: what comes below the remembered position is never seen."""
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("a", events(2))
+        seen = await store.head()
+        assert [event async for event in store.read_all(after=seen)] == []
+        assert not caplog.records
+    await asked(postgres_url, "UPDATE store_meta SET xid_offset = xid_offset - 1000")
+    async with await PostgresStore.open(postgres_url, readonly=True) as store:
+        assert [event async for event in store.read_all(after=seen)] == []
+    assert "let it begin anew" in caplog.text
+
+
 async def test_a_fork_in_a_copy_without_its_sequence_reads_what_it_shares(postgres_url: str) -> None:
     """Logical replication brings the rows alone: a fork would have a key below its parent's, and not find that."""
     async with await PostgresStore.open(postgres_url) as store:
