@@ -42,7 +42,10 @@ _RIGHTS: Final = (
         " on its tables, USAGE on its sequences, and EXECUTE on its functions"
     ),
 )
-_PASSWORD: Final = (StoreError, "the server refused the role or its password. Check user and password in the URL")
+_PASSWORD: Final = (
+    StoreError,
+    "the server refused the role or its password. Check user and password in the URL, or the certificate of sslcert",
+)
 _NO_DATABASE: Final = (StoreError, "there is no such database. Create it first")
 _ENDED: Final = (
     StoreUnavailable,
@@ -75,6 +78,10 @@ _RULES: Final = (
         'no rule of the server\'s pg_hba.conf lets this role in from here in this way. Where it says "no encryption",'
         " add ?sslmode=require to the URL; otherwise have an administrator add a rule"
     ),
+)
+_NO_CERTIFICATE: Final = (
+    StoreError,
+    "the server wants a client's certificate. Name its file, and that of its key, by sslcert and sslkey in the URL",
 )
 _NO_TLS: Final = (
     StoreError,
@@ -121,6 +128,9 @@ _OF_SETTINGS: Final = frozenset({"find_option", "assignable_custom_variable_name
 Unlike its words, their names are the same in every language that a server speaks."""
 _OF_RULES: Final = "pg_hba.conf"
 """What the server says of a connection that no rule allows; its state is that of a wrong role."""
+_OF_LOGIN_RULES: Final = "ClientAuthentication"
+"""The function of the server that refuses a connection before it asks who it is: for want of a rule, or of a client's
+certificate."""
 _OF_ROW_SECURITY: Final = "check_enable_rls"
 """The function of the server that refuses a role that wants no rows left out; its state is that of a missing right."""
 _OF_TLS: Final = "rejected SSL upgrade"
@@ -243,14 +253,10 @@ def _first(error: BaseException) -> BaseException:
 
 def _meaning(error: BaseException, message: str) -> tuple[type[StoreError], str]:
     """Return the kind of error, and what it means and its cure."""
-    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) and _OF_RULES in message:
-        return _RULES
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return _NONE_LEADS
-    if isinstance(error, asyncpg.UndefinedObjectError) and _raised_by(error) in _OF_SETTINGS:
-        return _UNKNOWN_SETTING
-    if isinstance(error, asyncpg.InsufficientPrivilegeError) and _raised_by(error) == _OF_ROW_SECURITY:
-        return _ROW_SECURITY
+    if isinstance(error, asyncpg.PostgresError) and (special := _of_origin(error)) is not None:
+        return special
     if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:
         return _BY_STATE[error.sqlstate]
     if isinstance(error, asyncpg.PostgresError) and (login := _of_login(error)) is not None:
@@ -262,6 +268,19 @@ def _meaning(error: BaseException, message: str) -> tuple[type[StoreError], str]
     if isinstance(error, OSError) and (refused := _without_tls(error)) is not None:
         return refused
     return _AWAY if is_away(error) else (StoreError, "the database refused. Nothing was written")
+
+
+def _of_origin(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | None:
+    """Return what it means where that is decided by what raised the error in the server: the state says too little."""
+    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
+        if _OF_RULES in str(error):
+            return _RULES
+        return _NO_CERTIFICATE if _raised_by(error) == _OF_LOGIN_RULES else None
+    if isinstance(error, asyncpg.UndefinedObjectError):
+        return _UNKNOWN_SETTING if _raised_by(error) in _OF_SETTINGS else None
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return _ROW_SECURITY if _raised_by(error) == _OF_ROW_SECURITY else None
+    return None
 
 
 def _raised_by(error: asyncpg.PostgresError) -> str | None:

@@ -52,14 +52,14 @@ def certificate(server: Server) -> Path:
     return server.data / "server.crt"
 
 
-def listening(server: Server, rule: str, *, ssl: str) -> str:
-    """Start a server again on a port of its own, with one rule for it; return its URL without settings."""
+def listening(server: Server, rule: str, **settings: str) -> str:
+    """Start a server again on a port of its own, with one rule and more settings; return its URL without settings."""
     with socket.socket() as free:
         free.bind((ADDRESS, 0))
         port = free.getsockname()[1]
     server.stop()
     (server.data / "pg_hba.conf").write_text(f"local all all trust\n{rule}\n", encoding="utf-8")
-    server.start(listen_addresses=ADDRESS, port=str(port), ssl=ssl)
+    server.start(listen_addresses=ADDRESS, port=str(port), **settings)
     return f"postgresql://postgres@localhost:{port}/postgres"
 
 
@@ -102,6 +102,19 @@ async def test_a_server_that_takes_encrypted_connections_alone(own_postgres: Ser
     assert "certificate is not trusted" in await refused(f"{misnamed}?sslmode=verify-full&sslrootcert={trusted}")
     missing = tmp_path / "none.crt"
     assert "there is no such file" in await refused(f"{url}?sslmode=verify-ca&sslrootcert={missing}")
+
+
+async def test_a_server_that_wants_a_certificate_of_the_client(own_postgres: Server) -> None:
+    """Another password would change nothing: what is missing is named."""
+    if not await encrypts(own_postgres):
+        pytest.skip(
+            f"PostgreSQL {own_postgres.binaries} was built without encryption; Debian's package postgresql has it"
+        )
+    trusted = certificate(own_postgres)
+    url = listening(
+        own_postgres, f"hostssl all all {ADDRESS}/32 trust clientcert=verify-full", ssl="on", ssl_ca_file=str(trusted)
+    )
+    assert "sslcert and sslkey" in await refused(f"{url}?sslmode=require")
 
 
 async def test_a_server_without_encryption(own_postgres: Server) -> None:
