@@ -29,6 +29,8 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[int], list[str]]], ...]] = (
 never changed."""
 _LOCK: Final = 0x544C_4E45
 """``TLNE``: the first key of the advisory lock of a migration; the second one is the schema's."""
+_WAITING: Final = "SET LOCAL lock_timeout TO '5s'"
+"""How long a step waits for each lock: behind one that a long query or a dump holds up, every append waits as well."""
 _RECORD: Final = (
     'CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text COLLATE "C" NOT NULL,'
     " at timestamptz NOT NULL DEFAULT now())"
@@ -187,6 +189,7 @@ def _step(number: int, address: ServerAddress) -> list[str]:
     name, statements = MIGRATIONS[number - 1]
     return [
         f"SET LOCAL search_path TO {address.quoted_schema}",
+        _WAITING,
         _RECORD,
         *statements(address.partitions),
         f"INSERT INTO migrations (number, name) VALUES ({number}, '{name}')",  # noqa: S608 - a constant name

@@ -10,7 +10,7 @@ import pytest
 from tests.postgres import direct_url, schema_of, with_query, without
 from tests.store.postgres.test_contract_elsewhere import MAKE_ROLE, ROLE
 from tests.store.postgres.test_statements import as_tenant
-from timeline.errors import ConversationNotFound, StoreError
+from timeline.errors import ConversationNotFound, StoreError, StoreLocked
 from timeline.store.postgres import migrations
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, compaction, events
@@ -171,3 +171,15 @@ async def test_the_step_of_the_partitions_and_an_append_never_wait_for_each_othe
             await appending.execute("LOCK TABLE ONLY events_0 IN ROW EXCLUSIVE MODE")
         async with await opening as store:
             assert (await store.info("c0")).version == 1
+
+
+async def test_a_step_gives_up_behind_a_reader_that_holds_a_table_for_long(
+    member_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as pg_dump, for hours: every append of the programs that are running would wait behind the step."""
+    url = await made_by_the_first_step(member_url, monkeypatch)
+    monkeypatch.setattr(migrations, "_WAITING", "SET LOCAL lock_timeout TO '20ms'")
+    async with administrator(url) as reading, reading.transaction():
+        await reading.execute("LOCK TABLE ONLY events_0 IN ACCESS SHARE MODE")
+        with pytest.raises(StoreLocked, match="try again"):
+            await PostgresStore.open(with_query(url, tenant="1"))
