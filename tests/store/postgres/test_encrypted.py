@@ -105,16 +105,19 @@ async def test_a_server_that_takes_encrypted_connections_alone(own_postgres: Ser
 
 
 async def test_a_server_that_wants_a_certificate_of_the_client(own_postgres: Server) -> None:
-    """Another password would change nothing: what is missing is named."""
+    """Another password would change nothing: what is missing is named, and with it the store opens."""
     if not await encrypts(own_postgres):
         pytest.skip(
             f"PostgreSQL {own_postgres.binaries} was built without encryption; Debian's package postgresql has it"
         )
     trusted = certificate(own_postgres)
     url = listening(
-        own_postgres, f"hostssl all all {ADDRESS}/32 trust clientcert=verify-full", ssl="on", ssl_ca_file=str(trusted)
+        own_postgres, f"hostssl all all {ADDRESS}/32 trust clientcert=verify-ca", ssl="on", ssl_ca_file=str(trusted)
     )
     assert "sslcert and sslkey" in await refused(f"{url}?sslmode=require")
+    key = trusted.with_suffix(".key")
+    async with await PostgresStore.open(f"{url}?sslmode=require&sslcert={trusted}&sslkey={key}") as store:
+        await store.append("a", events(1))
 
 
 async def test_a_server_without_encryption(own_postgres: Server) -> None:
