@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LOG: Final = (
     "the server's write-ahead log up to {} holds it until the server writes over those segments, and so do what it "
-    "archived of them and a standby that is behind"
+    "archived of them, a standby that is behind, and what the server logged of statements with their parameters"
 )
 
 

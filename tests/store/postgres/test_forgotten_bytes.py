@@ -148,6 +148,7 @@ async def test_a_rewriting_takes_it_out_of_the_tables_files_and_the_log_is_named
     assert "base" not in after
     assert after["pg_wal"] > 0
     assert "write-ahead log" in report.left["log"]
+    assert "logged of statements" in report.left["log"]
 
 
 async def test_bytes_that_an_older_transaction_may_see_are_said_to_be_left(
