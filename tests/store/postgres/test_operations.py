@@ -7,7 +7,7 @@ import re
 import asyncpg
 import pytest
 
-from tests.postgres import PLACES, schema_of, without
+from tests.postgres import PLACES, schema_of, with_query, without
 from tests.project.pages import code_blocks
 from tests.project.sources import ROOT
 from timeline.store.postgres.store import PostgresStore
@@ -37,3 +37,17 @@ async def test_the_statements_of_the_pages_for_administrators_run_on_a_store(pos
     finally:
         await connection.close()
     assert [right for (right,) in rights] == [True, False]
+
+
+async def test_each_table_and_partition_has_a_primary_key(postgres_url: str) -> None:
+    """Logical replication names by it the rows that it updates and deletes; a table without one takes neither."""
+    keyless = (
+        "SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind = 'r'"
+        " AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary)"
+    )
+    async with await PostgresStore.open(with_query(postgres_url, partitions="2")):
+        connection = await asyncpg.connect(without(postgres_url, "schema"))
+        try:
+            assert await connection.fetch(keyless, schema_of(postgres_url)) == []
+        finally:
+            await connection.close()
