@@ -70,27 +70,35 @@ LINEAGE_OF_KEY: Final = lineage(
 """Of the conversation with key parameter 1, up to version parameter 2."""
 
 
-def _of_compactions(total: str, wanted: str) -> str:
-    """Write an expression over the compactions of a row of `conversations`, those that a fork shares included.
+def _compacted() -> str:
+    """Write an expression over a row of `conversations`: how many compactions it has, and the time of the newest one.
 
-    A conversation that shares nothing has no ancestors: a list of many takes half of the time that a recursion for each
-    takes.
+    Those that a fork shares are among them. Both are of one look: with partitions, the planner considers each of them
+    for each look. A conversation that shares nothing has no ancestors: a list of many takes half of the time that a
+    recursion for each takes.
     """
     start = (
         "SELECT conversations.key, conversations.id, conversations.base, conversations.version,"
         " conversations.parent_key, conversations.parent"
     )
-    within = "SELECT {} FROM events AS e WHERE e.conversation = {} AND e.type = 'compaction.completed'"
-    within += f" AND e.version <= {{}} AND {_RARE_OF_E}"
-    shared = f"{lineage(start)}SELECT {total}(({within.format(wanted, 'l.key', 'l.last')})) FROM lineage AS l"
-    own = within.format(wanted, "conversations.key", "conversations.version")
-    return f"CASE WHEN conversations.base = 0 THEN ({own}) ELSE ({shared}) END"
+    within = (
+        "SELECT count(*) AS times, max(e.at) AS newest FROM events AS e WHERE e.conversation = {}"
+        f" AND e.type = 'compaction.completed' AND e.version <= {{}} AND {_RARE_OF_E}"
+    )
+    own = within.format("conversations.key", "conversations.version")
+    shared = f"{lineage(start)}SELECT e.times, e.newest FROM lineage AS l CROSS JOIN LATERAL"
+    shared += f" ({within.format('l.key', 'l.last')} OFFSET 0) AS e"
+    of_own = f"SELECT ARRAY[c.times::text, c.newest] FROM ({own}) AS c"
+    of_shared = f"SELECT ARRAY[sum(c.times)::text, max(c.newest)] FROM ({shared}) AS c"
+    return f"CASE WHEN conversations.base = 0 THEN ({of_own}) ELSE ({of_shared}) END"
 
 
 _INFO = (
     "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version,"
-    f" {_of_compactions('sum', 'count(*)')}::bigint, {_of_compactions('max', 'max(e.at)')}"
+    " compacted.found[1]::bigint, compacted.found[2]"
 )
+_OF_CONVERSATIONS = f"conversations CROSS JOIN LATERAL (SELECT {_compacted()} OFFSET 0) AS compacted (found)"
+"""The table with what `_INFO` asks beside it."""
 
 # --- opening ------------------------------------------------------------------------------------------------------
 
@@ -282,13 +290,13 @@ UNPROVE_FACTS: Final = (
 ANY_ERASED: Final = f"SELECT EXISTS (SELECT 1 FROM erased WHERE id_key = ANY($1::text[]) AND {OWN})"
 CONVERSATION_KEY: Final = f"SELECT key FROM conversations WHERE id_key = $1 AND {OWN}"
 ERASED: Final = f"SELECT at, reason FROM erased WHERE id_key = $1 AND {OWN}"
-INFO: Final = f"SELECT {_INFO} FROM conversations WHERE id_key = $1 AND {OWN}"
+INFO: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE id_key = $1 AND {OWN}"
 INFO_AND_SNAPSHOT: Final = (
-    f"SELECT {_INFO}, s.body, s.checksum FROM conversations"
+    f"SELECT {_INFO}, s.body, s.checksum FROM {_OF_CONVERSATIONS}"
     " LEFT JOIN LATERAL (SELECT body, checksum FROM snapshots WHERE conversation = conversations.key OFFSET 0) AS s"
     f" ON true WHERE id_key = $1 AND {OWN}"
 )
-CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
+CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
 LINEAGE: Final = f"{LINEAGE_OF_ID}SELECT key, id, base, last, parent FROM lineage ORDER BY key DESC"
 PAGE: Final = (
     f"SELECT {EVENT} FROM events AS e WHERE e.conversation = $1"
