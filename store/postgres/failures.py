@@ -68,6 +68,13 @@ _TRANSACTION: Final = (
         " acknowledged is lost; try again, or have the role's transaction_timeout raised"
     ),
 )
+_NO_LOCKS: Final = (
+    StoreUnavailable,
+    (
+        "the server has no room for more locks; a store wants one for each partition of its events, and for each index"
+        " of these. Nothing was written; have max_locks_per_transaction raised, or make the store with fewer partitions"
+    ),
+)
 _ROW_SECURITY: Final = (
     StoreError,
     "the role has row_security turned off. Have an administrator run ALTER ROLE ... SET row_security = on",
@@ -131,6 +138,8 @@ _OF_RULES: Final = "pg_hba.conf"
 _OF_LOGIN_RULES: Final = "ClientAuthentication"
 """The function of the server that refuses a connection before it asks who it is: for want of a rule, or of a client's
 certificate."""
+_OF_LOCKS: Final = "LockAcquireExtended"
+"""The function of the server that finds no room for a lock; its state is that of a server without memory."""
 _OF_ROW_SECURITY: Final = "check_enable_rls"
 """The function of the server that refuses a role that wants no rows left out; its state is that of a missing right."""
 _OF_TLS: Final = "rejected SSL upgrade"
@@ -280,7 +289,7 @@ def _of_origin(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | N
         return _UNKNOWN_SETTING if _raised_by(error) in _OF_SETTINGS else None
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return _ROW_SECURITY if _raised_by(error) == _OF_ROW_SECURITY else None
-    return None
+    return _NO_LOCKS if isinstance(error, asyncpg.OutOfMemoryError) and _raised_by(error) == _OF_LOCKS else None
 
 
 def _raised_by(error: asyncpg.PostgresError) -> str | None:

@@ -360,3 +360,13 @@ async def test_a_role_whose_transactions_are_serializable_opens_a_store_at_once_
     assert await versions(stores[0], "a") == list(range(1, 31))
     for store in stores:
         await store.aclose()
+
+
+async def test_a_server_without_room_for_the_locks_of_many_partitions_is_no_machine_without_memory(
+    own_postgres: Server,
+) -> None:
+    """It is a setting of the server, which the error names; what the server says of it is in its own language."""
+    own_postgres.stop()
+    own_postgres.start(max_connections="10", max_locks_per_transaction="10")
+    with pytest.raises(StoreUnavailable, match="max_locks_per_transaction"):
+        await PostgresStore.open(with_query(own_postgres.url(), partitions="128"))
