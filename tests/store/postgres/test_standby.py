@@ -61,8 +61,13 @@ def check(operations: list[Operation], logs: dict[str, list[str]], least: int) -
     assert len([one for one in operations if one.ids and one.outcome == "ok"]) > least
 
 
-async def test_a_standby_is_read_and_refuses_to_be_written_to(own_postgres: Server, standby: Server) -> None:
-    """All reads and questions are answered, an examination too; what writes is one clear error; later it may write."""
+async def test_a_standby_is_read_and_refuses_to_be_written_to(
+    own_postgres: Server, standby: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All reads and questions are answered, an examination too; what writes is one clear error; later it may write.
+
+    A reader that comes from its primary is ahead of it, and that is no news: it lags.
+    """
     async with open_store(own_postgres.url()) as store:
         await store.append("a", [block_event("p", "first words"), *events(2)])
     await until_caught_up(standby, own_postgres)
@@ -70,6 +75,8 @@ async def test_a_standby_is_read_and_refuses_to_be_written_to(own_postgres: Serv
         for one in (store, reader):
             assert await versions(one, "a") == [1, 2, 3]
             assert [event.version async for event in one.read_all()] == [1, 2, 3]
+            assert [event async for event in one.read_all(after=2**50)] == []
+            assert "anew" not in caplog.text
             assert [found.path async for found in one.search("words")] == ["p"]
             assert len([fact async for fact in one.facts()]) == 3
             assert [found async for found in one.digests()] == []
