@@ -20,6 +20,10 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _YES: Final = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _SERVERS: Final = ("any", "primary", "standby", "read-write", "read-only", "prefer-standby")
 """Which of several servers the driver may choose."""
+_PLACES: Final = ("host", "port", "service")
+"""Settings that say which server it is; a service is a name for one in a file of the client's."""
+_OF_SYSTEM: Final = "libpq alone knows that word; name the file of them, such as /etc/ssl/certs/ca-certificates.crt."
+"""What is said of libpq's word for the authorities that the system trusts."""
 _FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _OURS: Final = {"search_path": "schema=NAME", "timeline.tenant": "tenant=N"}
 """Settings of the session that the store makes, each with the one of the URL that says what it is to be."""
@@ -88,7 +92,7 @@ def parse(url: str) -> ServerAddress:
     if place.endswith("/") and place.count("/") == 1:
         place = place[:-1]  # no database is named: the driver takes one without a name for that, and not PGDATABASE
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
-    options = {name: given[name] for name in ("host", "port") if given.get(name)}
+    options = {name: given[name] for name in _PLACES if given.get(name)}
     options |= {} if schema == SCHEMA else {"schema": schema}
     return ServerAddress(
         dsn,
@@ -125,7 +129,8 @@ def _check_files(where: str, given: dict[str, str]) -> None:
     """Check that the files for TLS are there: the driver's error for one that is not is that of a server away."""
     for name in _FILES:
         if (file := given.get(name)) and not Path(file).is_file():
-            raise StoreError(f"{where}: {name} names {file!r}, and there is no such file. Check the path in the URL.")
+            cure = _OF_SYSTEM if file == "system" else "Check the path in the URL."
+            raise StoreError(f"{where}: {name} names {file!r}, and there is no such file. {cure}")
 
 
 def _yes(where: str, given: dict[str, str], name: str, default: str) -> bool:

@@ -70,6 +70,17 @@ async def test_the_database_of_the_environment_is_used_where_the_url_names_none(
             pass
 
 
+def test_the_authorities_of_the_system_are_a_file_to_the_driver() -> None:
+    """Where libpq takes a word for them; the error says which file."""
+    with pytest.raises(StoreError, match=r"ca-certificates\.crt"):
+        parse("postgresql://ann@db/agents?sslmode=verify-full&sslrootcert=system")
+
+
+def test_a_server_that_a_service_file_names_is_named_by_it_in_errors() -> None:
+    """The URL names neither host nor database."""
+    assert parse("postgresql://?service=agents").where == "postgresql://?service=agents"
+
+
 async def test_programs_name_themselves_by_the_url(postgres_url: str) -> None:
     """So a team tells them apart in the server's lists; without a name all of them are called timeline."""
     for url, name in ((postgres_url, "timeline"), (with_query(postgres_url, application_name="agents"), "agents")):
