@@ -86,8 +86,10 @@ class Horizon:
         if now - self._looked < _BETWEEN_LOOKS:
             return
         self._looked = now
-        await self._check_reached(position)
-        if await self.hidden() <= position:
+        hidden = await self.hidden()
+        if hidden < position:
+            await self._check_reached(position)
+        if hidden <= position:
             self._held_since = None
         elif self._held_since is None:
             self._held_since = now
@@ -95,7 +97,11 @@ class Horizon:
             await self._warn()
 
     async def _check_reached(self, position: int) -> None:
-        """Warn, once a minute, of a reader that waits behind a position which the server has not given yet."""
+        """Warn, once a minute, of a reader that waits behind a position which neither store nor server has reached.
+
+        A store that was restored may have it where the server's count is lower: the first open for writing goes on
+        behind it.
+        """
         if self._said_ahead is not None and monotonic() - self._said_ahead < _BETWEEN:
             return
         if any(ahead for (ahead,) in await self._rows(IS_AHEAD, position)):

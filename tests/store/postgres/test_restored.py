@@ -90,13 +90,25 @@ async def test_a_follower_that_has_seen_more_than_a_restored_server_has_is_warne
     """The server went back to a moment in the past: what comes below the remembered position is never seen."""
     async with await PostgresStore.open(postgres_url) as store:
         await store.append("a", events(2))
-        seen = await store.head()
-        assert [event async for event in store.read_all(after=seen)] == []
-        assert not caplog.records
-    await asked(postgres_url, "UPDATE store_meta SET xid_offset = xid_offset - 1000")
+        assert [event async for event in store.read_all(after=await store.head())] == []
+        assert "anew" not in caplog.text
+    async with await PostgresStore.open(postgres_url) as store:
+        lost = await store.head() + (100_000 << 20)  # of transactions
+        assert [event async for event in store.read_all(after=lost)] == []
+    assert "let it begin anew" in caplog.text
+
+
+async def test_a_follower_is_not_warned_of_where_what_it_has_seen_was_restored(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It goes on once the store was opened for writing; beginning anew, it would see no more before."""
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("a", events(2))
+    await _as_if_restored(postgres_url)
+    seen = await asked(postgres_url, "SELECT max(position) FROM events")
     async with await PostgresStore.open(postgres_url, readonly=True) as store:
         assert [event async for event in store.read_all(after=seen)] == []
-    assert "let it begin anew" in caplog.text
+    assert "begin anew" not in caplog.text
 
 
 async def test_a_fork_in_a_copy_without_its_sequence_reads_what_it_shares(postgres_url: str) -> None:
