@@ -34,7 +34,7 @@ _UNKNOWN_SETTING: Final = (
         " knows, such as connect_timeout or channel_binding, is none of the driver's"
     ),
 )
-_LOCKED: Final = (StoreLocked, "others keep the rows locked. Nothing was written; try again")
+_LOCKED: Final = (StoreLocked, "others keep the rows, or a whole table, locked. Nothing was written; try again")
 _RIGHTS: Final = (
     StoreError,
     (
