@@ -95,17 +95,18 @@ class Alike(NamedTuple):
 class Spared(NamedTuple):
     """A published design that hides, as it is but for its cache: larger batches, and some of it kept for an hour.
 
-    Each batch has what stands behind it written anew. It shows what the design shows, and what waits for a batch.
+    Each batch has what stands behind it written anew. It shows what the design shows, and what waits for a batch. In the
+    design's own batches only the cache is another one.
 
     Attributes:
         design: name of the published default.
-        batch: least share of the limit that a batch frees.
+        batch: least share of the limit that a batch frees; None for the design's.
         kept_long: what is kept for an hour.
         trigger: share of the limit above which it hides, instead of the design's line.
     """
 
     design: str
-    batch: float
+    batch: float | None
     kept_long: KeptLong
     trigger: float | None = None
 
@@ -114,14 +115,16 @@ class Spared(NamedTuple):
         """The design, and what is different in it."""
         line = "" if self.trigger is None else f" above {self.trigger:g}"
         hour = " for an hour" if self.kept_long == EVERYTHING else ""
-        return f"{self.design}{line} in batches of {self.batch:g}{hour}"
+        batches = "its own batches" if self.batch is None else f"batches of {self.batch:g}"
+        return f"{self.design}{line} in {batches}{hour}"
 
     def policy(self, limit: int) -> Policy:
         """Return the policy at a limit."""
         design = find_policy(self.design, max_tokens=limit).model_dump()
         hiding = design["hiding"]
         least = "minimum" if hiding["pressure_minimum"] is None else "pressure_minimum"
-        design |= {"hiding": hiding | {least: self.batch}}
+        if self.batch is not None:
+            design |= {"hiding": hiding | {least: self.batch}}
         design |= {"cache_points": design["cache_points"] | {"kept_long": self.kept_long}}
         if self.trigger is not None:
             design["trigger"] = self.trigger
@@ -159,5 +162,5 @@ ALIKE: Final = [
 ]
 """Lines and cuts of published defaults, so that no less is in sight on the average where passages are shown once, see
 `tests.frontier.settings.Once`: for 200,000 tokens first, then for 100,000 and for 32,000."""
-SPARED: Final = [Spared("clear-tool-uses", 0.12, FIXED_PART, 0.49), Spared("seed-002-first", 0.1, FIXED_PART)]
-"""What answers the defaults that hide, at 200,000 tokens."""
+SPARED: Final = [Spared("clear-tool-uses", 0.12, FIXED_PART, 0.49), Spared("seed-002-first", None, FIXED_PART)]
+"""What answers the defaults that hide, at 200,000 tokens, and at 100,000."""

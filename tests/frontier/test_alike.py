@@ -27,6 +27,13 @@ def test_what_is_like_a_design_compacts_where_it_does_and_cuts_as_it_does(design
     assert (ours.hiding, ours.cache_points.kept_long) == (None, EVERYTHING)
 
 
+def test_what_is_spared_in_the_designs_own_batches_is_the_design_with_another_lifetime() -> None:
+    """Whatever it hides is hidden when the design hides it."""
+    theirs = policies.by_name("seed-002-first", max_tokens=100_000).model_dump()
+    ours = Spared("seed-002-first", None, FIXED_PART).policy(100_000).model_dump()
+    assert ours == {**theirs, "cache_points": {**theirs["cache_points"], "kept_long": FIXED_PART}}
+
+
 @pytest.mark.parametrize(("design", "least"), [("clear-tool-uses", "pressure_minimum"), ("seed-002-first", "minimum")])
 def test_what_is_spared_is_the_design_with_larger_batches_and_another_lifetime(design: str, least: str) -> None:
     """So it shows what the design shows, and what waits for a batch."""
@@ -45,3 +52,4 @@ def test_its_name_says_what_is_different() -> None:
     assert Alike("cline", keep=0.5, trigger=0.8).name == "as cline above 0.8 keep 0.5 for an hour"
     assert Alike("crush", words=Words(600, 400), kept_long=FIXED_PART).name == "as crush in 600+400"
     assert Spared("seed-002-first", 0.03, FIXED_PART).name == "seed-002-first in batches of 0.03"
+    assert Spared("seed-002-first", None, FIXED_PART).name == "seed-002-first in its own batches"
