@@ -245,17 +245,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidArgument: ``policy`` is not a policy.
             StoreError: the store refused; the old policy stays in force.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store, policies
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            await timeline.use_policy(policies.keep_last(max_tokens=80_000))
-            again = await Timeline.open(store, "cards")
-            assert again.policy == timeline.policy
-            ```
         """
         checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
         await self._conversation.use_policy(policy, given(now))
@@ -277,16 +266,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidArgument: there is no such retention.
             StoreError: the store refused.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            await timeline.set_retention("window")
-            assert (await timeline.retention()).retention == "window"
-            ```
         """
         if retention is not None:
             checks.choice("retention", retention, RETENTIONS)
@@ -472,17 +451,6 @@ class Timeline(TimelineView):
             VersionConflict: the store already has a conversation of that id.
             InvalidArgument: an argument is not a text.
             StoreError: the store cannot be read or written.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app. " * 50})
-            fresh = await timeline.hand_over()
-            assert (fresh.id, len(fresh.window.items)) == ("cards.next", 2)
-            ```
         """
         from timeline.engine.handing_over import handed_over  # noqa: PLC0415 - late: few conversations need it
 
@@ -555,19 +523,6 @@ class Timeline(TimelineView):
             ContextUnavailable: one of the contexts cannot be rebuilt.
             InvalidPolicy: there is no such wire format.
             InvalidArgument: ``wires`` is not a list.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            for text in ("Build a flashcard app.", "In Rust."):
-                await timeline.append({"type": "user.prompt", "text": text})
-                await timeline.render()
-            change = await timeline.diff("last~1", "last")
-            assert [block.path for block in change.entered] == ["ar:turn_2.user.prompt"]
-            ```
         """
         from timeline.audit.recorded_calls import find_contexts  # noqa: PLC0415 - late, see above
         from timeline.audit.replay import rebuild_contexts  # noqa: PLC0415 - late, see above
@@ -593,19 +548,6 @@ class Timeline(TimelineView):
             CallUnavailable: the context of the call was not recorded.
             HistoryUnavailable: the log does not hold that version, or what it is folded from was scavenged.
             InvalidArgument: ``at`` is not a version, ``call`` not a number from 1 on, or both are given.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
-            await timeline.hide("@2", text="[the task]")
-            because = await timeline.why("@2")
-            assert (because.state, because.since, because.shown_as.text) == ("hidden", 3, "[the task]")
-            assert (await timeline.why("@2", at=2)).state == "visible"
-            ```
         """
         if at is not None:
             checks.version_number("at", at)
@@ -627,19 +569,6 @@ class Timeline(TimelineView):
         Raises:
             CallNotFound: there is no such call.
             InvalidArgument: ``number`` is not a number from 1 on.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            request = (await timeline.render(system="Be brief.")).request("openai_chat", model="gpt-4o")
-            reply = {"id": "chatcmpl-1", "choices": [{"message": {"role": "assistant", "content": "Hello."}}]}
-            await timeline.record(reply, request=request)
-            call = await timeline.call(1)
-            assert (call.request, call.reply[0].text) == (request.body, "Hello.")
-            ```
         """
         from timeline.audit.calls import read_call  # noqa: PLC0415 - late, see above
 
@@ -669,19 +598,6 @@ class Timeline(TimelineView):
             BlockNotFound: the conversation has no such block.
             HistoryUnavailable: `timeline scavenge` removed the block.
             InvalidArgument: a block is no summary.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store, policies
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
-            for number in range(9):
-                await timeline.append({"type": "user.prompt", "text": f"Write card {number}. " * 150})
-                await timeline.render()
-            first, *_, last = (await timeline.why("@2")).summaries
-            assert (await timeline.diff_summaries(first, last)).lines
-            ```
         """
         from timeline.audit.summaries import diff_summaries  # noqa: PLC0415 - late, see above
 
@@ -734,18 +650,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidArgument: ``after`` is not a version, or ``interval`` not a number of seconds.
             StoreError: the store cannot be read.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            await timeline.render()
-            async for event in timeline.lifecycle(after=0):
-                print(event.type)  # context-usage
-                break
-            ```
         """
         return follow(self._store, self.id, after=self.version if after is None else after, interval=interval)
 
@@ -887,17 +791,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidArgument: the text or the question is blank, or ``keep`` has another value.
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            await timeline.inject("The disk is almost full.")
-            assert "almost full" in str((await timeline.render()).to_anthropic())
-            assert "almost full" not in str((await timeline.render()).to_anthropic())
-            ```
         """
         checks.choice("keep", keep, ("nowhere", "pair"))
         checks.text("text", text)
@@ -1595,18 +1488,6 @@ class Timeline(TimelineView):
             InvalidArgument: a place holds no block, and ``text`` is empty; or an argument is no text.
             UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
             StoreError: the store refused; nothing was erased.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            [prompt] = await timeline.append({"type": "user.prompt", "text": "My password is hunter2."})
-            report = await timeline.redact(prompt.path, "a password")
-            assert (await timeline.read(prompt.path)).text == "[redacted]"
-            assert report.reached["payloads"] == 1
-            ```
         """
         from timeline.forgetting import redact  # noqa: PLC0415 - late, see above
 
@@ -1650,16 +1531,6 @@ class Timeline(TimelineView):
             StageRefused: another stage is going on, or this one is approved already.
             InvalidArgument: the name is blank, or an argument is not a text.
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            stage = await timeline.enter_stage("topic", "The topic")
-            assert (stage.label, stage.approval) == ("The topic", None)
-            ```
         """
         return await stages.enter(self._conversation, stage, label, given(now))
 
@@ -1692,18 +1563,6 @@ class Timeline(TimelineView):
             StageRefused: no stage is going on.
             InvalidArgument: a text is too long or missing, or a list is not one.
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            await timeline.enter_stage("topic")
-            await timeline.append({"type": "user.prompt", "text": "Flashcards in schools."})
-            stage = await timeline.approve_stage(decision="Spaced repetition in schools")
-            assert stage.approval.count == 1
-            ```
         """
         return await stages.approve(
             self._conversation,
@@ -1744,17 +1603,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidPolicy: there is no such form.
             StoreError: the log cannot be read.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            history = [{"role": "user", "content": "Build a flashcard app."}, {"role": "assistant", "content": "Done."}]
-            await timeline.append_messages(history)
-            assert await timeline.messages("openai_chat") == history
-            ```
         """
         return await whole_messages(self._store, self.id, wire, model=model)
 
@@ -1853,18 +1701,7 @@ class Timeline(TimelineView):
         )
 
     def run(self) -> AbstractAsyncContextManager[None]:
-        """Enter a run of the agent; on leaving it, even by an error, `end_run` cleans up.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            async with timeline.run():
-                await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
-            ```
-        """
+        """Enter a run of the agent; on leaving it, even by an error, `end_run` cleans up."""
         return until_the_end(self.end_run)
 
     async def end_run(self, *, now: datetime | None = None) -> list[TakenDecision]:
