@@ -35,7 +35,7 @@ from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.pressure import Pressure
-from timeline.engine.recording import context_events, is_recorded, overflow_event
+from timeline.engine.recording import record_context, record_late, record_overflow
 from timeline.engine.renderer import prepared
 from timeline.engine.retry import call_with_retry, make_smaller, may_give_way, warn_of_limit
 from timeline.errors import (
@@ -49,7 +49,6 @@ from timeline.errors import (
     InvalidBlock,
     TimelineError,
     UndoUnavailable,
-    VersionConflict,
 )
 from timeline.events import (
     ConversationOpened,
@@ -62,7 +61,7 @@ from timeline.lifecycle.observer import Observer
 from timeline.log.blocks_by_name import find_block, find_readable
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import compactions_in_force, fold_past, versions_to_revert
-from timeline.log.stored import StoredLog, free_id
+from timeline.log.stored import StoredLog, begin_free
 from timeline.log.uncancelled import run_uncancelled
 from timeline.planning.account import FixedPart, account_of, has_room
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
@@ -75,7 +74,6 @@ from timeline.retention.setting import RETENTIONS, kept
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit
 from timeline.wire.refused_parts import refused_parts
-from timeline.wire.request import LateRecord
 from timeline.wire.responses import calls_cut_off, read_response
 
 if TYPE_CHECKING:
@@ -269,8 +267,7 @@ class Timeline(TimelineView):
         """
         if retention is not None:
             checks.choice("retention", retention, RETENTIONS)
-        known = await self.retention()
-        await self._keep(known, known._replace(own=retention), given(now))
+        await self._keep(given(now), own=retention)
 
     async def set_legal_hold(self, *, on: bool, now: datetime | None = None) -> None:
         """Put a legal hold on the conversation, or take it off: under one nothing is removed, whatever its retention.
@@ -284,11 +281,11 @@ class Timeline(TimelineView):
             StoreError: the store refused.
         """
         checks.choice("on", on, (True, False))
-        known = await self.retention()
-        await self._keep(known, known._replace(legal_hold=on), given(now))
+        await self._keep(given(now), legal_hold=on)
 
-    async def _keep(self, known: Kept, wanted: Kept, at: datetime | None) -> None:
-        if wanted != known:
+    async def _keep(self, at: datetime | None, **changed: Any) -> None:
+        known = await self.retention()
+        if (wanted := known._replace(**changed)) != known:
             await self._log.commit([RetentionSet(retention=wanted.own, legal_hold=wanted.legal_hold)], at=at)
 
     async def catch_up(self) -> None:
@@ -398,22 +395,24 @@ class Timeline(TimelineView):
         opened, values = with_policy(ConversationOpened(title=title, parent=link), unnamed)
         redacted = (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
         at_ = given(now)
-        while True:
-            id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
-            try:
-                log = await StoredLog.begin_fork(
-                    self._store, fold, id_, self._clock, opened, redacted=redacted, values=values, at=at_
-                )
-            except VersionConflict:
-                if conversation is not None:
-                    raise
-                continue  # another writer took the free id just now
-            await self._redact_late(log, version, redacted)
-            equipment, chosen = self._conversation.equipment, Chosen(past or self.policy)
-            branch = type(self)(Conversation(self._store, log, self._clock, equipment, chosen))
-            if policy is not None:
-                await branch.use_policy(policy, now=now)
-            return branch
+        log = await begin_free(
+            self._store,
+            lambda id_: StoredLog.begin_fork(
+                self._store, fold, id_, self._clock, opened, redacted=redacted, values=values, at=at_
+            ),
+            conversation,
+            f"{self.id}.fork-{version}",
+        )
+        await self._redact_late(log, version, redacted)
+        branch = self._opened(log, past or self.policy)
+        if policy is not None:
+            await branch.use_policy(policy, now=now)
+        return branch
+
+    def _opened(self, log: StoredLog, policy: Policy) -> Self:
+        """Open a log with this one's parts, under a policy."""
+        equipment = self._conversation.equipment
+        return type(self)(Conversation(self._store, log, self._clock, equipment, Chosen(policy)))
 
     async def _last_shared(self, at: int | None, call: int | None) -> int:
         """Return the last version that a fork shares: a given one, the one before a call, or the newest."""
@@ -462,21 +461,18 @@ class Timeline(TimelineView):
         blocks = await handed_over(self._conversation, instructions, await self._log.first_prompt())
         link = ParentLink(conversation=self.id, relation="fork")
         opened, values = with_policy(ConversationOpened(title=title, parent=link), self.policy)
-        while True:
-            id_ = conversation or await free_id(self._store, f"{self.id}.next")
-            try:
-                log = await StoredLog.begin_new(
-                    self._store, id_, self._clock, opened, values=values, at=moment(now, self._clock)
-                )
-            except VersionConflict:
-                if conversation is not None:
-                    raise
-                continue  # another writer took the free id just now
-            equipment = self._conversation.equipment
-            fresh = type(self)(Conversation(self._store, log, self._clock, equipment, Chosen(self.policy)))
-            if blocks:
-                await fresh.append(*blocks, now=now)
-            return fresh
+        log = await begin_free(
+            self._store,
+            lambda id_: StoredLog.begin_new(
+                self._store, id_, self._clock, opened, values=values, at=moment(now, self._clock)
+            ),
+            conversation,
+            f"{self.id}.next",
+        )
+        fresh = self._opened(log, self.policy)
+        if blocks:
+            await fresh.append(*blocks, now=now)
+        return fresh
 
     async def _redact_late(self, fork: StoredLog, version: int, known: Sequence[BlockRedacted]) -> None:
         """Redact in a fork what was redacted here between the look at this log and the fork's first append."""
@@ -1098,44 +1094,16 @@ class Timeline(TimelineView):
                 )
             except (ContextOverflow, BudgetImpossible) as refusal:
                 if record:
-                    await self._record_overflow(refusal, at)
+                    await record_overflow(self._conversation, refusal, at)
                 raise
             how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
             if record == "overlapped" and not context.decisions:
-                context = self._record_late(log, context, at)
+                context = record_late(self._conversation, context, at)
             elif record:
-                self._conversation.rendered = context = await self._recorded(log, context, how, at)
+                self._conversation.rendered = context = await record_context(self._conversation, context, how, at)
             report(context)
         if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
             self._injected = self._injected[len(injected) :]
-        return context
-
-    async def _recorded(
-        self, log: Log, context: RenderedContext, how: Literal["full", "hash"], at: datetime | None
-    ) -> RenderedContext:
-        """Record a context, unless the newest recorded one is the same; return it with the version of its record."""
-        known = log.fold.window.rendered
-        if known is not None and is_recorded(context, known, how):
-            return context.model_copy(update={"recorded": known.version})
-        neutral = context.neutral
-        fixed = [neutral.system, list(neutral.tools), [each.text for each in neutral.ephemeral]]
-        if not self._conversation.equipment.lets_in_whole(fixed):
-            how = "hash"  # what was sent has words that must not be stored
-        payloads, values = context_events(context, known, how)
-        first = await log.commit(payloads, at=at, values=values)
-        return context.model_copy(update={"recorded": first + len(payloads) - 1})
-
-    def _record_late(self, log: Log, context: RenderedContext, at: datetime | None) -> RenderedContext:
-        """Begin to record a context, and return it as it is until then."""
-        late = LateRecord()
-        context = context.recorded_late(late)
-
-        async def write() -> None:
-            recorded = await self._recorded(log, context, "full", at)
-            late.version = recorded.recorded
-
-        self._conversation.rendered = context
-        self._conversation.record_late(write())
         return context
 
     async def retry_with_compaction(
@@ -1210,7 +1178,8 @@ class Timeline(TimelineView):
             return await self._calls.make(newest, call, context)
 
         async def failed(context: RenderedContext, error: BaseException) -> None:
-            await self._record_failure(context, error, newest.request, newest.duration(), given(now))
+            made, at, took = newest.request, given(now), newest.duration()
+            await record_failure(self._conversation, error, at, request=made, context=context, duration=took)
 
         try:
             return await call_with_retry(
@@ -1255,7 +1224,7 @@ class Timeline(TimelineView):
         pressure = self._pressure(context.account.fixed, now)
         if refusal is None and (parts is None or earlier is not None or not may_give_way(pressure, context, parts)):
             return None
-        await self._record_failure(context, error, request, None, given(now))
+        await record_failure(self._conversation, error, given(now), request=request, context=context, duration=None)
         warn_of_limit(context, refusal)
         sent = [one.account.sent for one in (earlier, context) if one is not None]
         limit, target = (None, None) if refusal is None else (refusal.limit, refusal.target(sent[0]))
@@ -1268,23 +1237,6 @@ class Timeline(TimelineView):
         if target is not None and smaller.account.sent >= sent[0]:
             raise ContextRefused(sent=sent, limit=limit, target=target, tried=tried) from error
         return smaller
-
-    async def _record_failure(
-        self,
-        context: RenderedContext,
-        error: BaseException,
-        request: Request | None,
-        duration: float | None,
-        at: datetime | None,
-    ) -> None:
-        await record_failure(self._conversation, error, at, request=request, context=context, duration=duration)
-
-    async def _record_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
-        """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
-        payload = overflow_event(refusal)
-        newest = await self._store.read_versions(self.id, [self.version])
-        if [event.payload for event in newest] != [payload]:
-            await self._log.commit([payload], at=at)
 
     # Decisions of the application
 

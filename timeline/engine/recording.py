@@ -1,6 +1,6 @@
-"""Events of a recorded render: the context, a changed prefix before it, or the refusal in its place.
+"""Record a render: the context, a changed prefix before it, or the refusal in its place.
 
-They are what replay needs to build the context again, and what a reader of the log sees of it.
+The events are what replay needs to build the context again, and what a reader of the log sees of it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from timeline.errors import ContextOverflow
 from timeline.events import ContextRendered
 from timeline.events.other_payloads import ContextOverflowed, PrefixChanged, ToolsChanged
 from timeline.frozen import compact_json, sha256_hex
+from timeline.wire.request import LateRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
+    from timeline.engine.conversation import Conversation
     from timeline.errors import BudgetImpossible
     from timeline.events import Payload
     from timeline.fold.state import Recorded
@@ -24,7 +27,51 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("timeline")
 
 
-def context_events(
+async def record_context(
+    conversation: Conversation, context: RenderedContext, record: Literal["full", "hash"], at: datetime | None
+) -> RenderedContext:
+    """Record a context, unless the newest recorded one is the same; return it with the version of its record."""
+    known = conversation.window.rendered
+    if known is not None and _is_recorded(context, known, record):
+        return context.model_copy(update={"recorded": known.version})
+    neutral = context.neutral
+    fixed = [neutral.system, list(neutral.tools), [each.text for each in neutral.ephemeral]]
+    if not conversation.equipment.lets_in_whole(fixed):
+        record = "hash"  # what was sent has words that must not be stored
+    payloads, values = _events(context, known, record)
+    first = await conversation.log.commit(payloads, at=at, values=values)
+    return context.model_copy(update={"recorded": first + len(payloads) - 1})
+
+
+def record_late(conversation: Conversation, context: RenderedContext, at: datetime | None) -> RenderedContext:
+    """Begin to record a context, and return it as it is until then."""
+    late = LateRecord()
+    context = context.recorded_late(late)
+
+    async def write() -> None:
+        recorded = await record_context(conversation, context, "full", at)
+        late.version = recorded.recorded
+
+    conversation.rendered = context
+    conversation.record_late(write())
+    return context
+
+
+async def record_overflow(
+    conversation: Conversation, refusal: ContextOverflow | BudgetImpossible, at: datetime | None
+) -> None:
+    """Record a refused render for the followers of the log, unless the log already ends with the same refusal."""
+    payload = ContextOverflowed(
+        tokens=refusal.account["total"],
+        limit=refusal.account["limit"],
+        reason="messages" if isinstance(refusal, ContextOverflow) else "fixed_part",
+    )
+    newest = await conversation.store.read_versions(conversation.id, [conversation.version])
+    if [event.payload for event in newest] != [payload]:
+        await conversation.log.commit([payload], at=at)
+
+
+def _events(
     context: RenderedContext, known: Recorded | None, record: Literal["full", "hash"]
 ) -> tuple[list[Payload], Mapping[str, str]]:
     """Return the events that record a context, and the values that they name by hash: enough to build it again.
@@ -84,7 +131,7 @@ def _counts(context: RenderedContext) -> dict[str, Any]:
     }
 
 
-def is_recorded(context: RenderedContext, known: Recorded, record: Literal["full", "hash"]) -> bool:
+def _is_recorded(context: RenderedContext, known: Recorded, record: Literal["full", "hash"]) -> bool:
     """Return whether a context is the same as the newest recorded one, of which at least as much was kept.
 
     Two contexts of one fingerprint may differ in the order of keys inside system prompt and tools, and are sent in
@@ -104,15 +151,6 @@ def _prefix(context: RenderedContext) -> dict[str, str | None]:
         "system": None if neutral.system is None else compact_json(neutral.system),
         "tools": compact_json(list(neutral.tools)) if neutral.tools else None,
     }
-
-
-def overflow_event(refusal: ContextOverflow | BudgetImpossible) -> ContextOverflowed:
-    """Return the event of a refused render: followers of the log see the overflow, not only the caller."""
-    return ContextOverflowed(
-        tokens=refusal.account["total"],
-        limit=refusal.account["limit"],
-        reason="messages" if isinstance(refusal, ContextOverflow) else "fixed_part",
-    )
 
 
 def _changes(conversation: str, known: Recorded | None, rendered: ContextRendered) -> list[Payload]:

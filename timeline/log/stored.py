@@ -592,6 +592,21 @@ async def addressed_block(log: Log, block: Block, at: datetime, counter: TokenCo
     return block_appended(addressed, counter.count(addressed.countable()), counter.name)
 
 
+async def begin_free(
+    store: EventStore, begin: Callable[[str], Awaitable[StoredLog]], id_: str | None, wanted: str
+) -> StoredLog:
+    """Begin a log under an id; where none is given, under a free one that is made of the wanted one.
+
+    Raises:
+        VersionConflict: the given id is in use.
+    """
+    if id_ is not None:
+        return await begin(id_)
+    while True:
+        with suppress(VersionConflict):  # another writer took the free id just now
+            return await begin(await free_id(store, wanted))
+
+
 async def free_id(store: EventStore, wanted: str) -> str:
     """Return the wanted id if it is free, else the first free one of ``wanted~2``, ``wanted~3`` and so on."""
     number, id_ = 1, wanted
