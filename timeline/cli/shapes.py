@@ -346,96 +346,18 @@ class ReachRow(TypedDict):
     form: int
 
 
-class LabRow(TypedDict):
-    """The cost of a policy at a limit, over all recordings; see `timeline.lab.results.Totals`.
-
-    ``relative`` is the cost as a share of the first policy's at the same limit, over the calls that neither refused;
-    None if that policy costs nothing. ``relative_with_reads`` is the same of the cost with reads. ``cost_in`` is the
-    unit of the comparison: ``money``, or ``units`` (base tokens) if a model has no price. ``failed`` counts the
-    recordings that could be replayed under another policy but not under this one; if there are any, its cost compares
-    with no other. ``same_as`` names an earlier policy that sent the same at every call; empty for none. ``lifetime`` is
-    how the provider keeps what is sent; empty for all recordings together. ``of_published`` is the cost as a share of
-    the cheapest published design that keeps to the limit, among those compared; None without one.
-    """
-
-    policy: str
-    max_tokens: int
-    cost_in: Literal["money", "units"]
-    relative: float | None
-    relative_with_reads: float | None
-    failed: int
-    same_as: str
-    lifetime: str
-    of_published: float | None
-    runs: int
-    calls: int
-    refused: dict[str, int]
-    units: float
-    money: float
-    summary_units: float
-    summary_money: float
-    read: int
-    written: int
-    uncached: int
-    collapses: dict[str, int]
-    lost: dict[str, int]
-    compactions: int
-    splits: int
-    hides: int
-    visible: int
-    visible_at_end: int
-    largest: int
-    needs: int
-    hidden_needs: int
-    over_limit: int
-    orphans: int
-    facts_near: int
-    facts_middle: int
-    facts_far: int
-    seen_near: int
-    seen_middle: int
-    seen_far: int
-    reachable_near: int
-    reachable_middle: int
-    reachable_far: int
-    found_near: int
-    found_middle: int
-    found_far: int
-    scored_near: int
-    scored_middle: int
-    scored_far: int
-    stale: int
-    summary_facts: int
-    summary_held: int
-    summary_said: int
-    summary_tokens: int
-    summary_said_tokens: int
-    summary_invented: int
-    facts_by: dict[str, tuple[int, int, int]]
-    reads: int
-    fetch_units: float
-    fetch_money: float
-    priced: bool
-    seconds: float
-    write_share: float
-    mean_visible: float
-    mean_visible_at_end: float
-    hidden_need_share: float
-    adjusted_units: float
-    adjusted_money: float
-
-
 class LabTable(TypedDict):
     """A comparison: a row for each policy and limit, one for each run, and the files that could not be read.
 
-    A run has the fields of `timeline.lab.results.RunResult` and of its totals. With ``--calls`` it also has ``rows``,
-    and ``differences`` lists for each policy and limit the calls that differ most from the first policy's, each a
+    A row has the fields of `timeline.lab.comparison.Standing` and of its totals, a run those of
+    `timeline.lab.results.RunResult` and of its totals. With ``--calls`` a run also has ``rows``, and ``differences``
+    lists for each policy and limit the calls that differ most from the first policy's, each a
     `timeline.lab.differences.CallDifference`. Where the recordings' caches are kept differently, ``lifetimes`` has the
     rows of each class; else it is empty.
     """
 
-    policies: list[LabRow]
-    lifetimes: list[LabRow]
+    policies: list[dict[str, Any]]
+    lifetimes: list[dict[str, Any]]
     runs: list[dict[str, Any]]
     differences: list[dict[str, Any]]
     failures: list[dict[str, Any]]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
-    from timeline.cli.shapes import LabRow, LabTable
+    from timeline.cli.shapes import LabTable
     from timeline.lab.comparison import Standing
     from timeline.lab.results import RunResult
     from timeline.lab.work import Outcome, Work
@@ -139,15 +139,15 @@ def compare(
     if as_json:
         listed = [one.model_dump(mode="json") for found in differing.values() for one in found[:MOST_CALLS]]
         found: LabTable = {
-            "policies": [_row(stand) for stand in stands],
-            "lifetimes": [_row(stand) for stand in classes],
+            "policies": [stand.dump() for stand in stands],
+            "lifetimes": [stand.dump() for stand in classes],
             "runs": [one.dump(calls=calls) for one in runs],
             "differences": listed,
             "failures": failures,
         }
         output.write_json(found)
     elif runs:
-        _print([_row(stand) for stand in stands], runs)
+        _print(stands, runs)
         _print_unpriced(runs, works[0].options)
         print_classes(classes)
         if wanted.facts:
@@ -189,34 +189,30 @@ def _without_calls(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[s
     return list(dict.fromkeys(work.file for work, outcome in pairs if outcome.failure is None and not outcome.runs))
 
 
-def _row(stand: Standing) -> LabRow:
-    return stand.dump()  # type: ignore[return-value]  # the dict of that shape
-
-
-def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
+def _print(stands: Sequence[Standing], runs: Sequence[RunResult]) -> None:
     read = {one.file for one in runs}
     conversations = {(one.file, one.conversation) for one in runs}
-    counted = ((len(read), "file"), (len(conversations), "conversation"), (rows[0]["calls"], "model call"))
+    counted = ((len(read), "file"), (len(conversations), "conversation"), (stands[0].totals.calls, "model call"))
     write(", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counted))
     write()
-    output.table(_HEADS, [_cells(row) for row in rows], keys=2)
+    output.table(_HEADS, [_cells(stand) for stand in stands], keys=2)
     write()
-    unit = _UNITS[rows[0]["cost_in"]]
-    first = rows[0]["policy"]
+    unit = _UNITS[stands[0].cost_in]
+    first = stands[0].policy
     say(f"cost: all input and the summaries, as a share of the cost of {first}, in {unit}.")
-    if any(row["collapses"] for row in rows):
+    if any(stand.totals.collapses for stand in stands):
         say("cache broke: calls that lost more than half of the cached prefix, by cause.")
-    if any(row["refused"] for row in rows):
+    if any(stand.totals.refused for stand in stands):
         say(f"refused: a refused call costs nothing; such a cost is a share of what {first} pays for the other calls.")
-    if any(row["refused"] for row in rows if row["policy"] == first):
+    if any(stand.totals.refused for stand in stands if stand.policy == first):
         say(f"{first} refuses calls itself: what the others pay for these is in no share.")
-    for row in rows:
-        if row["same_as"]:
-            say(f"{row['policy']} at {row['max_tokens']:,} sends the same as {row['same_as']} at every call.")
-        if row["failed"]:
-            name, count = row["policy"], row["failed"]
+    for stand in stands:
+        if stand.same_as:
+            say(f"{stand.policy} at {stand.max_tokens:,} sends the same as {stand.same_as} at every call.")
+        if stand.failed:
+            name, count = stand.policy, stand.failed
             failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
-            say(f"{failed} at {row['max_tokens']:,}, so its cost compares with no other.")
+            say(f"{failed} at {stand.max_tokens:,}, so its cost compares with no other.")
     capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}
     if resumed := {(one.file, one.conversation) for one in runs if one.unrecorded}:
         named = f"{len(resumed):,} conversation{'' if len(resumed) == 1 else 's'}"
@@ -258,24 +254,25 @@ _HEADS: Final = (
 )
 
 
-def _cells(row: LabRow) -> tuple[object, ...]:
+def _cells(stand: Standing) -> tuple[object, ...]:
+    totals = stand.totals
     return (
-        row["policy"],
-        row["max_tokens"],
-        "-" if row["relative"] is None else f"{row['relative']:.3f}",
-        f"{row['money']:.2f}" if row["priced"] else "-",
-        round(row["units"]),
-        f"{row['write_share']:.1%}",
-        ", ".join(f"{count:,}x {in_words(cause)}" for cause, count in row["collapses"].items()) or "-",
-        row["compactions"],
-        row["splits"],
-        row["hides"],
-        round(row["mean_visible"]),
-        round(row["mean_visible_at_end"]),
-        row["max_tokens"] - row["largest"],
-        f"{row['hidden_needs']} of {row['needs']}",
-        row["over_limit"],
-        row["orphans"],
-        ", ".join(f"{kind} {count:,}" for kind, count in row["refused"].items()) or "-",
-        f"{row['seconds']:.1f}",
+        stand.policy,
+        stand.max_tokens,
+        "-" if stand.relative is None else f"{stand.relative:.3f}",
+        f"{totals.money:.2f}" if totals.priced else "-",
+        round(totals.units),
+        f"{totals.write_share:.1%}",
+        ", ".join(f"{count:,}x {in_words(cause)}" for cause, count in totals.collapses.items()) or "-",
+        totals.compactions,
+        totals.splits,
+        totals.hides,
+        round(totals.mean_visible),
+        round(totals.mean_visible_at_end),
+        stand.max_tokens - totals.largest,
+        f"{totals.hidden_needs} of {totals.needs}",
+        totals.over_limit,
+        totals.orphans,
+        ", ".join(f"{kind} {count:,}" for kind, count in totals.refused.items()) or "-",
+        f"{totals.seconds:.1f}",
     )
