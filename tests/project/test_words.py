@@ -106,11 +106,7 @@ SHARED: Final = {
 
 SPAN: Final = re.compile(r"``[^`\n]+``|`[^`\n]+`|^```.*?^```$", re.MULTILINE | re.DOTALL)
 WORD: Final = re.compile(r"\w+")
-VARIABLES: Final = {"SPILLABLE", "course", "relief", "ledger", "spilled", "stand_in", "stand_ins"}
-"""Names of variables: nobody outside of their functions met them."""
-PAGES: Final = tuple(
-    page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.name != "renamed.md"
-)
+PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 @cache
@@ -150,7 +146,7 @@ def texts_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_no_code_has_a_retired_name() -> None:
-    """The new name of each is in the message, and in docs/renamed.md."""
+    """The new name of each is in the message."""
     found = [
         f"{file}:{line}: {name} is {(RETIRED | RETIRED_IN.get(file, {}))[name]}"
         for file, tree in code().items()
@@ -169,18 +165,11 @@ def test_a_retired_name_is_a_text_only_where_it_is_stored() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_page_shows_a_retired_name(page: Path) -> None:
-    """A plain word counts only where it is all of a code span; the page of old and new names is left out."""
+    """A plain word counts only where it is all of a code span."""
     spans = SPAN.findall(page.read_text(encoding="utf-8"))
     exact = {span.strip("`") for span in spans}
     words = {word for span in spans for word in WORD.findall(span) if "_" in word}
     assert sorted(RETIRED.keys() & (exact | words) - STORED.keys()) == []
-
-
-def test_the_page_of_old_names_has_every_retired_name() -> None:
-    """An old word in a note or a stack trace leads to its new one."""
-    page = (ROOT / "docs" / "renamed.md").read_text(encoding="utf-8")
-    listed = {word for span in SPAN.findall(page) for word in [span.strip("`"), *WORD.findall(span)]}
-    assert sorted(RETIRED.keys() - listed - VARIABLES) == []
 
 
 def test_a_class_of_the_core_has_its_name_alone() -> None:
