@@ -103,7 +103,6 @@ if TYPE_CHECKING:
     from timeline.retention.setting import Kept
     from timeline.usage import Usage
     from timeline.wire.refusals import ContextLimit
-    from timeline.wire.refused_parts import PartsRefused
     from timeline.wire.request import Request
     from timeline.wire.responses import ModelResponse
 
@@ -117,6 +116,9 @@ _MOST_RECALLED: Final = 4_000
 
 class Timeline(TimelineView):
     """One conversation of a store. Open it with `Timeline.open`; one store serves many open timelines.
+
+    Every call raises `InvalidArgument` for an argument of the wrong type, and `StoreError` where the store cannot be
+    read or refuses: nothing was written then, unless it is `AppendUncertain`. A call lists what else it raises.
 
     Attributes:
         id: the conversation's id.
@@ -168,11 +170,9 @@ class Timeline(TimelineView):
         Args:
             store: holds the conversation; the caller closes it.
             conversation: id of the conversation.
-            policy: when and how to compact. By default the conversation's own, which it recorded when it was begun, or
-                by `use_policy`. A new conversation records the policy given here, or else `policies.balanced()`. A
-                policy that is not the conversation's holds for this handle alone: the log records it as an override,
-                and a warning on the logger ``timeline`` names both. The same preset with the same arguments is no
-                other policy, even if a later release of the preset has other figures.
+            policy: when and how to compact; by default the conversation's own. A new conversation records the policy
+                given here, or else `policies.balanced()`. A policy that is not the conversation's holds for this handle
+                alone: the log records it as an override, and a warning on the logger ``timeline`` names both.
             summarizer: writes the summaries. The extractive summarizer answers when it fails, or when none is given.
             hooks: functions of the application to call around compactions.
             clock: gives the time of every call without ``now``, and of each event that such a call appends; by default
@@ -191,8 +191,6 @@ class Timeline(TimelineView):
         Raises:
             ConversationNotFound: ``create`` is False, and the store has no such conversation.
             InvalidPolicy: no policy is given, and the one in force cannot be read.
-            InvalidArgument: an argument has the wrong type, such as a path instead of a store.
-            StoreError: the store cannot be read or written.
 
         Example:
             ```python
@@ -232,16 +230,14 @@ class Timeline(TimelineView):
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
         """Put a policy in force from now on: here, and for everyone who works under the conversation's policy.
 
-        Other handles follow at their next render or decision. A handle that was opened with a policy of its own keeps
-        that one until it calls `use_policy` itself. The log records the whole text of the policy. Under a new policy,
-        automatic compactions that an undo held back, or that were refused, are tried again.
+        Other handles follow at their next render or decision, unless they were opened with a policy of their own. Under
+        a new policy, automatic compactions that an undo held back, or that were refused, are tried again.
 
         Args:
             policy: the new policy; the one in force already is not recorded again.
             now: time of the change.
 
         Raises:
-            InvalidArgument: ``policy`` is not a policy.
             StoreError: the store refused; the old policy stays in force.
         """
         checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
@@ -260,10 +256,6 @@ class Timeline(TimelineView):
             retention: ``"keep"`` keeps everything, ``"window"`` what lies from the window's start on; None is the
                 store's setting, which is ``"keep"`` unless `store.set_retention` changed it.
             now: time of the change.
-
-        Raises:
-            InvalidArgument: there is no such retention.
-            StoreError: the store refused.
         """
         if retention is not None:
             checks.choice("retention", retention, RETENTIONS)
@@ -275,10 +267,6 @@ class Timeline(TimelineView):
         Args:
             on: whether there is to be a hold.
             now: time of the change.
-
-        Raises:
-            InvalidArgument: ``on`` is neither True nor False.
-            StoreError: the store refused.
         """
         checks.choice("on", on, (True, False))
         await self._keep(given(now), legal_hold=on)
@@ -289,11 +277,7 @@ class Timeline(TimelineView):
             await self._log.commit([RetentionSet(retention=wanted.own, legal_hold=wanted.legal_hold)], at=at)
 
     async def catch_up(self) -> None:
-        """Read what other writers appended since; renders and decisions do so by themselves.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Read what other writers appended since; renders and decisions do so by themselves."""
         await self._conversation.catch_up()
 
     # Looking at it: its past, its proof, its state
@@ -301,12 +285,10 @@ class Timeline(TimelineView):
     async def at(self, version: int) -> TimelineView:
         """Return the conversation as it was at a version, read-only; its clock is stopped at that version's time.
 
-        It has the policy that was in force then; a handle with a policy of its own keeps that one. The cost is that of
-        opening the conversation there: it is folded from the nearest snapshot of the past.
+        It has the policy that was in force then, unless this handle has one of its own.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
-            InvalidArgument: ``version`` is not a version.
 
         Example:
             ```python
@@ -344,16 +326,15 @@ class Timeline(TimelineView):
     ) -> Self:
         """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
-        The fork's own events continue the version numbers, and its past is read from this conversation: paths and
-        summaries stay valid, and the fork never shows what happens here later, nor a block that was redacted here
-        before. Its policy is the one in force at the shared version; if the log named none then, the fork records this
-        handle's.
+        The fork continues the version numbers, and reads its past from this conversation: paths and summaries stay
+        valid. It never shows what happens here later, nor a block that was redacted here before.
 
         Args:
             at: the last shared version; the newest by default.
             call: number of a model call, instead of ``at``: the fork shares all that the call answers, and goes on as
                 if it had not been made. What was decided for that call is left out, so the fork decides anew.
-            policy: the fork's own policy, put in force right after it began, as `use_policy` does.
+            policy: put in force right after the fork began, as `use_policy` does; by default it works under the one in
+                force at the shared version, or else under this handle's.
             conversation: id of the fork; ``<id>.fork-<version>`` by default.
             title: title of the fork.
             now: time of its first event.
@@ -435,9 +416,8 @@ class Timeline(TimelineView):
     ) -> Self:
         """Begin a new conversation that carries a summary of this one over: where nothing makes the context fit.
 
-        The summary is of all that is in view, the newest turns and pinned blocks too, which no compaction covers. The
-        new conversation begins with it, as the answer to a fixed question, and has this one's policy and summarizer.
-        This conversation stays as it is, and can be read and forked.
+        The summary is of all that is in view, the newest turns and pinned blocks too. The new conversation begins with
+        it, as the answer to a fixed question, and has this one's policy and summarizer. This one stays as it is.
 
         Args:
             conversation: id of the new conversation; ``<id>.next`` by default.
@@ -448,8 +428,6 @@ class Timeline(TimelineView):
         Raises:
             SummarizerFailed: no summarizer gave a usable answer; nothing was begun.
             VersionConflict: the store already has a conversation of that id.
-            InvalidArgument: an argument is not a text.
-            StoreError: the store cannot be read or written.
         """
         from timeline.engine.handing_over import handed_over  # noqa: PLC0415 - late: few conversations need it
 
@@ -518,7 +496,6 @@ class Timeline(TimelineView):
             CallUnavailable: the context of one of the calls was not recorded.
             ContextUnavailable: one of the contexts cannot be rebuilt.
             InvalidPolicy: there is no such wire format.
-            InvalidArgument: ``wires`` is not a list.
         """
         from timeline.audit.recorded_calls import find_contexts  # noqa: PLC0415 - late, see above
         from timeline.audit.replay import rebuild_contexts  # noqa: PLC0415 - late, see above
@@ -564,7 +541,6 @@ class Timeline(TimelineView):
 
         Raises:
             CallNotFound: there is no such call.
-            InvalidArgument: ``number`` is not a number from 1 on.
         """
         from timeline.audit.calls import read_call  # noqa: PLC0415 - late, see above
 
@@ -572,11 +548,7 @@ class Timeline(TimelineView):
         return await read_call(self._store, self.id, number)
 
     def calls(self) -> AsyncIterator[Call]:
-        """Iterate over all model calls, oldest first, as `call` returns them; one pass over the log builds them.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Iterate over all model calls, oldest first, as `call` returns them; one pass over the log builds them."""
         from timeline.audit.calls import read_calls  # noqa: PLC0415 - late, see above
 
         return read_calls(self._store, self.id)
@@ -635,17 +607,12 @@ class Timeline(TimelineView):
         """Follow what happens to the context: compactions that begin, end or fail, overflows, usage.
 
         The stream is derived from the log: it includes what other processes do, and a second reading gives the same
-        events. It goes on until it is closed, or the store is. See `timeline.lifecycle.follow`. The events are those
-        of the prune-then-summarize design (004).
+        events. It goes on until it is closed, or the store is. See `timeline.lifecycle.follow`.
 
         Args:
             after: begin behind this version; 0 is the beginning of the log. By default, at the present.
             interval: seconds between two looks at what other processes appended; this process's own appends arrive at
                 once.
-
-        Raises:
-            InvalidArgument: ``after`` is not a version, or ``interval`` not a number of seconds.
-            StoreError: the store cannot be read.
         """
         return follow(self._store, self.id, after=self.version if after is None else after, interval=interval)
 
@@ -662,7 +629,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidBlock: a block is not valid, or of a type that there is not; nothing was written.
             PathTaken: a block brings a path that is in use; nothing was written.
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -691,9 +657,6 @@ class Timeline(TimelineView):
         """Append blocks and other events in one transaction, under ids of their own: for imports and replays.
 
         A draft without a time gets that of the append.
-
-        Raises:
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         if self._conversation.equipment.hooks.on_append is not None:
             drafts = [await self._let_in(draft) for draft in drafts]
@@ -744,7 +707,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidBlock: a message is not valid; nothing was written.
             InvalidArgument: there is no such form, or there is not one key for each message.
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -771,8 +733,7 @@ class Timeline(TimelineView):
     ) -> list[Block]:
         """Add a text of the application's own to the context, without touching the system prompt.
 
-        Use it for reminders and facts that come from neither the user nor a tool. A changed system prompt would
-        invalidate the provider's whole cache; a text at the end does not.
+        A changed system prompt would invalidate the provider's whole cache; a text at the end does not.
 
         Args:
             text: the text that the model sees.
@@ -786,7 +747,6 @@ class Timeline(TimelineView):
 
         Raises:
             InvalidArgument: the text or the question is blank, or ``keep`` has another value.
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         checks.choice("keep", keep, ("nowhere", "pair"))
         checks.text("text", text)
@@ -817,14 +777,13 @@ class Timeline(TimelineView):
             duration: seconds that the call took. By default as measured by `retry_with_compaction`, if that returned
                 the reply or is calling the model.
             request: what was sent, as `context.request` returned it: `call` builds its body again, `verify` checks it.
-                By default the last one that was made inside `retry_with_compaction`. Without it the call is recorded
-                all the same, and nothing proves what was sent.
+                By default the last one that was made inside `retry_with_compaction`. Without it nothing proves what
+                was sent.
             now: time of the blocks.
 
         Raises:
             UnknownResponse: the reply has another shape; nothing was written.
             InvalidArgument: the request is another conversation's; nothing was written.
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
 
         Example:
             ```python
@@ -872,9 +831,8 @@ class Timeline(TimelineView):
 
         Enter the result with ``async with`` and iterate over it. If the stream breaks, or the loop is left or
         cancelled, the events that arrived are recorded as one response, its completion marked with
-        ``meta["interrupted"]``. A call whose arguments were cut off is not recorded as a call; the marked completion
-        keeps it in its meta. The recorded duration goes from this call to the last event that arrived; for a stream
-        that `retry_with_compaction` opened, from the request.
+        ``meta["interrupted"]``, which keeps a call whose arguments were cut off. The recorded duration goes from this
+        call to the last event that arrived; for a stream that `retry_with_compaction` opened, from the request.
 
         Args:
             stream: Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
@@ -935,7 +893,6 @@ class Timeline(TimelineView):
 
         Raises:
             UnknownResponse: the stream had no event of a model's response.
-            StoreError: the store refused.
         """
         async with self.recording(stream, started_at=started_at, request=request, now=now) as recording:
             async for event in recording:
@@ -959,8 +916,7 @@ class Timeline(TimelineView):
     ) -> None:
         """Record a model call: its usage, how it ended, and the version of the render that it answers.
 
-        A call that was sent another context, such as a subagent's, belongs in a conversation of its own: here its
-        usage would count as the size of this one's.
+        A call that was sent another context, such as a subagent's, belongs in a conversation of its own.
 
         Args:
             usage: the reported usage.
@@ -974,10 +930,6 @@ class Timeline(TimelineView):
             server_tools: tools of the provider's server ran within it, a search say. Then the usage counts the context
                 as often as the model read it, and is no measure of how the provider counts.
             now: time of the call's record.
-
-        Raises:
-            InvalidArgument: an argument cannot be recorded.
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         checks.text("error", error)
         fields: dict[str, Any] = {"model": model, "response_id": response_id, "finish_reason": finish_reason}
@@ -1004,7 +956,6 @@ class Timeline(TimelineView):
 
         Raises:
             InvalidPolicy: there is no such wire.
-            InvalidArgument: ``max_tokens`` is not a number of tokens.
 
         Example:
             ```python
@@ -1049,15 +1000,13 @@ class Timeline(TimelineView):
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
                 only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook and
                 returns the same bytes. ``"overlapped"`` records in full, but where nothing was decided the context
-                comes at once, and is recorded while the model is called: `record`, and the next render, wait until that
-                is done, and raise its error. A crash before that leaves neither the context nor its call in the log.
+                comes at once, and is recorded while the model is called: `record`, and the next render, wait for that,
+                and raise its error.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller. Where it is not to be, behind an
                 undo or a veto of a hook, it is returned, with that decision and with ``overflow``.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
-            InvalidArgument: an argument has the wrong type, or no form in JSON.
-            StoreError: the store refused.
 
         Example:
             ```python
@@ -1120,10 +1069,8 @@ class Timeline(TimelineView):
         """Render and call the model; when it refuses the context for its size, compact and call once more.
 
         What it refuses for a picture or document, for the bytes of the request, or for signed reasoning, is left out
-        instead. The target is 0.7 of the model's limit, or of the refused size where the error names no limit. It is
-        converted to our tokens by the provider's count of the refused request. A refused call is recorded as a failed
-        one, with the request that ``call`` made of its context. Any other error passes on to the caller, who may record
-        it.
+        instead. The target is 0.7 of the model's limit, or of the refused size where the error names no limit. A
+        refused call is recorded as a failed one. Any other error passes on to the caller.
 
         Args:
             call: sends a context to the model and returns its reply.
@@ -1164,11 +1111,8 @@ class Timeline(TimelineView):
             tail = (*ephemeral, *next(injected_again))
             return await self.render(system=system, tools=tools, ephemeral=tail, now=now, record=record)
 
-        async def shrink(context: RenderedContext, target: int | None, parts: PartsRefused | None) -> list[str]:
-            return await make_smaller(self._pressure(context.account.fixed, now), context, target, parts)
-
-        def gives_way(context: RenderedContext, parts: PartsRefused) -> bool:
-            return may_give_way(self._pressure(context.account.fixed, now), context, parts)
+        def pressure(context: RenderedContext) -> Pressure:
+            return self._pressure(context.account.fixed, now)
 
         newest = self._calls.begin(given(now))
 
@@ -1182,9 +1126,7 @@ class Timeline(TimelineView):
             await record_failure(self._conversation, error, at, request=made, context=context, duration=took)
 
         try:
-            return await call_with_retry(
-                measured, render=render, shrink=shrink, gives_way=gives_way, refused=refused, failed=failed
-            )
+            return await call_with_retry(measured, render=render, pressure=pressure, refused=refused, failed=failed)
         except BaseException:
             if self._injected[: len(injected)] != injected:  # no model got them: the next render sends them
                 self._injected = (*injected, *self._injected)
@@ -1213,10 +1155,8 @@ class Timeline(TimelineView):
             now: time of the decisions and of the record.
 
         Raises:
-            InvalidArgument: ``context`` or ``error`` is something else.
             ContextRefused: no smaller context could be made, or this was the second refusal.
             ContextOverflow, BudgetImpossible: as `render`.
-            StoreError: the store refused.
         """
         checks.of_kind("context", context, RenderedContext, "is what render(…) returned")
         checks.of_kind("error", error, BaseException, "is the exception that the call raised")
@@ -1256,7 +1196,6 @@ class Timeline(TimelineView):
             CompactionSuperseded: other writers changed the range at every attempt.
             SummarizerFailed: no summarizer gave a usable answer.
             BudgetImpossible: the policy's reserves leave no room for a summary.
-            InvalidArgument: the instructions are not a text.
 
         Example:
             ```python
@@ -1287,9 +1226,8 @@ class Timeline(TimelineView):
     ) -> list[int]:
         """Undo a compaction: the covered blocks are shown again as they were. Return the versions that were undone.
 
-        Afterwards nothing is compacted automatically, whatever policy a handle works under, until `compact` is called
-        or `use_policy` changes the policy; a render over the budget reports that. The compaction's previews go with it;
-        other hides are decisions of their own and stay. The cost is that of reading the log from the compaction on.
+        Afterwards nothing is compacted automatically until `compact` is called or `use_policy` changes the policy; a
+        render over the budget reports that. The compaction's previews go with it; other hides stay.
 
         Args:
             version: version of the compaction's event; the newest compaction in force by default.
@@ -1300,7 +1238,6 @@ class Timeline(TimelineView):
             UndoUnavailable: no such compaction is in force, or its originals are lost.
             HistoryUnavailable: `timeline scavenge` removed its originals.
             CompactionCovered: a later compaction covers it, and ``cascade`` is False.
-            InvalidArgument: ``version`` is not a version.
 
         Example:
             ```python
@@ -1420,12 +1357,9 @@ class Timeline(TimelineView):
     ) -> ErasureReport:
         """Erase the content of a block for good, with everything that was made of it; return what was reached.
 
-        A tombstone takes the content's place where it is stored, so forks and earlier versions have it too; a block
-        that a fork shares is erased in its parent. Summaries, digests and records are written anew from what is left,
-        without a model. Replacements, titles, facts, words of the search index and hashes go. Contexts and calls of
-        before cannot be proved any more, for the reason ``redacted``. Then the store's files are rewritten without the
-        bytes. What no call reaches, such as backups and earlier exports, the report lists. There is no undo.
-
+        A tombstone takes the content's place where it is stored, in forks and earlier versions too. Summaries, digests
+        and records are written anew from what is left, and the store's files without the bytes. Contexts and calls of
+        before cannot be proved any more. What no call reaches, such as backups, the report lists. There is no undo.
         Repeating the call is harmless: after a crash it does what was left to do.
 
         Args:
@@ -1482,7 +1416,6 @@ class Timeline(TimelineView):
         Raises:
             StageRefused: another stage is going on, or this one is approved already.
             InvalidArgument: the name is blank, or an argument is not a text.
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         return await stages.enter(self._conversation, stage, label, given(now))
 
@@ -1499,8 +1432,6 @@ class Timeline(TimelineView):
     ) -> Stage:
         """Approve the current stage, and put its decision into the memory digest.
 
-        The event also records the stage's messages: the versions of the first and the last, and their number.
-
         Args:
             decision: the decision, in at most 200 characters; always in view from now on.
             short: the stage's outcome, in at most 280 characters; the decision by default.
@@ -1514,7 +1445,6 @@ class Timeline(TimelineView):
         Raises:
             StageRefused: no stage is going on.
             InvalidArgument: a text is too long or missing, or a list is not one.
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         return await stages.approve(
             self._conversation,
@@ -1535,7 +1465,6 @@ class Timeline(TimelineView):
         Raises:
             StageNotFound: no live stage has that name.
             StageRefused: the stage is still going on, so there is no approval to go back from.
-            StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         return await stages.rewind(self._conversation, stage, given(now))
 
@@ -1545,8 +1474,8 @@ class Timeline(TimelineView):
         """Return all that was said, in a provider's form: no summaries, nothing hidden, no cache markers.
 
         With this a runtime that keeps its history nowhere else goes on after a restart. What its list left, or a
-        guardrail rejected, is not in it. A call without a result has one that says so, as in a request. The cost is
-        that of the whole log.
+        guardrail rejected, is not in it. A call without a result has one that says so. The cost is that of the whole
+        log.
 
         Args:
             wire: form of the messages.
@@ -1554,7 +1483,6 @@ class Timeline(TimelineView):
 
         Raises:
             InvalidPolicy: there is no such form.
-            StoreError: the log cannot be read.
         """
         return await whole_messages(self._store, self.id, wire, model=model)
 
@@ -1626,7 +1554,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidArgument: the reply ended for another reason; nothing was written.
             UnknownResponse: ``reply`` is not a reply; nothing was written.
-            StoreError: the store refused.
         """
         at = given(now)
         system, tools, _ = prepared(system, tools, ())
@@ -1659,8 +1586,7 @@ class Timeline(TimelineView):
     async def end_run(self, *, now: datetime | None = None) -> list[TakenDecision]:
         """Clear old tool outputs at the end of a run, where the policy has a `ClearToolOutputs` step.
 
-        This happens below the trigger too, and with a warm cache, as in the prune-then-summarize design
-        [prune_then_summarize]; the step's own figures decide how much stays.
+        This happens below the trigger too, and with a warm cache; the step's own figures decide how much stays.
 
         Args:
             now: time of the decisions.

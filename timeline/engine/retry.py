@@ -37,8 +37,7 @@ async def call_with_retry(
     call: Callable[[RenderedContext], Awaitable[T]],
     *,
     render: Callable[[], Awaitable[RenderedContext]],
-    shrink: Callable[[RenderedContext, int | None, PartsRefused | None], Awaitable[list[str]]],
-    gives_way: Callable[[RenderedContext, PartsRefused], bool],
+    pressure: Callable[[RenderedContext], Pressure],
     refused: Callable[[BaseException], ContextLimit | None],
     failed: Callable[[RenderedContext, BaseException], Awaitable[None]],
 ) -> T:
@@ -50,9 +49,7 @@ async def call_with_retry(
     Args:
         call: sends a context to the model and returns its reply.
         render: renders the context.
-        shrink: gets the refused context, a target in tokens (None where the size was not refused) and which parts were
-            refused; makes it smaller, and returns what it did.
-        gives_way: returns whether any of the refused parts may be left out.
+        pressure: returns what a refused context is made smaller by.
         refused: returns the limit that an error reports; None for any other error.
         failed: records that the call of a context was refused.
 
@@ -64,7 +61,7 @@ async def call_with_retry(
         return await call(context)
     except Exception as error:
         refusal, parts = refused(error), refused_parts(error)
-        if refusal is None and (parts is None or not gives_way(context, parts)):
+        if refusal is None and (parts is None or not may_give_way(pressure(context), context, parts)):
             raise
         await failed(context, error)
         warn_of_limit(context, refusal)
@@ -72,7 +69,7 @@ async def call_with_retry(
     sent = context.account.sent
     target = None if refusal is None else refusal.target(sent)
     limit = None if refusal is None else refusal.limit
-    tried = await shrink(context, target, parts)
+    tried = await make_smaller(pressure(context), context, target, parts)
     smaller = await render()
     if target is not None and smaller.account.sent >= sent:
         raise ContextRefused(sent=[sent], limit=limit, target=target, tried=tried) from first
