@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from timeline.events.encoding import checksum
-from timeline.store.migrations import create
+from timeline.store.migrations.steps import CREATE
 from timeline.store.packing import unpacked
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def before_digest_rows(file: Path) -> None:
         connection.execute("ALTER TABLE conversations DROP COLUMN first_version")
         for index in ("events_rare", "events_rare_within"):
             connection.execute(f"DROP INDEX {index}")
-            connection.execute(next(s for s in create.STATEMENTS if f"CREATE INDEX {index} " in s))
+            connection.execute(next(s for s in CREATE if f"CREATE INDEX {index} " in s))
         connection.execute("DELETE FROM migrations WHERE number >= 3")
 
 

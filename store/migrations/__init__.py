@@ -14,39 +14,37 @@ from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from ..failures import RESTORE
 from ..sqlite import statements
-from . import (
-    chain,
-    create,
-    digests,
-    erasures,
-    facts,
-    forks,
-    identity,
-    indexes,
-    packing,
-    rare,
-    retention,
-    tables,
-    waypoints,
-)
+from . import digests, indexes, tables
+from .steps import CHAIN, CREATE, ERASURES, FACTS, FORKS, IDENTITY, PACKING, RARE, RETENTION, WAYPOINTS
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+
+def running(script: Sequence[str]) -> Callable[[sqlite3.Connection], None]:
+    """Return a migration that runs these statements."""
+
+    def apply(connection: sqlite3.Connection) -> None:
+        for statement in script:
+            connection.execute(statement)
+
+    return apply
+
+
 MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] = (
-    ("create the tables", create.apply),
-    ("let forks share what was appended before them", forks.apply),
+    ("create the tables", running(CREATE)),
+    ("let forks share what was appended before them", running(FORKS)),
     ("keep digests as rows", digests.apply),
-    ("let appended blocks pass the indexes of rare events", rare.apply),
-    ("give the store a name of its own", identity.apply),
-    ("let history be removed on request", retention.apply),
-    ("keep facts as rows", facts.apply),
-    ("make room for packed payloads", packing.apply),
-    ("make room for the chain", chain.apply),
-    ("remember erased conversations", erasures.apply),
-    ("keep snapshots of the past", waypoints.apply),
+    ("let appended blocks pass the indexes of rare events", running(RARE)),
+    ("give the store a name of its own", running(IDENTITY)),
+    ("let history be removed on request", running(RETENTION)),
+    ("keep facts as rows", running(FACTS)),
+    ("make room for packed payloads", running(PACKING)),
+    ("make room for the chain", running(CHAIN)),
+    ("remember erased conversations", running(ERASURES)),
+    ("keep snapshots of the past", running(WAYPOINTS)),
 )
 """The steps in order; the first has number 1. A released step is never changed."""
 STEPS: Final = tuple(apply for _, apply in MIGRATIONS)
