@@ -80,9 +80,7 @@ def call_path(path: str) -> str | None:
     return path[: -len(_RESULT)] + BESIDE if path.endswith(_RESULT) else None
 
 
-def rows_of_facts(  # noqa: PLR0917 - the parts of a key
-    facts: Sequence[Fact], key: object, position: int, path: str, call: int | None, shift: int = 0
-) -> list[FactRow]:
+def rows_of_facts(facts: Sequence[Fact], key: object, position: int, path: str, call: int | None) -> list[FactRow]:
     """Return the rows of the facts that an event makes known.
 
     Args:
@@ -91,7 +89,6 @@ def rows_of_facts(  # noqa: PLR0917 - the parts of a key
         position: the event's.
         path: path of the event's block.
         call: version of the call that a result answers; None for what a block names.
-        shift: is added to the versions of the facts.
     """
     number = -1 if call is not None else -len(facts) - 1
     beside = call_path(path)
@@ -106,7 +103,7 @@ def rows_of_facts(  # noqa: PLR0917 - the parts of a key
             NUMBERS[kind],
             int(failed),
             status,
-            version + shift,
+            version,
             call,
             subject,
             tool,

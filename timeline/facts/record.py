@@ -170,13 +170,12 @@ def _ranked(kind: FactKind, entries: Sequence[FactEntry]) -> tuple[FactEntry, ..
     return tuple({entry.subject: entry for entry in both}.values())
 
 
-def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
+def with_asked(record: FactRecord, facts: Iterable[Fact]) -> FactRecord:
     """Return a record with what further prompts ask for: those that the model is shown the beginning of.
 
     Args:
         record: the record.
         facts: requests of prompts that it does not cover.
-        most: the most entries of requests.
     """
     every = merged(fact for fact in facts if fact.kind == "request")
     if not every:
@@ -191,7 +190,7 @@ def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRI
         known[entry.subject] = replace(newest, times=len(versions), first=versions[0], versions=versions)
     return replace(
         record,
-        done={**record.done, "request": _ranked("request", list(known.values()))[:most]},
+        done={**record.done, "request": _ranked("request", list(known.values()))[:MOST_ENTRIES]},
         counts={**record.counts, "request": record.counts.get("request", 0) + new},
         asked={**record.asked, **Counter(version for entry in every for version in entry.versions)},
     )

@@ -203,13 +203,13 @@ def _recorded(measured: Measured) -> Summarizer:
     return RecordedSummaries(measured.recording, summarizers.ExtractiveSummarizer())
 
 
-def measured_file(file: str, *, fixed: int | None = None, subagents: bool = True) -> tuple[Measured, ...]:
+def measured_file(file: str) -> tuple[Measured, ...]:
     """Read a file and measure its conversations; those without model calls are left out.
 
     Raises:
         ImportFailed: it is not a recording, or cannot be read.
     """
-    return _measured(_Source(file, _digest(file), fixed, subagents))
+    return _measured(_Source(file, _digest(file), fixed=None, subagents=True))
 
 
 class _Source(NamedTuple):

@@ -29,7 +29,7 @@ def _resolved(module: str, name: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(module), name))
 
 
-def reached(entry: str = ENTRY) -> list[str]:
+def reached() -> list[str]:
     """Return the modules that the page of a file imports, with itself."""
     found: dict[str, None] = {}
 
@@ -39,14 +39,14 @@ def reached(entry: str = ENTRY) -> list[str]:
             for match in _NAMES.finditer(page_files()[module].body.decode()):
                 follow(_resolved(module, match["name"]))
 
-    follow(entry)
+    follow(ENTRY)
     return list(found)
 
 
 @cache
-def import_map(entry: str = ENTRY) -> str:
+def import_map() -> str:
     """Return the import map with all modules in it, as JSON that may be in a script element."""
-    urls = {f"tl/{module}": _url(module) for module in reached(entry)}
+    urls = {f"tl/{module}": _url(module) for module in reached()}
     return json.dumps({"imports": urls}).replace("</", "<\\/")
 
 

@@ -31,12 +31,11 @@ _MOST_CHARACTERS_EACH: Final = 16_384
 _ELSEWHERE: Final = "`timeline.inspector.notebook.show(store, id)` has them"
 
 
-def carried_window(window: Window, *, title: str = "", limit: int | None = None, total: int | None = None) -> Carried:
+def carried_window(window: Window, *, limit: int | None, total: int | None) -> Carried:
     """Return what a page carries of a window.
 
     Args:
         window: the window.
-        title: the conversation's title.
         limit: of the context, where one is known.
         total: tokens of the whole request; those of the window unless given.
     """
@@ -50,7 +49,7 @@ def carried_window(window: Window, *, title: str = "", limit: int | None = None,
         *(["The ends of long texts."] if any(text["left_out"].get("text") for text in carried.texts if text) else []),
         f"What is no longer in the window, earlier versions, model calls and their requests: {_ELSEWHERE}.",
     ]
-    carried.answers = {path: answer.model_dump(mode="json") for path, answer in _answers(window, title, limit).items()}
+    carried.answers = {path: answer.model_dump(mode="json") for path, answer in _answers(window, limit).items()}
     carried.answers["state"]["fixed"] = 0 if total is None else max(0, total - window.tokens)
     row = carried.answers[""]["conversation"]
     row |= {"tokens": total or window.tokens, "fill": None if not limit else (total or window.tokens) / limit}
@@ -117,14 +116,14 @@ def _texts(conversation: str, items: Any) -> list[dict[str, Any] | None]:
     return found[::-1]
 
 
-def _answers(window: Window, title: str, limit: int | None) -> dict[str, Any]:
+def _answers(window: Window, limit: int | None) -> dict[str, Any]:
     rows, state = _compactions(window), window.state
     times = [_time(item) for item in window.items if item.block.at is not None] or [""]
     return {
         "": Conversation(
             conversation=ConversationRow(
                 id=window.conversation,
-                title=title,
+                title="",
                 parent=None,
                 base=0,
                 version=window.version,
