@@ -7,21 +7,19 @@ looks back, in `timeline.audit`, is imported late, by the method that needs it, 
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
-
-from pydantic import ValidationError
 
 from timeline import checks
 from timeline.agent import stages
 from timeline.agent.calibration import Calibration, calibration_of
-from timeline.agent.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
+from timeline.agent.length_stop import CUT_OFF, LengthStop, check_stop, ends_half_said
 from timeline.agent.list_follower import ListFollower
 from timeline.agent.measured_calls import MeasuredCalls
 from timeline.agent.messages import QUESTION, injected_pair
 from timeline.agent.recall import RecallTool
-from timeline.agent.recording import answering, append_messages, first_words_of_error, record_failure, record_response
+from timeline.agent.recording import answering, append_messages, model_called, record_failure, record_response
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
@@ -37,7 +35,7 @@ from timeline.engine.policy_steps import run_steps
 from timeline.engine.pressure import Pressure
 from timeline.engine.recording import record_context, record_late, record_overflow
 from timeline.engine.renderer import prepared
-from timeline.engine.retry import call_with_retry, make_smaller, may_give_way, warn_of_limit
+from timeline.engine.retry import call_with_retry, may_give_way, render_smaller, warn_of_limit
 from timeline.errors import (
     BlockProtected,
     BudgetImpossible,
@@ -47,14 +45,9 @@ from timeline.errors import (
     HistoryUnavailable,
     InvalidArgument,
     InvalidBlock,
-    TimelineError,
     UndoUnavailable,
 )
-from timeline.events import (
-    ConversationOpened,
-    ModelCalled,
-    ParentLink,
-)
+from timeline.events import ConversationOpened, ParentLink
 from timeline.events.other_payloads import RetentionSet
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
@@ -62,7 +55,7 @@ from timeline.log.blocks_by_name import find_block, find_readable
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import compactions_in_force, fold_past, versions_to_revert
 from timeline.log.stored import StoredLog, begin_free
-from timeline.log.uncancelled import run_uncancelled
+from timeline.log.uncancelled import until_the_end
 from timeline.planning.account import FixedPart, account_of, has_room
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.planning.tail import tail_from
@@ -77,7 +70,7 @@ from timeline.wire.refused_parts import refused_parts
 from timeline.wire.responses import calls_cut_off, read_response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from uuid import UUID
@@ -118,7 +111,8 @@ class Timeline(TimelineView):
     """One conversation of a store. Open it with `Timeline.open`; one store serves many open timelines.
 
     Every call raises `InvalidArgument` for an argument of the wrong type, and `StoreError` where the store cannot be
-    read or refuses: nothing was written then, unless it is `AppendUncertain`. A call lists what else it raises.
+    read or refuses: nothing was written then, unless it is `AppendUncertain`. A call lists what else it raises. ``now``
+    is the time of what a call decides and appends, by default the clock's.
 
     Attributes:
         id: the conversation's id.
@@ -233,10 +227,6 @@ class Timeline(TimelineView):
         Other handles follow at their next render or decision, unless they were opened with a policy of their own. Under
         a new policy, automatic compactions that an undo held back, or that were refused, are tried again.
 
-        Args:
-            policy: the new policy; the one in force already is not recorded again.
-            now: time of the change.
-
         Raises:
             StoreError: the store refused; the old policy stays in force.
         """
@@ -262,12 +252,7 @@ class Timeline(TimelineView):
         await self._keep(given(now), own=retention)
 
     async def set_legal_hold(self, *, on: bool, now: datetime | None = None) -> None:
-        """Put a legal hold on the conversation, or take it off: under one nothing is removed, whatever its retention.
-
-        Args:
-            on: whether there is to be a hold.
-            now: time of the change.
-        """
+        """Put a legal hold on the conversation, or take it off: under one nothing is removed."""
         checks.choice("on", on, (True, False))
         await self._keep(given(now), legal_hold=on)
 
@@ -343,8 +328,7 @@ class Timeline(TimelineView):
             HistoryUnavailable: the log does not hold that version, or what lies before that call was scavenged.
             CallNotFound: the conversation has no such call.
             VersionConflict: the store already has a conversation of that id.
-            InvalidArgument: ``at`` is not a version, or ``conversation`` is not a text; or both ``at`` and ``call``
-                are given.
+            InvalidArgument: both ``at`` and ``call`` are given.
 
         Example:
             ```python
@@ -374,8 +358,12 @@ class Timeline(TimelineView):
         unnamed = self.policy if past is None else None
         title = self._conversation.equipment.screened_text(title)
         opened, values = with_policy(ConversationOpened(title=title, parent=link), unnamed)
-        redacted = (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
         at_ = given(now)
+
+        async def shown() -> list[BlockRedacted]:
+            return (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
+
+        redacted = await shown()
         log = await begin_free(
             self._store,
             lambda id_: StoredLog.begin_fork(
@@ -384,7 +372,8 @@ class Timeline(TimelineView):
             conversation,
             f"{self.id}.fork-{version}",
         )
-        await self._redact_late(log, version, redacted)
+        if late := [each for each in await shown() if each not in redacted]:  # redacted while the fork was begun
+            await log.redact_late(late)
         branch = self._opened(log, past or self.policy)
         if policy is not None:
             await branch.use_policy(policy, now=now)
@@ -451,14 +440,6 @@ class Timeline(TimelineView):
         if blocks:
             await fresh.append(*blocks, now=now)
         return fresh
-
-    async def _redact_late(self, fork: StoredLog, version: int, known: Sequence[BlockRedacted]) -> None:
-        """Redact in a fork what was redacted here between the look at this log and the fork's first append."""
-        from timeline.audit.redacting import Erasures  # noqa: PLC0415 - late, see above
-
-        now = (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
-        if new := [redacted for redacted in now if redacted not in known]:
-            await fork.redact_late(new)
 
     async def verify(self) -> VerifyReport:
         """Check every invariant over the whole log, and rebuild every recorded context.
@@ -535,9 +516,8 @@ class Timeline(TimelineView):
     async def call(self, number: int) -> Call:
         """Return a model call by its number: what it was sent, what came back, and what changed before it.
 
-        Every call has a number in its conversation, from 1, failed ones and retries included; a fork continues the
-        numbers of its parent. The request is built again from the log; where it cannot be proved that it is what was
-        sent, ``call.unproved`` is the reason.
+        Calls are numbered from 1, failed ones and retries included; a fork goes on with its parent's numbers. The
+        request is built again from the log; where it is not proved to be what was sent, ``call.unproved`` says why.
 
         Raises:
             CallNotFound: there is no such call.
@@ -556,11 +536,7 @@ class Timeline(TimelineView):
     async def diff_summaries(self, before: str, after: str) -> SummaryDiff:
         """Compare the summaries of two compactions as text: what the later one dropped, added and changed.
 
-        `diff` does so too, for the newest summaries of two recorded contexts.
-
-        Args:
-            before: path or address of the older summary.
-            after: path or address of the newer one.
+        Each is named by its path or address. `diff` does so too, for the newest summaries of two recorded contexts.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -585,10 +561,7 @@ class Timeline(TimelineView):
         return calibration_of(self.window.reported)
 
     def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
-        """Return how often the conversation was compacted, when last, and whether it is being compacted now.
-
-        The answer is as old as this timeline's last look at the log; a render, `compact` or `catch_up` looks again.
-        """
+        """Return how often the conversation was compacted, when last, and whether it is now, by the log as read."""
         return compaction_state(self.window, moment(now, self._clock))
 
     def tools_in_use(self) -> tuple[str, ...]:
@@ -658,19 +631,7 @@ class Timeline(TimelineView):
 
         A draft without a time gets that of the append.
         """
-        if self._conversation.equipment.hooks.on_append is not None:
-            drafts = [await self._let_in(draft) for draft in drafts]
-        return await self._log.append(drafts, counter=self.counter.name)
-
-    async def _let_in(self, draft: Draft) -> Draft:
-        """Return a draft with what the application's hook leaves of its block, counted again."""
-        if draft.block is None:
-            return draft
-        [block] = self._conversation.equipment.let_in([draft.block])
-        if block == draft.block:
-            return draft
-        [tokens] = await self._conversation.count([block])
-        return draft._replace(block=block, tokens=tokens)
+        return await self._conversation.extend(drafts)
 
     async def decide(
         self, payloads: Sequence[Payload], *, at: datetime | None, ids: Sequence[UUID], expected: int | None = None
@@ -707,18 +668,6 @@ class Timeline(TimelineView):
         Raises:
             InvalidBlock: a message is not valid; nothing was written.
             InvalidArgument: there is no such form, or there is not one key for each message.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-            history = [{"role": "user", "content": "Build a flashcard app."}]
-            [prompt] = await timeline.append_messages(history, keys=["message-1"])
-            history.append({"role": "assistant", "content": "It is built."})
-            [answer] = await timeline.append_messages(history, keys=["message-1", "message-2"])
-            ```
         """
         at = given(now)
         return await append_messages(self._conversation, messages, at, wire=wire, keys=keys)
@@ -799,18 +748,6 @@ class Timeline(TimelineView):
         """
         at = given(now)
         response = read_response(reply, unnamed=self._new_name(at))
-        return await self._record(reply, response, at, started_at=started_at, duration=duration, request=request)
-
-    async def _record(
-        self,
-        reply: Any,
-        response: ModelResponse,
-        at: datetime | None,
-        *,
-        started_at: datetime | None,
-        duration: float | None,
-        request: Request | None,
-    ) -> list[Block]:
         call = self._calls.of(reply)
         if call is not None:
             duration = call.duration() if duration is None else duration
@@ -839,36 +776,14 @@ class Timeline(TimelineView):
             started_at: time at which the request was sent.
             request: what was sent, as for `record`.
             now: time of the blocks; the moment of recording by default.
-
-        Example:
-            ```python
-            from timeline import Timeline, open_store
-
-            store = await open_store("memory://")
-            timeline = await Timeline.open(store, "cards")
-
-
-            async def stream():  # as client.chat.completions.create(..., stream=True) returns
-                yield {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": "Hello."}}]}
-
-
-            async with timeline.recording(stream()) as events:
-                texts = [event["choices"][0]["delta"]["content"] async for event in events]
-            assert events.blocks[0].text == "Hello."
-            ```
         """
         at = given(now)
-
         call = self._calls.of(stream) or self._calls.begin(at)
 
         async def save(response: ModelResponse, duration: float | None) -> list[Block]:
+            sent = request or call.request
             return await record_response(
-                self._conversation,
-                response,
-                at,
-                started_at=started_at,
-                duration=duration,
-                request=request or call.request,
+                self._conversation, response, at, started_at=started_at, duration=duration, request=sent
             )
 
         return StreamRecording(stream, unnamed=self._new_name(at), save=save, watch=call.watch)
@@ -884,12 +799,7 @@ class Timeline(TimelineView):
     ) -> list[Block]:
         """Read a model's stream to its end and record it; return the blocks. See `recording`.
 
-        Args:
-            stream: a provider's events, as for `recording`.
-            on_event: called with each event as it arrives.
-            started_at: time at which the request was sent.
-            request: what was sent, as for `record`.
-            now: time of the blocks.
+        ``on_event`` is called with each event as it arrives.
 
         Raises:
             UnknownResponse: the stream had no event of a model's response.
@@ -931,18 +841,7 @@ class Timeline(TimelineView):
                 as often as the model read it, and is no measure of how the provider counts.
             now: time of the call's record.
         """
-        checks.text("error", error)
-        fields: dict[str, Any] = {"model": model, "response_id": response_id, "finish_reason": finish_reason}
-        fields["server_tools"] = server_tools
-        if error:
-            fields |= {"finish_reason": finish_reason or "error", "error": first_words_of_error(error)}
-        if usage is not None:
-            fields["usage"] = usage
-        try:
-            called = ModelCalled(**fields)
-        except ValidationError as problem:
-            first = problem.errors()[0]
-            raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
+        called = model_called(model, response_id, finish_reason, usage, error, server_tools=server_tools)
         await self._conversation.recorded()
         answered = answering(self._conversation, called, started_at, duration, request)
         await self._log.commit([answered], at=given(now))
@@ -1165,17 +1064,14 @@ class Timeline(TimelineView):
         if refusal is None and (parts is None or earlier is not None or not may_give_way(pressure, context, parts)):
             return None
         await record_failure(self._conversation, error, given(now), request=request, context=context, duration=None)
-        warn_of_limit(context, refusal)
-        sent = [one.account.sent for one in (earlier, context) if one is not None]
-        limit, target = (None, None) if refusal is None else (refusal.limit, refusal.target(sent[0]))
-        if earlier is not None and target is not None:
-            raise ContextRefused(sent=sent, limit=limit, target=target, tried=()) from error
-        tried = await make_smaller(pressure, context, target, parts)
+        if earlier is not None and refusal is not None:
+            warn_of_limit(context, refusal)
+            sent = [earlier.account.sent, context.account.sent]
+            raise ContextRefused(sent=sent, limit=refusal.limit, target=refusal.target(sent[0]), tried=()) from error
         neutral = context.neutral
         tail = tail_from(context.window, context.policy, [entry.text for entry in neutral.ephemeral])
-        smaller = await self.render(system=neutral.system, tools=neutral.tools, ephemeral=tail.callers, now=now)
-        if target is not None and smaller.account.sent >= sent[0]:
-            raise ContextRefused(sent=sent, limit=limit, target=target, tried=tried) from error
+        render = partial(self.render, system=neutral.system, tools=neutral.tools, ephemeral=tail.callers, now=now)
+        smaller, _ = await render_smaller(context, refusal, parts, pressure=pressure, render=render, cause=error)
         return smaller
 
     # Decisions of the application
@@ -1320,9 +1216,7 @@ class Timeline(TimelineView):
         await self._decide_about(path, now, reveal)
 
     async def pin(self, path: str, *, now: datetime | None = None) -> None:
-        """Pin a block of the window with its group: no compaction covers them, and no render hides them.
-
-        ``path`` is its path or its address.
+        """Pin a block of the window, by path or address, with its group: nothing covers or hides them.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -1342,9 +1236,7 @@ class Timeline(TimelineView):
         await self._decide_about(path, now, pin)
 
     async def unpin(self, path: str, *, now: datetime | None = None) -> None:
-        """Remove the pin from a block and its group.
-
-        ``path`` is its path or its address.
+        """Remove the pin from a block, by path or address, and its group.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -1518,10 +1410,7 @@ class Timeline(TimelineView):
         return StepHook(self._conversation, render=self.render, wire=wire, system=system, tools=tools, model=model)
 
     def list_follower(self) -> ListFollower:
-        """Return a follower that keeps the log in step with a framework's list of messages: for adapters.
-
-        Use one follower for each list: it remembers how much of the log it has read.
-        """
+        """Return a follower that keeps the log in step with one list of a framework's messages: for adapters."""
         return ListFollower(self._conversation)
 
     async def after_length_stop(
@@ -1542,14 +1431,8 @@ class Timeline(TimelineView):
         than the model may write. If the next request would end with half an answer, a block of the user's asks the
         model to go on.
 
-        Args:
-            reply: the model's reply, as for `record`; or the blocks of a recorded reply, such as a stream's.
-            system: the system prompt of the next request.
-            tools: the tool schemas of the next request.
-            started_at: time at which the request was sent.
-            duration: seconds that the call took, as for `record`.
-            request: what was sent, as for `record`.
-            now: time of the blocks and decisions.
+        ``reply`` may also be the blocks of a recorded reply, such as a stream's. ``system`` and ``tools`` are those of
+        the next request; the other arguments are those of `record`.
 
         Raises:
             InvalidArgument: the reply ended for another reason; nothing was written.
@@ -1560,8 +1443,8 @@ class Timeline(TimelineView):
         if reply and isinstance(reply, list | tuple) and all(isinstance(block, Block) for block in reply):
             blocks: Sequence[Block] = reply
         else:
-            response = checked_stop(read_response(reply, unnamed=self._new_name(at)))
-            blocks = await self._record(reply, response, at, started_at=started_at, duration=duration, request=request)
+            check_stop(read_response(reply, unnamed=self._new_name(at)))
+            blocks = await self.record(reply, started_at=started_at, duration=duration, request=request, now=now)
         # The reply is stored before anything is compacted: a compaction that fails must not lose it.
         await self._conversation.catch_up()
         account = self._next_request(system, tools)
@@ -1588,9 +1471,6 @@ class Timeline(TimelineView):
 
         This happens below the trigger too, and with a warm cache; the step's own figures decide how much stays.
 
-        Args:
-            now: time of the decisions.
-
         Returns:
             The decisions; none if the policy has no such step, or too little would be freed.
         """
@@ -1614,17 +1494,3 @@ class Timeline(TimelineView):
     def _next_request(self, system: JsonInput, tools: Sequence[JsonInput]) -> Account:
         """Draw up the account of the next request."""
         return self._renderer.next_account(self._log, self._compactor, system=system, tools=tools)
-
-
-@asynccontextmanager
-async def until_the_end(clean_up: Callable[[], Coroutine[None, None, list[TakenDecision]]]) -> AsyncIterator[None]:
-    """Run the body, then clean up however it ended; an error of the body is the one that the caller sees."""
-    try:
-        yield
-    except BaseException as error:
-        try:
-            await run_uncancelled(clean_up())
-        except TimelineError as problem:
-            error.add_note(f"The run was not cleaned up: {problem}")
-        raise
-    await run_uncancelled(clean_up())

@@ -50,8 +50,8 @@ class LengthStop:
         return tuple(block for block in self.blocks if isinstance(block, ToolCall))
 
 
-def checked_stop(response: ModelResponse) -> ModelResponse:
-    """Return the response if it ended for want of room.
+def check_stop(response: ModelResponse) -> None:
+    """Check that a response ended for want of room.
 
     Raises:
         InvalidArgument: it ended for another reason.
@@ -59,7 +59,6 @@ def checked_stop(response: ModelResponse) -> ModelResponse:
     finish = response.called.finish_reason
     if finish not in OUT_OF_ROOM:
         raise InvalidArgument("reply", f"ended with {finish!r}, not for want of room; record(reply) takes it")
-    return response
 
 
 def ends_half_said(window: Window) -> bool:

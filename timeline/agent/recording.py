@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import ValidationError
+
 from timeline import checks
 from timeline.agent.messages import placed_in_turns, read_messages, waiting_calls
 from timeline.checks import given
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
     from timeline.projection.context import RenderedContext
+    from timeline.usage import Usage
     from timeline.wire.responses import ModelResponse
 
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -157,6 +160,34 @@ async def record_failure(
     if request is None:
         called = called.model_copy(update={"answers": context.answered_as})
     await conversation.log.commit([called], at=at)
+
+
+def model_called(
+    model: str,
+    response_id: str | None,
+    finish_reason: str | None,
+    usage: Usage | None,
+    error: str,
+    *,
+    server_tools: bool,
+) -> ModelCalled:
+    """Make the event of a model call that an application describes.
+
+    Raises:
+        InvalidArgument: a part of it cannot be recorded.
+    """
+    checks.text("error", error)
+    fields: dict[str, Any] = {"model": model, "response_id": response_id, "finish_reason": finish_reason}
+    fields["server_tools"] = server_tools
+    if error:
+        fields |= {"finish_reason": finish_reason or "error", "error": first_words_of_error(error)}
+    if usage is not None:
+        fields["usage"] = usage
+    try:
+        return ModelCalled(**fields)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
 
 
 def first_words_of_error(error: BaseException | str) -> str:

@@ -221,3 +221,19 @@ class Conversation(ConversationView):
             return []
         drafts = await self.drafts(blocks, ids or self.new_ids(len(blocks), at), at)
         return await self.log.append(drafts, counter=self.counter.name)
+
+    async def extend(self, drafts: Sequence[Draft]) -> list[Block]:
+        """Append drafts that are counted already in one transaction."""
+        if self.equipment.hooks.on_append is not None:
+            drafts = [await self._let_in(draft) for draft in drafts]
+        return await self.log.append(drafts, counter=self.counter.name)
+
+    async def _let_in(self, draft: Draft) -> Draft:
+        """Return a draft with what the application's hook leaves of its block, counted again."""
+        if draft.block is None:
+            return draft
+        [block] = self.equipment.let_in([draft.block])
+        if block == draft.block:
+            return draft
+        [tokens] = await self.count([block])
+        return draft._replace(block=block, tokens=tokens)

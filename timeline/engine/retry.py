@@ -64,15 +64,10 @@ async def call_with_retry(
         if refusal is None and (parts is None or not may_give_way(pressure(context), context, parts)):
             raise
         await failed(context, error)
-        warn_of_limit(context, refusal)
         first = error
-    sent = context.account.sent
-    target = None if refusal is None else refusal.target(sent)
-    limit = None if refusal is None else refusal.limit
-    tried = await make_smaller(pressure(context), context, target, parts)
-    smaller = await render()
-    if target is not None and smaller.account.sent >= sent:
-        raise ContextRefused(sent=[sent], limit=limit, target=target, tried=tried) from first
+    smaller, tried = await render_smaller(
+        context, refusal, parts, pressure=pressure(context), render=render, cause=first
+    )
     try:
         return await call(smaller)
     except Exception as error:
@@ -80,8 +75,34 @@ async def call_with_retry(
         if again is None:
             raise
         await failed(smaller, error)
-        sizes, goal = [sent, smaller.account.sent], again.target(sent) if target is None else target
-        raise ContextRefused(sent=sizes, limit=again.limit or limit, target=goal, tried=tried) from error
+        sizes, said = [context.account.sent, smaller.account.sent], again if refusal is None else refusal
+        limit = again.limit or said.limit
+        raise ContextRefused(sent=sizes, limit=limit, target=said.target(sizes[0]), tried=tried) from error
+
+
+async def render_smaller(
+    context: RenderedContext,
+    refusal: ContextLimit | None,
+    parts: PartsRefused | None,
+    *,
+    pressure: Pressure,
+    render: Callable[[], Awaitable[RenderedContext]],
+    cause: BaseException,
+) -> tuple[RenderedContext, list[str]]:
+    """Make a refused context smaller, and render it again; return it, and what was done.
+
+    Raises:
+        ContextRefused: its size was refused, and it did not get smaller.
+        CompactionSuperseded, SummarizerFailed: as `compact_to`.
+    """
+    warn_of_limit(context, refusal)
+    sent = context.account.sent
+    target = None if refusal is None else refusal.target(sent)
+    tried = await make_smaller(pressure, context, target, parts)
+    smaller = await render()
+    if refusal is not None and target is not None and smaller.account.sent >= sent:
+        raise ContextRefused(sent=[sent], limit=refusal.limit, target=target, tried=tried) from cause
+    return smaller, tried
 
 
 def may_give_way(pressure: Pressure, context: RenderedContext, parts: PartsRefused) -> bool:

@@ -1,4 +1,4 @@
-"""Run work to its end even if the caller is cancelled: `run_uncancelled`.
+"""Run work to its end even if the caller is cancelled: `run_uncancelled`, and behind a body `until_the_end`.
 
 A shielded anyio scope holds back only the cancellations of anyio's scopes: `asyncio.timeout`, `asyncio.wait_for` and a
 task's own ``cancel()`` reach into it (anyio's documentation, "Shielding"). They do not reach work in a task of its own.
@@ -7,12 +7,15 @@ task's own ``cancel()`` reach into it (anyio's documentation, "Shielding"). They
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
+from timeline.errors import TimelineError
+
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
 T = TypeVar("T")
 
@@ -37,3 +40,17 @@ async def run_uncancelled(work: Coroutine[Any, Any, T]) -> T:
     if cancelled is not None:
         raise cancelled from (None if task.cancelled() else task.exception())
     return task.result()
+
+
+@asynccontextmanager
+async def until_the_end(clean_up: Callable[[], Coroutine[Any, Any, object]]) -> AsyncIterator[None]:
+    """Run the body, then clean up however it ended; an error of the body is the one that the caller sees."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            await run_uncancelled(clean_up())
+        except TimelineError as problem:
+            error.add_note(f"The run was not cleaned up: {problem}")
+        raise
+    await run_uncancelled(clean_up())
