@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 import statistics
-from time import monotonic, process_time, sleep, thread_time
+from time import monotonic, process_time, sleep
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -179,13 +179,6 @@ def cpu(work: Callable[[], object]) -> float:
     start = process_time()
     work()
     return process_time() - start
-
-
-def thread_cpu(work: Callable[[], object]) -> float:
-    """Return the CPU time that a piece of work takes in this thread."""
-    start = thread_time()
-    work()
-    return thread_time() - start
 
 
 def come_to_rest() -> None:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400, hiding=Hiding(intact=1))
 RESULT = "tc:turn_1.a.result"
-TWO_ROUNDS = (prompt(), *exchange("a", 500, response_id="a"), *exchange("b", 500, response_id="b"), prompt())
-"""The first one is old enough to be hidden."""
 
 
 async def begun(store: EventStore) -> Timeline:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { changed, numberOf, readAddress, segmentOf, segmentsOf, writeAddress } from "../../../timeline/inspector/web/pure/address.js";
+import { changed, readAddress, segmentOf, segmentsOf, writeAddress } from "../../../timeline/inspector/web/pure/address.js";
 
 test("an address that was written reads the same, whatever the id holds", () => {
   for (const id of ["cards", "a/b?c#d", "100 %", "<script>", "ümlaut", "flashcards.cut_point-6000"]) {
@@ -32,10 +32,4 @@ test("a changed value stays beside the others, and null takes one out", () => {
   const address = readAddress("#/c/cards?at=3&block=7");
   assert.equal(writeAddress(changed(address, { at: 9 })), "#/c/cards?at=9&block=7");
   assert.equal(writeAddress(changed(address, { block: null })), "#/c/cards?at=3");
-});
-
-test("only digits are a number", () => {
-  const address = { conversation: "c", view: "log", given: { at: "12", call: "1e9", block: "-4" } };
-  assert.equal(numberOf(address, "at"), 12);
-  for (const name of ["call", "block", "absent"]) assert.equal(numberOf(address, name), null);
 });

@@ -2,7 +2,7 @@
 
 import { marked, pieces } from "../pure/marks.js";
 import { percent, short, whole } from "../pure/format.js";
-import { html, useEffect, useRef, useState } from "./page.js";
+import { html, useEffect, useState } from "./page.js";
 import { say } from "./state.js";
 import { sharesIn, stateOf, typeOf } from "./words.js";
 
@@ -76,13 +76,4 @@ export function Gauge({ fill, total, limit, trigger = null, target = null, slim 
 /** A page of text that grows on demand. @param {{ text: string, more?: any, class?: string }} props */
 export function Text({ text, more = null, class: name = "" }) {
   return html`<div class=${`text ${name}`}><pre tabindex="0" role="region" aria-label="Text">${text}</pre>${more}</div>`;
-}
-
-/** Keep an element in view whenever `when` changes. @param {unknown} when */
-export function useInView(when) {
-  const place = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => {
-    place.current?.scrollIntoView({ block: "nearest" });
-  }, [when]);
-  return place;
 }

@@ -51,12 +51,6 @@ export function changed(address, changes) {
   return { ...address, given };
 }
 
-/** Return a number of an address, or null where there is none. @param {Address} address @param {string} name */
-export function numberOf(address, name) {
-  const text = address.given[name];
-  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
-}
-
 /** An id as a segment of a path. Browsers take one or two dots for a folder: they are an empty segment and their number. @param {string} id */
 export function segmentOf(id) {
   return /^\.\.?$/.test(id) ? `/${id.length}` : encodeURIComponent(id);
