@@ -1,5 +1,6 @@
 """The `timeline` command. `main` is the entry point: it runs one command and turns every error into one line.
 
+So functions here list the errors that they raise themselves, and not those of the library that pass through.
 Importing this package is cheap; each command imports what it needs when it runs.
 """
 

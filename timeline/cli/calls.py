@@ -28,11 +28,7 @@ _MESSAGES: Final = ("messages", "input", "contents")
 
 
 async def list_calls(conversation: str, db: str, *, as_json: bool) -> None:
-    """List the model calls of a conversation.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """List the model calls of a conversation."""
     async with reading(db) as store:
         rows = await call_rows(store, conversation)
     if as_json:
@@ -61,10 +57,6 @@ async def show_call(conversation: str, number: int, db: str, *, wire: str | None
     """Print a model call: all of it, only the body that was sent, or its context on another wire.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        CallNotFound: it has no such call.
-        CallUnavailable: the body cannot be built again.
-        ContextUnavailable: the context cannot be.
         UsageProblem: there is no such wire format.
     """
     named = None if wire is None else known_wire(wire)

@@ -35,11 +35,7 @@ _LEADS: Final = 10
 
 
 async def back_up(db: str, to: Path | None, *, force: bool, as_json: bool) -> None:
-    """Copy the database, and print what the copy holds.
-
-    Raises:
-        StoreError: the database cannot be read or is damaged, or the file exists or cannot be written.
-    """
+    """Copy the database, and print what the copy holds."""
     check_there(db)
     made = await backup(db, to, force=force)
     row: BackupRow = {
@@ -56,11 +52,7 @@ async def back_up(db: str, to: Path | None, *, force: bool, as_json: bool) -> No
 
 
 async def restore(source: Path, db: str, *, yes: bool, as_json: bool) -> None:
-    """Put a backup in the place of the database, or print what that would come to.
-
-    Raises:
-        StoreError: the backup cannot be read or is damaged, or the database is in use or cannot be written.
-    """
+    """Put a backup in the place of the database, or print what that would come to."""
     done = await restore_store(source, db, yes=yes)
     if as_json:
         output.write_json(_restored(source, done))
@@ -119,11 +111,7 @@ def _held(conversations: int, events: int) -> str:
 
 
 async def doctor(db: str, *, as_json: bool) -> int:
-    """Print sizes, what retention would free, and what is to be mended.
-
-    Raises:
-        StoreError: the database does not exist or cannot be read.
-    """
+    """Print sizes, what retention would free, and what is to be mended."""
     check_there(db)
     if is_server(db):
         row = await _examined_server(db)

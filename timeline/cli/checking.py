@@ -43,7 +43,6 @@ async def verify(conversation: str | None, db: str, head: str | None, *, as_json
     """Verify one conversation or all, and print the report; return exit code 1 if anything does not hold.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
         UsageProblem: the head is no link.
     """
     kept = None if head is None else _link(head)
@@ -67,11 +66,7 @@ async def verify(conversation: str | None, db: str, head: str | None, *, as_json
 
 
 async def verify_deep(db: str, *, as_json: bool) -> int:
-    """Verify the whole store in depth, and print what differs; return exit code 1 if anything does.
-
-    Raises:
-        StoreError: the store cannot be read.
-    """
+    """Verify the whole store in depth, and print what differs; return exit code 1 if anything does."""
     async with reading(db) as store:
         count = len([info async for info in store.conversations()])
         with progress("verifying", count) as advance:
@@ -90,11 +85,7 @@ async def verify_deep(db: str, *, as_json: bool) -> int:
 
 
 async def repair(db: str, *, yes: bool, as_json: bool) -> int:
-    """Print what is made anew, or would be; with ``yes``, do it; return exit code 1 if other damage is left.
-
-    Raises:
-        StoreError: the store cannot be read, or not written.
-    """
+    """Print what is made anew, or would be; with ``yes``, do it; return exit code 1 if other damage is left."""
     async with changing(db) if yes else reading(db) as store:
         report = await deep.repair(store, dry_run=not yes)
     if as_json:

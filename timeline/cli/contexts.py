@@ -58,7 +58,6 @@ def make_summarizer(named: str | None) -> Summarizer | None:
 
     Raises:
         UsageProblem: there is no such provider, no model is named, or no key is set.
-        MissingExtra: the provider's SDK is not installed.
     """
     if named is None:
         return None
@@ -138,10 +137,6 @@ async def render(
     """Render a conversation, now or at a past version, and print the context or a provider's request body.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidPolicy: there is no such policy.
-        HistoryUnavailable: it does not have the version ``at``.
-        BudgetError: the context cannot fit the limit.
         UsageProblem: the options exclude each other.
     """
     named = _named_form(wire, explain=explain)
@@ -169,10 +164,6 @@ async def render_call(
     """Print the context that a model call was made from, with its system prompt, tools and tail.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        CallNotFound: it has no such call.
-        CallUnavailable: the call's context was not recorded.
-        ContextUnavailable: the context cannot be built again.
         UsageProblem: the options exclude each other.
     """
     named = _named_form(wire, explain=explain)
@@ -243,9 +234,6 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
     """Compact a conversation now.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        CompactionRefused: a compaction would free too little.
-        InvalidPolicy: there is no such policy.
         UsageProblem: the summarizer cannot be used.
     """
     wish.check()

@@ -29,7 +29,6 @@ async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -
 
     Raises:
         UsageProblem: both are the same store.
-        StoreError: a store cannot be opened.
     """
     if source == target:
         raise UsageProblem("--from and --to name the same store. Give --to another file or URL.")

@@ -36,9 +36,6 @@ async def reading(db: str, named_by: str = "--db") -> AsyncIterator[EventStore]:
     Args:
         db: the database.
         named_by: the option that names it, for an error.
-
-    Raises:
-        StoreError: it does not exist, or cannot be read.
     """
     check_there(db, named_by)
     try:
@@ -58,11 +55,7 @@ async def reading(db: str, named_by: str = "--db") -> AsyncIterator[EventStore]:
 
 @asynccontextmanager
 async def only_reading(db: str) -> AsyncIterator[EventStore]:
-    """Open an existing database read-only, without upgrading it. `timeline mcp` must not change the database.
-
-    Raises:
-        StoreError: it does not exist, cannot be read, or was written by an earlier version.
-    """
+    """Open an existing database read-only, without upgrading it. `timeline mcp` must not change the database."""
     check_there(db)
     try:
         store = await open_store(db, readonly=True)
@@ -79,11 +72,7 @@ async def only_reading(db: str) -> AsyncIterator[EventStore]:
 
 @asynccontextmanager
 async def changing(db: str) -> AsyncIterator[EventStore]:
-    """Open an existing database to append to its conversations.
-
-    Raises:
-        StoreError: it does not exist, or cannot be opened.
-    """
+    """Open an existing database to append to its conversations."""
     check_there(db)
     async with open_store(with_setting(db, "migrate", "no") if is_server(db) else db) as store, _near_ids_named(store):
         yield store
@@ -103,9 +92,6 @@ async def adding(db: str) -> AsyncIterator[EventStore]:
     """Open or create a database for recordings.
 
     Commits are not flushed to disk one by one: events lost by a power failure can be imported again.
-
-    Raises:
-        StoreError: it cannot be opened or created.
     """
     async with open_store(db, durability="normal") as store:
         yield store

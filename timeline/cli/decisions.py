@@ -28,22 +28,13 @@ Decision: TypeAlias = Literal["reveal", "pin", "unpin"]
 
 @asynccontextmanager
 async def _opened(conversation: str, db: str) -> AsyncIterator[Timeline]:
-    """Open a conversation under its own policy.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Open a conversation under its own policy."""
     async with changing(db) as store:
         yield await opened(store, conversation)
 
 
 async def undo(conversation: str, version: int | None, db: str, *, cascade: bool, as_json: bool) -> None:
-    """Undo compactions, and print which.
-
-    Raises:
-        UndoUnavailable: there is no compaction to undo.
-        CompactionCovered: a later one covers it, and ``cascade`` is False.
-    """
+    """Undo compactions, and print which."""
     async with _opened(conversation, db) as timeline:
         before = timeline.window.tokens
         reverted = await timeline.undo_compaction(version, cascade=cascade)
@@ -78,9 +69,6 @@ async def fork(
     """Begin a fork, and print its id and the version that it starts from.
 
     Raises:
-        HistoryUnavailable: the conversation does not have that version.
-        CallNotFound: it does not have that model call.
-        InvalidPolicy: there is no such policy.
         UsageProblem: the new id is in use or empty, or both ``at`` and ``call`` are given.
     """
     if at is not None and call is not None:
@@ -110,8 +98,6 @@ async def hide(conversation: str, path: str, db: str, *, text: str | None, omit:
     """Hide a block, and print what is shown instead.
 
     Raises:
-        BlockNotFound: the conversation has no such block.
-        BlockProtected: it may not be hidden now.
         UsageProblem: ``omit`` is given together with a text.
     """
     if omit and text is not None:
@@ -123,12 +109,7 @@ async def hide(conversation: str, path: str, db: str, *, text: str | None, omit:
 
 
 async def decide(conversation: str, path: str, db: str, decision: Decision, *, as_json: bool) -> None:
-    """Reveal, pin or unpin a block, and print the blocks that changed.
-
-    Raises:
-        BlockNotFound: the conversation has no such block.
-        BlockProtected: the block does not allow the decision now.
-    """
+    """Reveal, pin or unpin a block, and print the blocks that changed."""
     async with _opened(conversation, db) as timeline:
         before = timeline.window.items
         await {"reveal": timeline.reveal, "pin": timeline.pin, "unpin": timeline.unpin}[decision](path)

@@ -43,10 +43,6 @@ async def diff_contexts(before: Side, after: Side, db: str, wire: str, *, every:
     """Compare two recorded contexts, of one conversation or of two.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        ContextNotFound: it has no recorded context of that name.
-        CallNotFound: it has no call of that number.
-        ContextUnavailable: a context cannot be rebuilt.
         UsageProblem: there is no such wire format.
     """
     named = known_wire(wire)
@@ -67,13 +63,7 @@ async def diff_contexts(before: Side, after: Side, db: str, wire: str, *, every:
 
 
 async def diff_of_summaries(conversation: str, before: str, after: str, db: str, *, as_json: bool) -> None:
-    """Compare the summaries of two compactions as text.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        BlockNotFound: it has no such block.
-        InvalidArgument: a block is no summary.
-    """
+    """Compare the summaries of two compactions as text."""
     async with reading(db) as store:
         found = await diff_summaries(store, conversation, before, after)
     if as_json:
@@ -94,11 +84,7 @@ def _print_summary(found: SummaryDiff) -> None:
 
 
 async def list_contexts(conversation: str, db: str, *, as_json: bool) -> None:
-    """List the recorded contexts of a conversation.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """List the recorded contexts of a conversation."""
     async with reading(db) as store:
         rows = [_recorded(context) for context in await recorded_contexts(store, conversation)]
     if as_json:

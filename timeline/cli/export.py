@@ -68,8 +68,6 @@ async def export(conversation: str | None, db: str, shape: Shape, target: Target
     A damaged event is left out of a log and reported; the exit code is then that of a damaged database.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        StoreCorrupt: nothing of the database can be read, or the format is not a log and an event is damaged.
         UsageProblem: the file exists already or cannot be written, or the options exclude each other.
     """
     _check(conversation, shape)

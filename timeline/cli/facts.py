@@ -72,8 +72,6 @@ async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) ->
 
     Raises:
         UsageProblem: a condition cannot be read.
-        InvalidFilter: the store cannot use a condition.
-        ConversationNotFound: there is no such conversation.
     """
     filters = wanted.filters()
     async with changing(db) as store:
@@ -131,11 +129,7 @@ def _nothing(wanted: Wanted) -> str:
 
 
 async def records(conversations: Sequence[str], db: str, *, as_json: bool) -> None:
-    """Print one merged record of each conversation.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Print one merged record of each conversation."""
     async with changing(db) as store:
         ids = [*conversations] or [info.id async for info in store.conversations()]
         if as_json:

@@ -44,11 +44,7 @@ class Wish(NamedTuple):
 
 
 async def find(text: str, ids: list[str], db: str, *, as_json: bool) -> None:
-    """Print every place at which a text is said.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Print every place at which a text is said."""
     async with reading(db) as store:
         found = [place async for place in find_subject(store, text, ids or None)]
     if as_json:
@@ -85,7 +81,6 @@ async def redact(wish: Wish, db: str, *, yes: bool, as_json: bool) -> int:
     refusal.
 
     Raises:
-        ConversationNotFound, BlockNotFound: there is no such conversation or place.
         UsageProblem: no place is named, or the file with places cannot be used.
     """
     wanted, text = _wanted(wish)
@@ -125,8 +120,6 @@ async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_jso
     """Print what is erased or would be; with ``yes``, erase it.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        ForksRemain: it has forks, and nothing says what becomes of them.
         UsageProblem: ``forks`` is none of the choices.
     """
     choice: ForksOnErase | None = next((c for c in get_args(ForksOnErase) if c == forks), None)

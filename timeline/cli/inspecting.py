@@ -42,11 +42,7 @@ async def inspect(named: str | None, db: str, options: Options, *, browser: bool
     """Serve the inspector until the process is stopped, and open a browser on it.
 
     Raises:
-        StoreError: the database does not exist, or cannot be read.
-        ConversationNotFound: there is no such conversation.
-        ImportFailed: the file is no recording.
         UsageProblem: the address is in use, or not safe, or there is neither the file nor the database.
-        MissingExtra: the extra is not installed.
     """
     from timeline.inspector import serving  # noqa: PLC0415 - it needs the extra
     from timeline.inspector.asked import DECISIONS  # noqa: PLC0415 - with it

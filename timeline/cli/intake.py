@@ -103,11 +103,7 @@ def _renamed(files: Sequence[Path], found: Sequence[Recording | LogCopy], new_id
 async def _import_all(
     store: EventStore, found: Sequence[Recording | LogCopy], file: Path, done: list[Imported], *, mask: bool
 ) -> Exit:
-    """Import the conversations of a file, each for itself; report those that cannot be, and return the exit code.
-
-    Raises:
-        StoreError: the database failed.
-    """
+    """Import the conversations of a file, each for itself; report those that cannot be, and return the exit code."""
     worst = Exit.OK
     for one in found:
         try:

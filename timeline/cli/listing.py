@@ -33,9 +33,6 @@ async def ls(db: str, *, limit: int | None, as_json: bool) -> None:
         db: the database.
         limit: the most conversations, the one that changed last first; all in the order of their opening without it.
         as_json: print a row of JSON for each, with its policy.
-
-    Raises:
-        StoreError: the database is not there, or cannot be read.
     """
     async with reading(db) as store:
         infos = store.conversations() if limit is None else _newest(store, limit)
@@ -102,12 +99,7 @@ def _conversation(info: ConversationInfo, policy: PolicyRow | None) -> Conversat
 
 
 async def read(conversation: str, path: str, db: str, *, as_json: bool) -> None:
-    """Print the block of a path or address: its text in full, or its JSON form.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        BlockNotFound: it has no such block.
-    """
+    """Print the block of a path or address: its text in full, or its JSON form."""
     async with reading(db) as store:
         timeline = await Timeline.open(store, conversation, create=False)
         block = await timeline.read(path)

@@ -45,10 +45,6 @@ async def transcript(
         conversation: its id.
         limit: the most characters of a block; None for all.
         only_window: leave out blocks that the model does not see now, and show replacements as it sees them.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        StoreCorrupt: an event is damaged.
     """
     info = await store.info(conversation)
     eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)

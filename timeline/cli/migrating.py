@@ -25,8 +25,6 @@ async def print_sql(db: str, partitions: int | None) -> None:
 
     Raises:
         UsageProblem: the database is a file.
-        StoreError: the URL cannot be used, or the server refused the role.
-        MissingExtra: asyncpg is not installed.
     """
     check_address(db)
     if not is_server(db):
@@ -39,8 +37,6 @@ async def migrate(db: str, partitions: int | None, *, as_json: bool) -> None:
 
     Raises:
         UsageProblem: partitions are asked of a file.
-        StoreError: the store cannot be opened or changed.
-        MissingExtra: asyncpg is not installed, and the store is on a server.
     """
     row = await _on_server(db, partitions) if is_server(db) else await _on_file(db, partitions)
     if as_json:

@@ -29,9 +29,6 @@ async def export_html(conversation: str | None, db: str, wish: Wish, target: Tar
     written.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidArgument: the file would be larger than a browser opens well.
-        StoreError: the database cannot be read.
         UsageProblem: no conversation is named, or the file exists already or cannot be written.
     """
     if conversation is None:
@@ -63,9 +60,6 @@ async def export_bundle(conversation: str | None, db: str, keep: Sequence[str], 
     """Write a bug bundle, named by id and version unless another name is given; without ``yes`` list what it lacks.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidArgument: the log is too long, or a finding is to be kept that there is not.
-        StoreError: the database cannot be read.
         UsageProblem: no conversation is named, or the file exists already or cannot be written.
     """
     if conversation is None:

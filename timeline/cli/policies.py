@@ -63,7 +63,6 @@ def show(wishes: Sequence[Wish], *, form: str | None) -> None:
         form: ``json``, ``toml`` or ``svg``; None for text.
 
     Raises:
-        InvalidPolicy: there is no such preset, or a file is not a valid policy.
         UsageProblem: two policies cannot be printed in this form.
     """
     made = [wish.make_policy() for wish in wishes]

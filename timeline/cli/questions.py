@@ -114,8 +114,6 @@ async def digests(wanted: Wanted, db: str, *, as_json: bool) -> None:
 
     Raises:
         UsageProblem: a filter cannot be read.
-        InvalidFilter: the store cannot use a filter.
-        ConversationNotFound: there is no such conversation.
     """
     filters = wanted.filters()
     async with reading(db) as store:
@@ -189,9 +187,6 @@ async def search(text: str, span: Span, types: Sequence[str], limit: int | None,
 
     Raises:
         UsageProblem: a time cannot be read.
-        InvalidFilter: the text contains no word.
-        ConversationNotFound: there is no such conversation.
-        SearchUnavailable: SQLite has no full-text search here.
     """
     filters = {**span.filters(), "types": types or None}
     async with changing(db) as store:

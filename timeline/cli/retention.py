@@ -36,7 +36,6 @@ async def retention(first: str | None, second: str | None, db: str, *, hold: boo
     """Print the retention of a conversation, or of the database and all its conversations; set it first, if asked to.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
         UsageProblem: there is no such retention.
     """
     conversation, wanted = (None, first) if second is None and first in RETENTIONS else (first, second)
@@ -92,7 +91,6 @@ async def scavenge(ids: list[str], db: str, bounds: Bounds, *, yes: bool, as_jso
     """Print what goes or would go, and what stays and why; with ``yes``, remove it.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
         UsageProblem: a dry run got a bound.
     """
     if not yes and bounds != Bounds(None, None):

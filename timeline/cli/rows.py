@@ -91,13 +91,7 @@ class Listing(NamedTuple):
 
 
 async def read_rows(store: EventStore, conversation: str, *, until: int | None = None) -> Listing:
-    """Read a whole conversation, or its past up to a version.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: it does not have that version.
-        StoreCorrupt: an event is damaged.
-    """
+    """Read a whole conversation, or its past up to a version."""
     if until is not None:
         await check_version(store, conversation, until)
     taken_back = await reverted_versions(store, conversation, until)

@@ -21,9 +21,7 @@ async def mcp(db: str, only: Sequence[str], *, http: int | None, answer_tokens: 
     """Serve a database until the client closes standard input or, with a port, until the process is stopped.
 
     Raises:
-        StoreError: the database does not exist, or cannot be read.
         UsageProblem: the port is in use, or not allowed.
-        MissingExtra: mcp is not installed.
     """
     async with only_reading(db) as store:
         from timeline.integrations.mcp import server  # noqa: PLC0415 - slow: report a wrong database first

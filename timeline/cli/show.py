@@ -104,12 +104,7 @@ _SUMMARY: Final = "\0summary"
 
 
 async def show(conversation: str, db: str, *, at: int | None, every: bool, as_json: bool) -> None:
-    """Print a conversation, now or at a past version: as a tree of turns, rounds and blocks, or its events as JSON.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: it does not have the version ``at``.
-    """
+    """Print a conversation, now or at a past version: as a tree of turns, rounds and blocks, or its events as JSON."""
     async with reading(db) as store:
         with output.progress("reading"):
             listing = await read_rows(store, conversation, until=at)

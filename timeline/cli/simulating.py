@@ -64,11 +64,7 @@ async def simulate_files(named: Sequence[str], wishes: Sequence[Wish], options: 
     reported and the others are run.
 
     Raises:
-        ImportFailed: the only file is not a recording.
-        CallNotFound: the only conversation has no such call.
-        InvalidPolicy: there is no such policy, or it cannot have this limit.
         UsageProblem: an option does not fit.
-        StoreError: the database cannot be written.
     """
     options.check()
     tries = [Try(wish, wish.make_policy()) for wish in wishes]
@@ -93,7 +89,6 @@ def _fitting(source: Recorded | Logged, options: Options) -> Recorded | Logged:
 
     Raises:
         UsageProblem: a recording is not a log.
-        CallNotFound: the conversation has no such call.
     """
     if isinstance(source, Logged):
         if options.call is not None:

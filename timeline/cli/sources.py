@@ -54,8 +54,6 @@ async def find_sources(named: str, db: str) -> Sequence[Recorded | Logged]:
 
     Raises:
         ImportFailed: there is neither, or the file cannot be read.
-        StoreError: the database is on a server, and cannot be read, or its URL is mistyped.
-        HistoryUnavailable: a part of the conversation was scavenged.
     """
     if (found := _in_file(Path(named))) is not None:
         return found

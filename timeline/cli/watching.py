@@ -16,14 +16,7 @@ if TYPE_CHECKING:
 
 
 async def watch(conversation: str, db: str, after: int | None, *, as_json: bool) -> None:
-    """Print the events behind a version, then those that come, until it is interrupted.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        ConversationErased: it was erased, perhaps meanwhile.
-        InvalidArgument: ``after`` is behind its newest version.
-        StoreError: the database is missing or cannot be read.
-    """
+    """Print the events behind a version, then those that come, until it is interrupted."""
     async with reading(db) as store, aclosing(steps(store, conversation, after=after)) as following:  # type: ignore[type-var]  # a generator
         async for step in following:
             for event in step.events:

@@ -31,10 +31,6 @@ async def why_block(conversation: str, name: str, db: str, *, at: int | None, ca
     """Print why a block is shown as it is, at a version or in the context of a call.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        BlockNotFound: it has no such block.
-        CallNotFound: it has no such call.
-        HistoryUnavailable: it has no such version, or that was scavenged.
         UsageProblem: both a version and a call are named.
     """
     if at is not None and call is not None:

@@ -33,28 +33,16 @@ class PolicyWish:
         return self.policy or DEFAULT_POLICY
 
     def make_policy(self) -> Policy:
-        """Return the policy of a new conversation, with the limit of `--max-tokens` or `--model` if given.
-
-        Raises:
-            InvalidPolicy: there is no such policy, the file is not a valid one, or it cannot have this limit.
-        """
+        """Return the policy of a new conversation, with the limit of `--max-tokens` or `--model` if given."""
         return find_policy(self.name, **self._limit)
 
     def check(self) -> None:
-        """Check what the options name, before a database is opened.
-
-        Raises:
-            InvalidPolicy: as `make_policy`.
-        """
+        """Check what the options name, before a database is opened."""
         if self.policy is not None or self._limit:
             self.make_policy()
 
     def instead_of(self, own: Policy | None) -> Policy | None:
-        """Return the policy to use instead of a conversation's own (None where it has none); None if none is asked for.
-
-        Raises:
-            InvalidPolicy: as `make_policy`.
-        """
+        """Return the policy to use instead of a conversation's own (None: it has none); None if none is asked for."""
         if self.policy is None and not self._limit:
             return None
         return self.make_policy() if self.policy is not None or own is None else with_limit(own, **self._limit)
@@ -68,12 +56,7 @@ class PolicyWish:
 async def opened(
     store: EventStore, conversation: str, wish: PolicyWish | None = None, summarizer: Summarizer | None = None
 ) -> Timeline:
-    """Open a conversation under its own policy, or under the one that the options name.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidPolicy: there is no such policy, or the conversation's own cannot be read.
-    """
+    """Open a conversation under its own policy, or under the one that the options name."""
     wish = wish or PolicyWish()
     policy = wish.make_policy() if wish.policy is not None else None
     if policy is None:

@@ -1,7 +1,8 @@
 """The inspector: what a model saw, and why, as a page and as a small JSON API over a store.
 
 `inspector(store)` is one ASGI application, which `timeline inspect` serves and an application mounts. It needs the
-extra ``inspector``; the modules that read and the shapes of the answers do not.
+extra ``inspector``; the modules that read and the shapes of the answers do not. Errors of the library pass through
+what reads, which does not list them: `timeline.inspector.problems` answers each.
 """
 
 from __future__ import annotations

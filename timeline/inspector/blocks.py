@@ -47,12 +47,7 @@ MOST_FIELD: Final = 16_384
 
 
 async def list_rows(reader: Reader, asked: AskedRows) -> LogRows:
-    """List events with the states of their blocks at a version.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: it does not have that version.
-    """
+    """List events with the states of their blocks at a version."""
     store, id_ = reader.store, asked.id
     info = await store.info(id_)
     at = info.version if asked.at is None else asked.at
@@ -148,9 +143,7 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
     """Return a piece of a block's text, and its other fields; at a summary's address with ``.paths``, a list of names.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        BlockNotFound: it has no such block.
-        HistoryUnavailable: the block was scavenged.
+        BlockNotFound: it has no such block, nor such a list.
     """
     store = reader.store
     try:

@@ -96,11 +96,6 @@ async def bundle(
         conversation: its id.
         keep: the names of findings that stay where they are.
         advance: called with the number of events that were read since.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidArgument: the log is too large, or a finding is to be kept that there is not.
-        StoreError: the store cannot be read at all. Single damaged events are left out, and named.
     """
     cleaner, done, log = await _cleaned(store, conversation, keep, advance)
     shown = await _shown(store, conversation)

@@ -31,11 +31,7 @@ _MESSAGES: Final = frozenset({"messages", "input", "contents"})
 
 
 async def list_calls(reader: Reader, asked: AskedCalls) -> Calls:
-    """List the model calls of a conversation, with the price of each.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """List the model calls of a conversation, with the price of each."""
     calls = await recorded_calls(reader.store, asked.id)
     decided = await decisions_before(reader.store, asked.id, calls)
     uses = cache_uses(calls, decided, reader.prices)
@@ -55,12 +51,7 @@ async def list_calls(reader: Reader, asked: AskedCalls) -> Calls:
 
 
 async def show_call(reader: Reader, asked: AskedCall) -> Call:
-    """Return a model call without its body: what came back, what was decided before it, and what broke the cache.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        CallNotFound: it has no such call.
-    """
+    """Return a model call without its body: what came back, what was decided before it, and what broke the cache."""
     call = await reader.call(asked.id, asked.n)
     dumped = {key: value for key, value in call.dump().items() if key != "request"}
     dumped["reply"] = [_short(block) for block in dumped["reply"]]
@@ -100,15 +91,7 @@ def _verdict(call: AuditedCall) -> tuple[str, str]:
 
 
 async def show_context(reader: Reader, asked: AskedContext) -> CallContext:
-    """Return the context of a call: every block with its state and rule, and the request in a wire format.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        CallNotFound: it has no such call.
-        CallUnavailable: its context was not recorded.
-        ContextUnavailable: the context cannot be built again.
-        InvalidFilter: there is no such wire format.
-    """
+    """Return the context of a call: every block with its state and rule, and the request in a wire format."""
     wire = _wire(asked.wire)
     context = await context_of(reader.store, asked.id, asked.n)
     call = await reader.call(asked.id, asked.n)
@@ -152,14 +135,7 @@ def _piece(place: str, role: Any, value: Any) -> ContextPiece:
 
 
 async def show_body(reader: Reader, asked: AskedBody) -> Body:
-    """Return a piece of the body of a call as it was sent, or of the same context in another wire format.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        CallNotFound: it has no such call.
-        CallUnavailable: the body cannot be built again, or differs from what was recorded.
-        InvalidFilter: there is no such wire format.
-    """
+    """Return a piece of the body of a call as it was sent, or of the same context in another wire format."""
     wire = _wire(asked.wire)
     call = await reader.call(asked.id, asked.n)
     if wire and wire != call.wire:

@@ -29,11 +29,7 @@ MOST_LISTED: Final = 100
 
 
 async def list_compactions(reader: Reader, asked: AskedConversation) -> Compactions:
-    """List the compactions of a conversation, and those that were refused or failed.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """List the compactions of a conversation, and those that were refused or failed."""
     rows, failures = await compaction_rows(reader, asked.id), await _failures(reader, asked.id)
     return Compactions(conversation=asked.id, compactions=tuple(rows), failures=tuple(failures))
 
@@ -42,7 +38,6 @@ async def show_compaction(reader: Reader, asked: AskedCompaction) -> Compaction:
     """Return a compaction with its summary, the digest of what it covered, and what failed before it.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
         BlockNotFound: it has no compaction of that version.
     """
     rows = await compaction_rows(reader, asked.id)
@@ -58,11 +53,7 @@ async def show_compaction(reader: Reader, asked: AskedCompaction) -> Compaction:
 
 
 async def all_compactions(reader: Reader, conversation: str) -> list[Compaction]:
-    """Return every compaction of a conversation, as `show_compaction` does, for the price of one reading.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Return every compaction of a conversation, as `show_compaction` does, for the price of one reading."""
     rows, failures = await compaction_rows(reader, conversation), await _failures(reader, conversation)
     read = reader.store.read(conversation, types=["compaction.completed"])
     cards = [_card(event, rows, failures) async for event in read]
@@ -130,11 +121,7 @@ async def _failures(reader: Reader, conversation: str) -> list[FailureRow]:
 
 
 async def compaction_rows(reader: Reader, conversation: str) -> list[CompactionRow]:
-    """Return the completed compactions of a conversation, oldest first, undone ones too.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Return the completed compactions of a conversation, oldest first, undone ones too."""
     made: list[tuple[Event, CompactionCompleted]] = []
     reverted: dict[int, int] = {}
     async for event in reader.store.read(conversation, types=_TYPES):
@@ -156,11 +143,7 @@ async def compaction_rows(reader: Reader, conversation: str) -> list[CompactionR
 
 
 async def newest_compaction(reader: Reader, conversation: str, version: int) -> CompactionRow | None:
-    """Return the compaction of a version, which is the newest one in force.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Return the compaction of a version, which is the newest one in force."""
     for event in await reader.store.read_versions(conversation, [version]):
         if isinstance(event.payload, CompactionCompleted):
             return _row(reader, event, event.payload, await _turns(reader, conversation, [event.payload]))

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 async def show_lab(reader: Reader, asked: AskedLab) -> Lab:
-    """Return how far a comparison of policies is, and what it came to; the first question begins it.
-
-    Raises:
-        ConversationNotFound, HistoryUnavailable, InvalidPolicy, InvalidFilter: as for `Laboratory.run`.
-    """
+    """Return how far a comparison of policies is, and what it came to; the first question begins it."""
     run = await reader.laboratory.run(asked)
     stands = standings(run.works, run.outcomes) if run.ended and run.outcomes else []
     return Lab(

@@ -29,11 +29,7 @@ _BETWEEN: Final = " "
 
 
 async def list_conversations(reader: Reader, asked: AskedConversations) -> Conversations:
-    """List conversations, the one that changed last first.
-
-    Raises:
-        InvalidFilter: ``after`` is not the ``next`` of another answer.
-    """
+    """List conversations, the one that changed last first."""
     words = asked.query.casefold()
     found = [info async for info in reader.store.conversations() if words in f"{info.id}\n{info.title}".casefold()]
     found.sort(key=_place, reverse=True)
@@ -101,11 +97,7 @@ def conversation_row(info: ConversationInfo, tally: Tally) -> ConversationRow:
 
 
 async def show_conversation(reader: Reader, asked: AskedConversation) -> Conversation:
-    """Return one conversation: how full its context is, what was compacted, what the last call cost, what is wrong.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Return one conversation: how full its context is, what was compacted, what the last call cost, what is wrong."""
     store = reader.store
     info = await store.info(asked.id)
     tally = await reader.tallies.of(info)

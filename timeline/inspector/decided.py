@@ -48,11 +48,7 @@ class Decisions:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def at(self, info: ConversationInfo, version: int) -> DecidedStates:
-        """Return the states of a conversation's blocks at a version.
-
-        Raises:
-            ConversationNotFound: there is no such conversation.
-        """
+        """Return the states of a conversation's blocks at a version."""
         kept = self._kept.pop(info.id, None)
         if kept is None or kept.first_version != info.first_version or kept.version > info.version:
             kept = _Kept(info.first_version)

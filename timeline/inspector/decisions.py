@@ -26,18 +26,7 @@ async def show_about(reader: Reader, asked: AskedNothing) -> About:
 
 
 async def decide(reader: Reader, conversation: str, asked: AskedDecision) -> Decided:
-    """Take a decision about a conversation, or try it, and return what it changes.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        BlockNotFound: it has no such block.
-        BlockProtected: the block does not allow the decision now.
-        CompactionRefused: there is nothing worth compacting.
-        UndoUnavailable: there is no compaction to undo.
-        HistoryUnavailable: it has no version to fork from.
-        InvalidArgument: the decision needs a block.
-        StoreReadOnly: the store is only read.
-    """
+    """Take a decision about a conversation, or try it, and return what it changes."""
     handle = await Timeline.open(reader.store, conversation, create=False)
     if asked.decision == "fork":
         return await _fork(reader, handle, asked)

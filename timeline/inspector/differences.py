@@ -25,12 +25,6 @@ async def show_difference(reader: Reader, asked: AskedDifference) -> Difference:
     The second context may be of another conversation: two forks are compared by what each was sent.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        ContextNotFound: it has no recorded context of that name.
-        CallNotFound: it has no call of that number.
-        BlockNotFound: it has no such summary.
-        CallUnavailable: the context of a call was not recorded.
-        ContextUnavailable: a context cannot be rebuilt.
         InvalidFilter: there is no such wire format.
     """
     if "@" in asked.a + asked.b and asked.other is None:

@@ -30,11 +30,6 @@ async def download(reader: Reader, asked: AskedFile) -> Response:
     """Return a conversation as a file: ``html`` opens from disk, ``jsonl`` imports again, ``atif`` is a trajectory.
 
     A ``bundle`` is what a fault is reported with. Redacted content is in none of them.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidArgument: the page would be larger than a browser opens well, a trajectory would have no step, or a
-            finding is to be kept that there is not.
     """
     version = (await reader.store.info(asked.id)).version
     name = f"{plain_name(asked.id)}-v{version}.{_ENDINGS[asked.form]}"

@@ -17,11 +17,7 @@ _MOST: Final = 1_000
 
 
 async def show_family(reader: Reader, asked: AskedConversation) -> Family:
-    """Return a conversation's parents, and all forks and subagents that come from the first of them.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Return a conversation's parents, and all forks and subagents that come from the first of them."""
     own = await reader.store.info(asked.id)
     every = {info.id: info async for info in reader.store.conversations()}
     every[own.id] = own

@@ -127,14 +127,7 @@ class Laboratory:
         self._runs: OrderedDict[Key, Run] = OrderedDict()
 
     async def run(self, asked: AskedLab) -> Run:
-        """Return the run that is asked for, which begins with the first question and goes on behind the answer.
-
-        Raises:
-            ConversationNotFound: there is no such conversation.
-            HistoryUnavailable: a part of it was scavenged.
-            InvalidPolicy: there is no such policy, or it cannot have a limit.
-            InvalidFilter: the log is too long or has no model call, or another run goes on.
-        """
+        """Return the run that is asked for, which begins with the first question and goes on behind the answer."""
         info = await self._store.info(asked.id)
         key = (asked.id, info.version, asked.names, asked.numbers)
         run = self._runs.get(key)

@@ -91,12 +91,7 @@ class Moments:
         self._films: OrderedDict[str, _Film] = OrderedDict()
 
     async def fold(self, conversation: str, version: int) -> Fold:
-        """Return the fold of a conversation at a version; the texts of its blocks are left out.
-
-        Raises:
-            ConversationNotFound: there is no such conversation.
-            HistoryUnavailable: it has no such version, or that was scavenged.
-        """
+        """Return the fold of a conversation at a version; the texts of its blocks are left out."""
         film, taken_back = await self._film(conversation, version)
         async with film.turning:
             fold = await self._run(conversation, film, version, taken_back)
@@ -104,12 +99,7 @@ class Moments:
         return fold
 
     async def figures(self, conversation: str, version: int) -> Figures:
-        """Return what the window of a version adds up to; where nothing was decided since a keyframe, without a fold.
-
-        Raises:
-            ConversationNotFound: there is no such conversation.
-            HistoryUnavailable: it has no such version, or that was scavenged.
-        """
+        """Return what the window of a version adds up to, without a fold where nothing was decided since a keyframe."""
         film, taken_back = await self._film(conversation, version)
         async with film.turning:
             frame = _nearest(film, version, taken_back) or await self._newest(conversation, film, version, taken_back)
@@ -248,11 +238,7 @@ def _keyframe(fold: Fold, taken_back: frozenset[int], figures: Figures) -> _Keyf
 
 
 async def light_base(store: EventStore, conversation: str, until: int, without: Collection[int] = ()) -> Fold:
-    """Return the fold that the log goes on from up to a version, without texts: empty, or that of a stored snapshot.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Return the fold that the log goes on from up to a version, without texts: empty, or that of a stored snapshot."""
     return lighter(await base_fold(store, conversation, until=until, without=without), without)
 
 

@@ -23,9 +23,6 @@ async def partner_of(store: EventStore, conversation: str, block: Block) -> int 
     """Return the version of a call's result, or of the call that a result answers, as their paths say it.
 
     None where there is none, and 0 where it was scavenged.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
     """
     path = _other_path(block)
     if path is None:
@@ -52,9 +49,6 @@ async def without_partner(store: EventStore, conversation: str, events: Sequence
     """Return the versions of the calls without a result, and of the results without a call, among some events.
 
     Most have theirs beside them; only for the others the log is asked.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
     """
     blocks = {event.version: appended_block(event.payload) for event in events}
     paths = {block.path for block in blocks.values() if block is not None}

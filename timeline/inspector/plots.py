@@ -184,11 +184,7 @@ class Plots:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def of(self, info: ConversationInfo, seconds: float) -> Plot:
-        """Return the plot of a conversation up to its newest event, or as far as it was read in so many seconds.
-
-        Raises:
-            ConversationNotFound: there is no such conversation.
-        """
+        """Return the plot of a conversation up to its newest event, or as far as it was read in so many seconds."""
         kept = self._kept.setdefault(info.id, _Kept())
         self._kept.move_to_end(info.id)
         while len(self._kept) > _MOST_KEPT:

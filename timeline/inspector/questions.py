@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 
 async def search_blocks(reader: Reader, asked: AskedSearch) -> FoundBlocks:
-    """Find the blocks that hold all words of a text, the best first.
-
-    Raises:
-        InvalidFilter: the text has no word, or a time cannot be read.
-        ConversationNotFound: there is no such conversation.
-        SearchUnavailable: SQLite has no full-text search here.
-    """
+    """Find the blocks that hold all words of a text, the best first."""
     types = [word for word in (part.strip() for part in asked.types.split(",")) if word]
     filters = {**_span(asked), "types": types or None}
     rows = [row async for row in found_rows(reader.store, asked.query, filters, asked.limit + 1)]
@@ -38,12 +32,7 @@ async def search_blocks(reader: Reader, asked: AskedSearch) -> FoundBlocks:
 
 
 async def list_digests(reader: Reader, asked: AskedDigests) -> Digests:
-    """Find the compactions whose digest meets every filter, oldest first.
-
-    Raises:
-        InvalidFilter: a filter cannot be used.
-        ConversationNotFound: there is no such conversation.
-    """
+    """Find the compactions whose digest meets every filter, oldest first."""
     filters = {
         **_span(asked),
         "tool": asked.tool,
@@ -61,12 +50,7 @@ async def list_digests(reader: Reader, asked: AskedDigests) -> Digests:
 
 
 async def list_facts(reader: Reader, asked: AskedFacts) -> FoundFacts:
-    """Find the newest facts that meet every filter, each with the compaction that covers it.
-
-    Raises:
-        InvalidFilter: a filter cannot be used.
-        ConversationNotFound: there is no such conversation.
-    """
+    """Find the newest facts that meet every filter, each with the compaction that covers it."""
     given = asked.model_dump(exclude={"limit", "since", "until", "conversation"}, exclude_none=True)
     newest: deque[FactRow] = deque(maxlen=asked.limit + 1)
     async for row in fact_rows(reader.store, {**_span(asked), **given}):

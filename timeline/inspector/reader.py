@@ -57,12 +57,7 @@ class Reader:
         self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
 
     async def call(self, conversation: str, number: int) -> Call:
-        """Return a model call, built again from the log.
-
-        Raises:
-            ConversationNotFound: there is no such conversation.
-            CallNotFound: it has no such call.
-        """
+        """Return a model call, built again from the log."""
         key = (conversation, (await self.store.info(conversation)).version, number)
         call = self._calls.pop(key, None) or await read_call(self.store, conversation, number)
         self._calls[key] = call

@@ -21,11 +21,6 @@ async def show_why(reader: Reader, asked: AskedWhy) -> WhyAnswer:
     """Answer why a block is shown as it is: its state, the decision behind it, and what shows it again.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        BlockNotFound: it has no such block.
-        CallNotFound: it has no such call.
-        CallUnavailable: the context of the call was not recorded.
-        HistoryUnavailable: it has no such version, or that was scavenged.
         InvalidFilter: both a version and a call are named.
     """
     if asked.at is not None and asked.call is not None:

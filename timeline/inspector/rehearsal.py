@@ -52,11 +52,7 @@ class Tried(NamedTuple):
 
 
 async def rehearse(store: EventStore, handle: Timeline, asked: AskedDecision) -> Tried:
-    """Return what a decision would lead to. Summaries are those of the summarizer without a model.
-
-    Raises:
-        BlockNotFound, BlockProtected, CompactionRefused, UndoUnavailable, HistoryUnavailable: as for the decision.
-    """
+    """Return what a decision would lead to. Summaries are those of the summarizer without a model."""
     match asked.decision:
         case "fork":
             return await _forked(store, handle, asked)
@@ -122,11 +118,7 @@ def _planned(window: Window, item: Item, asked: AskedDecision, policy: Policy) -
 
 
 async def possible(reader: Reader, conversation: str, name: str) -> tuple[Decision, ...]:
-    """Return the decisions about a block that its state allows now, of those that may be taken here.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Return the decisions about a block that its state allows now, of those that may be taken here."""
     allowed = reader.allow
     if not allowed:
         return ()

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 
 
 async def review_file(reader: Reader, asked: AskedReview) -> Review:
-    """List the credentials and home folders that would be taken out of a file.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidArgument: the log is too long for a bundle.
-    """
+    """List the credentials and home folders that would be taken out of a file."""
     store = reader.store
     version = (await store.info(asked.id)).version
     if asked.form == "bundle":

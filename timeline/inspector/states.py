@@ -19,12 +19,7 @@ _MOST_OPEN = 100
 
 
 async def show_state(reader: Reader, asked: AskedState) -> State:
-    """Return a conversation at a version: its account, and the states of its blocks.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: it does not have that version.
-    """
+    """Return a conversation at a version: its account, and the states of its blocks."""
     info = await reader.store.info(asked.id)
     version = info.version if asked.at is None else asked.at
     await check_version(reader.store, asked.id, version)

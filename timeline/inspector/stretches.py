@@ -31,11 +31,7 @@ _MOST_TEXT: Final = 400
 
 
 async def stretches_of(store: EventStore, conversation: str) -> list[Stretch]:
-    """Return the stages and attempts of a conversation, in the order in which they began.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-    """
+    """Return the stages and attempts of a conversation, in the order in which they began."""
     found: list[Stretch] = []
     names: dict[str, int] = {}
     attempt: int | None = None

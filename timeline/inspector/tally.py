@@ -156,11 +156,7 @@ class Tallies:
         self._kept: OrderedDict[str, Tally] = OrderedDict()
 
     async def of(self, info: ConversationInfo) -> Tally:
-        """Return the figures of a conversation as of its newest event.
-
-        Raises:
-            ConversationNotFound: there is no such conversation.
-        """
+        """Return the figures of a conversation as of its newest event."""
         tally = self._kept.pop(info.id, None)
         if tally is None or tally.first_version != info.first_version or tally.version > info.version:
             tally = Tally(first_version=info.first_version)

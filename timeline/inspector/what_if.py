@@ -45,9 +45,6 @@ async def show_what_if(reader: Reader, asked: AskedWhatIf) -> WhatIf:
     """Run a log again from its beginning under another policy or limit; nothing of it is written.
 
     Raises:
-        ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: a part of it was scavenged.
-        InvalidPolicy: there is no such policy, or it cannot have this limit.
         InvalidFilter: the log is too long, or names no policy where none is asked for.
     """
     info = await reader.store.info(asked.id)

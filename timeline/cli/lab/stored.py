@@ -26,10 +26,6 @@ def exported(named: Sequence[Path], db: str) -> Iterator[list[Path]]:
     """Yield the named files, and for each name of a conversation instead a file with its log, which is gone afterwards.
 
     A name that is neither stays, for the command to report.
-
-    Raises:
-        HistoryUnavailable: a part of a conversation was scavenged.
-        StoreError: the database is on a server, and cannot be read, or its URL is mistyped.
     """
     if all(path.exists() for path in named):
         yield [*named]

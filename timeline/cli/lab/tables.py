@@ -59,7 +59,6 @@ class Wanted(NamedTuple):
         """Return every policy with every limit, once each.
 
         Raises:
-            InvalidPolicy: there is no such policy, or it cannot have this limit.
             UsageProblem: what `--reserve` leaves of a limit is no limit.
         """
         if self.reserve is not None and (narrow := min(self.limits)) - self.reserve < _LEAST_LIMIT:
@@ -71,7 +70,6 @@ class Wanted(NamedTuple):
         """Return the options that all runs share.
 
         Raises:
-            InvalidPrices: the file of prices is not valid.
             UsageProblem: the model of `--price-as` has no price.
         """
         table = read_prices(self.prices)
@@ -110,9 +108,6 @@ def compare(
     Raises:
         UsageProblem: the folder of the page does not exist, the model of `--price-as` has no price, or the cluster does
             not answer.
-        InvalidPolicy: there is no such policy, or it cannot have this limit.
-        InvalidPrices: the file of prices is not valid.
-        MissingExtra: a cluster is named, and ``distributed`` is not installed.
         OSError: the page or the folder of the kept outcomes cannot be written.
     """
     if html is not None and not html.absolute().parent.is_dir():

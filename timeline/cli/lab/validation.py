@@ -28,9 +28,6 @@ def validate(files: Sequence[Path], prices: Path | None, *, calls: bool, as_json
         prices: a file whose prices take precedence over the packaged ones.
         calls: also print each wrong prediction; the JSON always has them.
         as_json: print JSON.
-
-    Raises:
-        InvalidPrices: the file of prices is not valid.
     """
     table = read_prices(prices)
     checks: list[Check] = []

@@ -92,11 +92,6 @@ async def collect(
         conversation: its id.
         wish: what the file is to carry.
         advance: called with the number of rows that were read.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidArgument: a finding is to be kept that there is not.
-        StoreError: the store cannot be read.
     """
     reader = Reader(store)
     carried = Carried(

@@ -31,13 +31,7 @@ _BOOT: Final = f'import "tl/{ENTRY}";'
 async def one_file(
     store: EventStore, conversation: str, wish: Wish, advance: Callable[[int], None] = lambda _: None
 ) -> tuple[str, Carried]:
-    """Return a conversation as one HTML file, with what it carries and what was left out.
-
-    Raises:
-        ConversationNotFound: there is no such conversation.
-        InvalidArgument: the file would be larger than a browser opens well, or what is to be kept was not found.
-        StoreError: the store cannot be read.
-    """
+    """Return a conversation as one HTML file, with what it carries and what was left out."""
     carried = await collect(store, conversation, wish, advance)
     return written(carried), carried
 
