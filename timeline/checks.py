@@ -1,4 +1,4 @@
-"""Check the arguments of public methods, and refuse wrong ones with an error that names the cure.
+"""Check the arguments of public methods, and refuse wrong ones with `InvalidArgument`, which names the cure.
 
 Only common mistakes are checked: values that would silently pass for something else (a text for a list of texts), or
 fail deep inside with a message that helps nobody. The other types are left to type checkers.
@@ -27,62 +27,38 @@ _SHORT: Final = 60
 
 
 def choice(argument: str, value: Any, choices: Collection[object]) -> None:
-    """Check that a value is one of the choices.
-
-    Raises:
-        InvalidArgument: it is another one.
-    """
+    """Check that a value is one of the choices."""
     if not isinstance(value, str | bool) or value not in choices:
         *most, last = map(repr, choices)
         raise InvalidArgument(argument, f"is {', '.join(most)} or {last}, not {value!r}")
 
 
 def version_number(argument: str, value: Any) -> None:
-    """Check that a value is a version, a whole number.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is a version, a whole number."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidArgument(argument, f"is a version, a whole number such as 120, not {value!r}")
 
 
 def positive(argument: str, value: Any) -> None:
-    """Check that a value is a whole number from 1 on.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is a whole number from 1 on."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidArgument(argument, f"is a whole number from 1 on, not {value!r}")
 
 
 def seconds(argument: str, value: Any) -> None:
-    """Check that a value is a time in seconds, above 0 and finite.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is a time in seconds, above 0 and finite."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
         raise InvalidArgument(argument, f"is a number of seconds above 0, such as 60, not {value!r}")
 
 
 def duration(argument: str, value: Any) -> None:
-    """Check that a value is a duration in seconds, finite and not negative.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is a duration in seconds, finite and not negative."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
         raise InvalidArgument(argument, f"is a number of seconds from 0 on, such as 1.2, not {value!r}")
 
 
 def text(argument: str, value: Any) -> None:
-    """Check that a value is a text.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is a text."""
     if not isinstance(value, str):
         raise InvalidArgument(argument, f"is a text, not {_named(value)}")
 
@@ -91,9 +67,6 @@ def written(argument: str, value: Any) -> None:
     """Check that a value is a text that UTF-8 can write: no stored text holds a lone surrogate.
 
     Python makes one of each byte of a command line that is not in the encoding of the locale.
-
-    Raises:
-        InvalidArgument: it is something else.
     """
     text(argument, value)
     try:
@@ -104,22 +77,14 @@ def written(argument: str, value: Any) -> None:
 
 
 def new_id(argument: str, value: Any) -> None:
-    """Check that a value can be the id of a new conversation, as far as no store needs to be asked.
-
-    Raises:
-        InvalidArgument: it is no text, or an empty one.
-    """
+    """Check that a value can be the id of a new conversation, as far as no store needs to be asked."""
     text(argument, value)
     if not value:
         raise InvalidArgument(argument, "needs an id; leave it out for one that is made")
 
 
 def text_of(argument: str, value: Any, most: int, *, least: int = 0) -> None:
-    """Check that a text has at most ``most`` characters, and at least ``least`` without the white space around it.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a text has at most ``most`` characters, and at least ``least`` without the white space around it."""
     text(argument, value)
     if len(value) > most:
         raise InvalidArgument(argument, f"has {len(value):,} characters, and {most:,} at the most; say it shorter")
@@ -128,11 +93,7 @@ def text_of(argument: str, value: Any, most: int, *, least: int = 0) -> None:
 
 
 def texts(argument: str, values: Any) -> None:
-    """Check that a value is a list of texts; a single text is refused, although Python can iterate over it.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is a list of texts; a single text is refused, although Python can iterate over it."""
     listed(argument, values)
     for value in values:
         if not isinstance(value, str):
@@ -140,21 +101,13 @@ def texts(argument: str, values: Any) -> None:
 
 
 def listed(argument: str, values: Any) -> None:
-    """Check that a value is a list or another collection of values.
-
-    Raises:
-        InvalidArgument: it is a single value, such as a text or a dict.
-    """
+    """Check that a value is a list or another collection of values."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidArgument(argument, f"is a list, not {_named(values)}; put a single one into brackets")
 
 
 def of_kind(argument: str, value: Any, kind: type, cure: str) -> None:
-    """Check that a value is of a class; ``cure`` says how to get one.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is of a class; ``cure`` says how to get one."""
     if not isinstance(value, kind):
         raise InvalidArgument(argument, f"{cure}, not {_named(value)}")
 
@@ -171,21 +124,13 @@ def awaitable(answer: Any) -> Any:
 
 
 def able(argument: str, value: Any, method: str, cure: str) -> None:
-    """Check that a value has the method that a port demands; ``cure`` says how to get such a value.
-
-    Raises:
-        InvalidArgument: it has not.
-    """
+    """Check that a value has the method that a port demands; ``cure`` says how to get such a value."""
     if not callable(getattr(value, method, None)):
         raise InvalidArgument(argument, f"{cure}, not {_named(value)}")
 
 
 def block_name(argument: str, value: Any) -> None:
-    """Check that a value is a path or an address: a bare version is a common mistake for one.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is a path or an address: a bare version is a common mistake for one."""
     if not isinstance(value, str):
         number = isinstance(value, int) and not isinstance(value, bool)
         given = value if number else _named(value)
@@ -193,11 +138,7 @@ def block_name(argument: str, value: Any) -> None:
 
 
 def block(value: Any) -> None:
-    """Check that a value is a block, or may be one's JSON form: messages and lists are common mistakes for one.
-
-    Raises:
-        InvalidArgument: it is something else.
-    """
+    """Check that a value is a block, or may be one's JSON form: messages and lists are common mistakes for one."""
     if isinstance(value, Block) or (isinstance(value, dict) and ("type" in value or "role" not in value)):
         return
     if isinstance(value, dict):
@@ -208,12 +149,7 @@ def block(value: Any) -> None:
 
 
 def awaited_store(store: Any) -> None:
-    """Check that a store is open, and can be awaited.
-
-    Raises:
-        InvalidArgument: it is something else, or one of `timeline.sync`: its first append was written, and failed
-            behind that.
-    """
+    """Check that a store is open, and can be awaited: the first append to one of `timeline.sync` would be written."""
     able("store", store, "load_window", "is an open store: async with open_store('agent.db') as store")
     sync = sys.modules.get("timeline.sync")  # where it is not loaded, no store of it can be passed
     if sync is not None and isinstance(store, sync.Store):
@@ -221,11 +157,7 @@ def awaited_store(store: Any) -> None:
 
 
 def parts(policy: Any, summarizer: Any = None, hooks: Any = None, counter: Any = None) -> None:
-    """Check the parts that a timeline is made of: applications often pass a name in place of the object.
-
-    Raises:
-        InvalidArgument: one of them is something else.
-    """
+    """Check the parts that a timeline is made of: applications often pass a name in place of the object."""
     if policy is not None:
         of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
     if summarizer is not None:
@@ -248,21 +180,13 @@ def _named(value: Any) -> str:
 
 
 def moment(now: datetime | None, clock: Clock) -> datetime:
-    """Return the time that a call plans by, in UTC: its argument if it has one, or else the clock's time.
-
-    Raises:
-        InvalidArgument: it is not a datetime, or has no time zone.
-    """
+    """Return the time that a call plans by, in UTC: its argument if it has one, or else the clock's time."""
     at = given(now)
     return clock.now() if at is None else at
 
 
 def given(now: datetime | None, argument: str = "now") -> datetime | None:
-    """Return the time that an application gives the events of a call, in UTC; None where it gives none.
-
-    Raises:
-        InvalidArgument: it is not a datetime, or has no time zone.
-    """
+    """Return the time that an application gives the events of a call, in UTC; None where it gives none."""
     if now is None:
         return None
     of_kind(argument, now, datetime, "is a moment, for example datetime.now(UTC)")
