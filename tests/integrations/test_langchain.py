@@ -191,16 +191,6 @@ async def test_usage_is_recorded_after_each_call() -> None:
     assert said == {first.response_id, last.response_id}
 
 
-async def test_a_context_that_the_model_refuses_is_made_smaller_once() -> None:
-    """What the provider counts is the last word."""
-    store = MemoryStore()
-    with FakeProvider(working(), limit=2_000) as provider:
-        await agent_of(provider, TimelineMiddleware(store, policy=small())).ainvoke(FIX, THREAD)
-    assert provider.refused
-    assert all("tokens >" in problem for problem in provider.refused)
-    assert (await (await timeline_of(store)).verify()).ok
-
-
 async def test_a_context_that_is_refused_twice_is_a_typed_error() -> None:
     """The error names the sizes."""
     with FakeProvider(working(), limit=150) as provider:

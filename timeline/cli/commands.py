@@ -18,6 +18,7 @@ from timeline.cli.options import (
     BlockName,
     ConversationId,
     Db,
+    LookedAt,
     MaxTokens,
     Model,
     PolicyName,
@@ -165,12 +166,7 @@ def retention(
 
 
 def scavenge(
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ID", help="Conversations to look at; all unless given.", autocompletion=complete_conversation
-        ),
-    ] = None,
+    ids: LookedAt = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; it cannot be undone.")] = False,
     events: Annotated[
@@ -252,12 +248,7 @@ def erase(
 
 def find_subject(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, also in other case.")],
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ID", help="Conversations to look at; all unless given.", autocompletion=complete_conversation
-        ),
-    ] = None,
+    ids: LookedAt = None,
     *,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,

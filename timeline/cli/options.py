@@ -24,6 +24,12 @@ ConversationId: TypeAlias = Annotated[
     str,
     typer.Argument(metavar="ID", help="A conversation's id, as `ls` prints it.", autocompletion=complete_conversation),
 ]
+LookedAt: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ID", help="Conversations to look at; all unless given.", autocompletion=complete_conversation
+    ),
+]
 BlockName: TypeAlias = Annotated[
     str | None,
     typer.Argument(
