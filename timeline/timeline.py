@@ -433,7 +433,7 @@ class Timeline(TimelineView):
             lambda id_: StoredLog.begin_new(
                 self._store, id_, self._clock, opened, values=values, at=moment(now, self._clock)
             ),
-            conversation,
+            conversation or None,
             f"{self.id}.next",
         )
         fresh = self._opened(log, self.policy)
