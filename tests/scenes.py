@@ -20,6 +20,7 @@ from timeline.planning.planned import PlannedSteps
 from timeline.planning.plans import Plan, Refusal
 from timeline.policy.steps import CoveringStep
 from timeline.ports import Summary
+from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from timeline.events import Event, Payload
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Policy
-    from timeline.ports import EventStore, SummaryRequest
+    from timeline.ports import EventStore, Summarizer, SummaryRequest
     from timeline.usage import Usage
 
 AT: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -219,6 +220,13 @@ async def opened(store: EventStore, conversation: str = "c", **options: Any) -> 
     """Open a conversation that counts in quarters of characters and stands at `AT`."""
     stands = {"policy": small_policy(), "now": AT, "clock": Still()}
     return await Timeline.open(store, conversation, **{**stands, **options})
+
+
+async def talking(policy: Policy, *blocks: Block, summarizer: Summarizer | None = None) -> Timeline:
+    """Return a conversation of these blocks."""
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=summarizer or Scribe())
+    await timeline.append(*blocks)
+    return timeline
 
 
 class Still:

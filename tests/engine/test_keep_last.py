@@ -26,6 +26,7 @@ from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from pydantic import JsonValue
@@ -36,6 +37,17 @@ if TYPE_CHECKING:
 
 SYSTEM: Final = "You are an agent."
 TASK: Final = "Build a flashcard app"
+
+
+def asked_model() -> tuple[list[str], Callable[[str], Awaitable[str]]]:
+    """Return the prompts of a model that answers with the design's first heading, and the model."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "### Original Task\nx"
+
+    return prompts, model
 
 
 async def tokens_of(*blocks: Block) -> int:
@@ -565,12 +577,7 @@ async def test_a_model_is_given_the_messages_in_the_designs_form() -> None:
 @pytest.mark.shows("001-31", "001-32")
 async def test_a_record_has_an_entry_for_each_message_and_arguments_as_they_were_written() -> None:
     """A result without text has its number too; keys keep their order, and a message of two parts is one entry."""
-    prompts: list[str] = []
-
-    async def model(prompt: str) -> str:
-        prompts.append(prompt)
-        return "### Original Task\nx"
-
+    prompts, model = asked_model()
     summarizer = CallableSummarizer(model, window_tokens=100_000)
     timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=summarizer)
     await timeline.append_messages([TWO_PARTS], wire="openai_chat")
@@ -590,12 +597,7 @@ async def test_a_record_has_an_entry_for_each_message_and_arguments_as_they_were
 @pytest.mark.shows("001-31")
 async def test_a_record_names_pictures_and_leaves_out_thoughts_and_empty_messages() -> None:
     """The design gives a picture an empty line, and a message of nothing but thoughts, or without text, an entry."""
-    prompts: list[str] = []
-
-    async def model(prompt: str) -> str:
-        prompts.append(prompt)
-        return "### Original Task\nx"
-
+    prompts, model = asked_model()
     timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=CallableSummarizer(model))
     await timeline.append_messages([PICTURE], wire="openai_chat")
     await timeline.render(system=SYSTEM)
@@ -933,12 +935,7 @@ async def test_characters_are_those_of_python() -> None:
 @pytest.mark.parametrize(("window", "calls"), [(32_000, 3), (128_000, 1)])
 async def test_a_model_with_a_small_window_is_asked_chunk_by_chunk(window: int, calls: int) -> None:
     """80,000 tokens do not fit 32,000; a model with the agent's own window is asked once."""
-    prompts: list[str] = []
-
-    async def model(prompt: str) -> str:
-        prompts.append(prompt)
-        return "### Original Task\nx"
-
+    prompts, model = asked_model()
     summarizer = CallableSummarizer(model, window_tokens=window)
     timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=summarizer)
     await timeline.append(*(block for _ in range(80) for block in turn(550, 550)))
@@ -950,12 +947,7 @@ async def test_a_model_with_a_small_window_is_asked_chunk_by_chunk(window: int, 
 @pytest.mark.parametrize(("window", "kept"), [(32_000, 16_000), (128_000, 30_003)])
 async def test_a_task_takes_no_more_than_an_eighth_of_the_models_window(window: int, kept: int) -> None:
     """7,501 tokens are verbatim in 128,000, and cut to 4,000 in 32,000; the record has room beside them."""
-    prompts: list[str] = []
-
-    async def model(prompt: str) -> str:
-        prompts.append(prompt)
-        return "### Original Task\nx"
-
+    prompts, model = asked_model()
     summarizer = CallableSummarizer(model, window_tokens=window)
     timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=summarizer)
     await timeline.render(system=SYSTEM)
@@ -998,12 +990,7 @@ async def test_without_any_prompt_the_task_is_said_to_be_unknown(*, asks: bool) 
 @pytest.mark.shows("001-26", "001-27", "R-001-11", "R-001-12")
 async def test_of_few_messages_fewer_than_800_tokens_are_asked_for() -> None:
     """Eight messages of 152 tokens are summarised under gpt-4: half of them are allowed, four fifths of that asked."""
-    prompts: list[str] = []
-
-    async def model(prompt: str) -> str:
-        prompts.append(prompt)
-        return "### Original Task\nx"
-
+    prompts, model = asked_model()
     scribe, said = Scribe(), ["x" * 600] * 18
     for summarizer in (scribe, CallableSummarizer(model)):
         timeline = await opened(MemoryStore(), policy=policies.keep_last(model="gpt-4"), summarizer=summarizer)

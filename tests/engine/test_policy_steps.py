@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.scenes import Mute, Scribe, after, answer, exchange, log_of, opened, payloads_of, prompt, turn
+from tests.scenes import Mute, Scribe, after, answer, exchange, log_of, opened, payloads_of, prompt, talking, turn
 from timeline import policies
 from timeline.errors import CompactionRefused, ContextOverflow
 from timeline.planning.clear_tool_outputs import CLEARED
@@ -32,13 +32,6 @@ def kinds(context: RenderedContext) -> list[str]:
 def small_talk(count: int) -> list[Block]:
     """Return so many turns of chitchat: a prompt of four tokens and an answer of six."""
     return [block for _ in range(count) for block in (prompt(text="ok, carry on."), answer(6))]
-
-
-async def talking(policy: Policy, *blocks: Block, summarizer: Summarizer | None = None) -> Timeline:
-    """Return a conversation of these blocks."""
-    timeline = await opened(MemoryStore(), policy=policy, summarizer=summarizer or Scribe())
-    await timeline.append(*blocks)
-    return timeline
 
 
 async def prompted(policy: Policy, *blocks: Block, summarizer: Summarizer | None = None) -> Timeline:

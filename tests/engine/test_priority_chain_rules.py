@@ -6,27 +6,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.scenes import Mute, Scribe, answer, call, opened, payloads_of, prompt, result, turn, words
+from tests.scenes import Mute, Scribe, answer, call, payloads_of, prompt, result, talking, turn, words
 from timeline import policies
 from timeline.blocks import AssistantCompletion, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.policy.steps import StripChitchat
-from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
 if TYPE_CHECKING:
-    from timeline import Policy, RenderedContext, Timeline
+    from timeline import RenderedContext, Timeline
     from timeline.blocks import Block
     from timeline.ports import Summarizer
 
 LABEL: Final = "[RINGKASAN DISKUSI SEBELUMNYA]"
 BULLETS: Final = "- satu\n- dua\n- tiga"
-
-
-async def talking(policy: Policy, *blocks: Block, summarizer: Summarizer | None = None) -> Timeline:
-    """Return a conversation of these blocks."""
-    timeline = await opened(MemoryStore(), policy=policy, summarizer=summarizer or Scribe())
-    await timeline.append(*blocks)
-    return timeline
 
 
 def messages_of(number: int, tokens: int) -> list[Block]:

@@ -23,6 +23,7 @@ from tests.scenes import (
     payloads_of,
     prompt,
     result,
+    talking,
     turn,
     words,
 )
@@ -53,13 +54,6 @@ QUESTION: Final = (
 def quarters(**changes: Any) -> Policy:
     """Return the design's policy, counted in quarters of characters."""
     return policies.prune_then_summarize(**{"counter": "chars4", **changes})
-
-
-async def talking(policy: Policy, *blocks: Block, summarizer: Any = None) -> Timeline:
-    """Return a conversation of these blocks."""
-    timeline = await opened(MemoryStore(), policy=policy, summarizer=summarizer or Scribe())
-    await timeline.append(*blocks)
-    return timeline
 
 
 async def account_of(policy: Policy, *blocks: Block) -> dict[str, int]:
