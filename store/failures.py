@@ -89,6 +89,20 @@ class CommitFailed(Exception):
     """
 
 
+class Unseen(Exception):
+    """Work is done, and nobody can see whether in the file that the path names.
+
+    Attributes:
+        result: what the work returned.
+        problem: why the file cannot be looked at.
+    """
+
+    def __init__(self, result: object, problem: StoreError) -> None:
+        self.result = result
+        self.problem = problem
+        super().__init__(str(problem))
+
+
 DRIVER_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 """The driver's exceptions; the second one comes when it quotes damaged text in a message of its own."""
 _NO_UTF8: Final = "it holds text that is no UTF-8"
@@ -136,6 +150,14 @@ def reading_only(file: Path) -> StoreReadOnly:
     return StoreReadOnly(
         f"{file}: the store is open for reading only. Nothing was written. Make the file and its folder writable; in "
         "Python, open it without readonly."
+    )
+
+
+def unseen(file: Path, error: OSError) -> StoreError:
+    """Return the error for a file of which the file system does not say whether it is still in its place."""
+    return StoreError(
+        f"{file}: the file system does not say whether it is still there ({error.strerror}). What was acknowledged is "
+        "stored; check the folder and the disk, and try again."
     )
 
 

@@ -10,11 +10,26 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from timeline.databases import application_id, database_uri
 
 from . import statements
+
+_OUT_OF_REACH: Final = {
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_PROTOCOL),
+}
+"""What SQLite says where it could not look."""
+
+
+def is_out_of_reach(error: sqlite3.Error) -> bool:
+    """Return whether an error says that a file cannot be read now, and nothing about its content.
+
+    A process that has too many files open, for example, cannot open one more to look into it.
+    """
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in _OUT_OF_REACH and code != sqlite3.SQLITE_IOERR_SHORT_READ
 
 
 class Content(NamedTuple):
@@ -31,6 +46,9 @@ def content_with_log(file: str) -> Content | None:
 
     Every page is read, by a connection of its own: one that is open takes what it remembers for the file's. A file
     without a first page of ours is not opened so: beside an empty one SQLite deletes the log.
+
+    Raises:
+        sqlite3.Error: it cannot be read now.
     """
     try:
         if not application_id(Path(file)):
@@ -39,7 +57,9 @@ def content_with_log(file: str) -> Content | None:
             if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
                 return None
             return content_by(connection)
-    except sqlite3.Error:
+    except sqlite3.Error as error:
+        if is_out_of_reach(error):
+            raise
         return None
 
 

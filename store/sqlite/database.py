@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from timeline.errors import StoreError, StoreMoved, StoreReadOnly
 
-from ..failures import DRIVER_ERRORS, moved, reading_only, store_error
+from ..failures import DRIVER_ERRORS, Unseen, moved, reading_only, store_error, unseen
 from ..open_database import OpenDatabase
 from .connection import check_not_inherited
 from .files import Durability, advice, connect_writer, exists, started
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from ..codec import Row
+    from .identity import Change
 
 T = TypeVar("T")
 
@@ -109,7 +110,7 @@ class Database(OpenDatabase):
             StoreError: the database cannot be read.
         """
         self.check_open()
-        if self._moved is None and (change := self.place.change()):
+        if self._moved is None and (change := self._change()):
             await self.leave(moved(self.file, change))
         if self._moved is not None:
             raise StoreMoved(self._moved)
@@ -119,6 +120,12 @@ class Database(OpenDatabase):
             raise store_error(error, self.file) from error
         except UnicodeEncodeError:
             return []
+
+    def _change(self) -> Change | None:
+        try:
+            return self.place.change()
+        except OSError as error:
+            raise unseen(self.file, error) from error
 
     async def do(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
         """Do work on the writing connection; ``size`` is the number of characters that it writes, 0 of what only reads.
@@ -137,6 +144,8 @@ class Database(OpenDatabase):
             return await asyncio.wrap_future(job)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
+        except Unseen as error:
+            raise type(error.problem)(f"{error} What was asked for is done.") from error
         except StoreMoved as error:
             await self.leave(error)
             raise

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
-from ..failures import DRIVER_ERRORS, hard_linked, moved, read_only, store_error, unwritable
+from ..failures import DRIVER_ERRORS, Unseen, hard_linked, moved, read_only, store_error, unwritable
 from ..migrations import APPLICATION_ID, migrate, schema_version
 from ..private_files import make_private
 from .chaining import chain_slice, is_unchained
@@ -157,6 +157,8 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> B
         held.close()
         if isinstance(error, DRIVER_ERRORS):
             raise store_error(error, file) from error
+        if isinstance(error, Unseen):
+            raise error.problem from error
         raise
     return held
 

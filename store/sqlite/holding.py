@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from timeline.errors import StoreError
 
-from ..failures import moved, store_error
+from ..failures import DRIVER_ERRORS, Unseen, moved, store_error, unseen
 from . import statements
 from .identity import Change
 
@@ -57,17 +57,25 @@ class BoundConnection:
 
         Raises:
             StoreMoved: the file was swapped, before now or at an earlier call. The work may be done, in the old file.
+            Unseen: the work is done, and nobody can see now whether the file is still the same.
         """
         if self._change is not None:
             raise moved(self._file, self._change)
         try:
             result = work(self.connection)
         except Exception as error:
-            if change := self._changed():
+            change = None
+            with suppress(StoreError):  # What the work met says more than a file that cannot be looked at.
+                change = self._changed()
+            if change is not None:
                 raise moved(self._file, change) from error
             raise
         # Check after the work, not before: the file may be swapped while the work runs.
-        if change := self._changed():
+        try:
+            change = self._changed()
+        except StoreError as error:
+            raise Unseen(result, error) from error
+        if change is not None:
             raise moved(self._file, change)
         return result
 
@@ -110,12 +118,15 @@ class BoundConnection:
 
         Raises:
             StoreCorrupt: the file is damaged.
+            StoreError: it cannot be looked at now.
         """
         if self._change is None:
             try:
                 self._change = self.identity.change()
-            except sqlite3.Error as damage:
+            except DRIVER_ERRORS as damage:
                 raise store_error(damage, self._file) from damage
+            except OSError as error:
+                raise unseen(self._file, error) from error
             if self._change is not None:
                 log.error("%s", moved(self._file, self._change))
                 try:

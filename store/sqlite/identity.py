@@ -19,7 +19,7 @@ from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt
 
 from . import statements
-from .broken_off import Content, content_by, content_with_log
+from .broken_off import Content, content_by, content_with_log, is_out_of_reach
 
 Node: TypeAlias = tuple[int, int]
 """``(st_dev, st_ino)``."""
@@ -51,11 +51,15 @@ class Place:
         self._node = found_node(str(self.file))
 
     def change(self) -> Change | None:
-        """Return what happened to the file; None where it is the same."""
-        node = found_node(str(self.file))
-        if node == self._node:
-            return None
-        return Change.GONE if node is None else Change.REPLACED
+        """Return what happened to the file; None where it is the same.
+
+        Raises:
+            OSError: the file system does not say what is at the path.
+        """
+        found = _at(str(self.file))
+        if found is None:
+            return Change.GONE
+        return None if _node(found) == self._node else Change.REPLACED
 
 
 class Identity:
@@ -92,11 +96,11 @@ class Identity:
         """Return what happened to the files; None where all are the same. Costs one call of `os.stat`, mostly.
 
         Raises:
-            sqlite3.Error: the file makes no sense, and is as it was when it was opened.
+            sqlite3.Error: the file makes no sense, and is as it was when it was opened; or it cannot be read now.
+            OSError: the file system does not say what is at the path.
         """
-        try:
-            found = os.stat(self._file)  # noqa: PTH116 - half of what `Path.stat` costs, for each append
-        except OSError:
+        found = _at(self._file)
+        if found is None:
             return Change.GONE
         if found.st_ino != self._inode or found.st_dev != self._device:
             return Change.REPLACED
@@ -145,13 +149,14 @@ class Identity:
                     return True
             except sqlite3.Error as error:
                 damage = error
-            try:
-                found = os.stat(self._file)  # noqa: PTH116 - as above
-            except OSError:
+            found = _at(self._file)
+            if found is None:
                 return False
             if found.st_mtime_ns != written:
                 written, since = found.st_mtime_ns, monotonic()
             elif monotonic() - since >= _AT_REST:
+                if damage is not None and is_out_of_reach(damage):
+                    raise damage  # It was not looked into: nothing is known of it.
                 if damage is None or self._is_whole_with_its_log():
                     return damage is not None
                 if (found.st_mtime_ns, found.st_size) == self._opened:
@@ -164,6 +169,18 @@ class Identity:
         """Return whether the file is this store's, in which a copy of the log broke off."""
         found = content_with_log(self._file) if self.has_log() else None
         return found is not None and found.store == self.store and found.last >= self._content.last
+
+
+def _at(path: str) -> os.stat_result | None:
+    """Return the `os.stat` of what is at a path; None where nothing is.
+
+    Raises:
+        OSError: the file system does not say: the folder may not be searched, or the disk failed.
+    """
+    try:
+        return os.stat(path)  # noqa: PTH116 - half of what `Path.stat` costs, for each append
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def found_node(path: str) -> Node | None:

@@ -16,7 +16,7 @@ from timeline.errors import StoreError, StoreFull, StoreLocked, StoreMoved
 from ..codec import NO_VALUES, encode, encode_snapshot
 from ..database_store import DatabaseStore
 from ..erasures import check_erasure, erasure_report
-from ..failures import DRIVER_ERRORS, CommitFailed, InDoubt, checked_id, store_error
+from ..failures import DRIVER_ERRORS, CommitFailed, InDoubt, Unseen, checked_id, store_error
 from ..log_reader import LogReader
 from ..settings import RETENTION
 from . import statements, waypoints
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ..codec import Batch
 
 _KNOWN: Final = "They are not in the log now, but may be there after a crash. Check the disk"
+_UNSEEN: Final = "They are in the log, unless the file was replaced meanwhile. Mend that"
 _REMOVED: Final = 512
 """Characters that removing one event writes, by estimate."""
 _SMALL: Final = 1
@@ -121,6 +122,8 @@ class SQLiteStore(DatabaseStore):
             raise store_error(error, self.file) from error
         except CommitFailed as error:
             raise InDoubt(f"SQLite says: {error.__cause__}", _KNOWN) from error
+        except Unseen as error:
+            raise InDoubt(str(error), _UNSEEN) from error
         except StoreMoved as error:
             await self.database.leave(error)
             raise

@@ -16,11 +16,11 @@ from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from timeline.errors import StoreClosed
 
-from ..failures import closed
+from ..failures import Unseen, closed
 from .appending import append_all
 from .holding import log
 from .packing import SLICE, pack_slice
@@ -159,6 +159,9 @@ class Writer:
         outcomes: Sequence[Appended | BaseException]
         try:
             outcomes = held.write(partial(self._append_gathered, group))
+        except Unseen as error:  # It belongs to those that were written; the others know why they were not.
+            written = cast("Sequence[Appended | Exception]", error.result)
+            outcomes = [outcome if isinstance(outcome, Exception) else error for outcome in written]
         except BaseException as error:  # noqa: BLE001 - it belongs to all who wait for the transaction
             outcomes = [error] * len(group)
         else:

@@ -1,0 +1,90 @@
+"""A file that cannot be looked at for a while: the process has too many files open, or a folder may not be searched."""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from timeline.errors import AppendUncertain, StoreError, VersionConflict
+from timeline.store.sqlite import identity
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import events
+from timeline.store.testing.samples import versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """Let this process open nothing more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture(autouse=True)
+def at_rest_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less for a file that cannot be read."""
+    monkeypatch.setattr(identity, "_AT_REST", 0.05)
+
+
+async def _changed_by_another(folder: Path) -> SQLiteStore:
+    """Return a store with two events whose log another connection copied, so that its next append looks into it."""
+    store = await SQLiteStore.open(folder / "agent.db")
+    await store.append("a", events(2))
+    with closing(sqlite3.connect(folder / "agent.db")) as other:
+        other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    return store
+
+
+async def test_a_file_that_cannot_be_looked_into_was_not_overwritten(tmp_path: Path) -> None:
+    """Its log stays where it is, and the store goes on when files can be opened again."""
+    async with await _changed_by_another(tmp_path) as store:
+        with no_more_files(), pytest.raises(StoreError, match="cannot be opened"):
+            await store.append("a", events(1))
+        assert (tmp_path / "agent.db-wal").exists()
+        await store.append("a", events(1))
+        assert await versions(store, "a") == [1, 2, 3, 4]
+
+
+async def test_an_append_behind_which_the_file_cannot_be_seen_is_uncertain(tmp_path: Path) -> None:
+    """It is in the log; appended again, it is there once."""
+    async with await _changed_by_another(tmp_path) as store:
+        with no_more_files(), pytest.raises(AppendUncertain) as doubt:
+            await store.append("a", events(1), expected=2)
+        await store.append(**doubt.value.arguments)
+        assert await versions(store, "a") == [1, 2, 3]
+
+
+async def test_a_refused_append_stays_refused_where_the_file_cannot_be_seen(tmp_path: Path) -> None:
+    """It was not written, wherever the file is."""
+    async with await _changed_by_another(tmp_path) as store:
+        with no_more_files(), pytest.raises(VersionConflict):
+            await store.append("a", events(1), expected=7)
+
+
+async def test_a_folder_that_may_not_be_searched_for_a_while_ends_no_store(
+    tmp_path: Path, unprivileged: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    """The file is not gone: reads and appends go on with the permission."""
+    folder = tmp_path / "private"
+    folder.mkdir()
+    async with await SQLiteStore.open(folder / "agent.db") as store:
+        await store.append("a", events(1))
+        folder.chmod(0o000)
+        try:
+            with unprivileged(tmp_path), pytest.raises(StoreError, match="does not say whether it is still there"):
+                await versions(store, "a")
+        finally:
+            folder.chmod(0o700)
+        assert await versions(store, "a") == [1]
