@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from timeline.errors import (
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from .sqlite.identity import Change
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL})
+_NOT_ALLOWED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _MOST_ROWS: Final = 2**63 - 1
 RESTORE: Final = "Put a backup in its place with `timeline restore FILE`"
 """The cure of what nothing makes anew."""
@@ -46,6 +50,8 @@ _IO: Final = (
     "the disk or its file system failed. What was acknowledged is stored; check the disk, try again",
 )
 _UNOPENABLE: Final = (StoreError, "it cannot be opened. Check that the file and its folder may be read")
+
+_MENDED: Final = "close files or raise the limit of open ones (`ulimit -n`), check the disk"
 
 _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
     sqlite3.SQLITE_BUSY: _LOCKED,
@@ -140,9 +146,33 @@ def read_only(file: Path) -> StoreReadOnly:
     return StoreReadOnly(f"{file}: {_READ_ONLY[1]}.")
 
 
-def unwritable(error: OSError, file: Path) -> StoreFull | StoreReadOnly:
+def unwritable(error: OSError, file: Path) -> StoreError:
     """Return the error for a file that the system would not make or write beside a database, or in its place."""
-    return StoreFull(f"{file}: {_FULL[1]}.") if error.errno in _NO_ROOM else read_only(file)
+    if error.errno in _NO_ROOM:
+        return StoreFull(f"{file}: {_FULL[1]}.")
+    if error.errno in _NOT_ALLOWED:
+        return read_only(file)
+    return StoreError(
+        f"{file}: the system would not make, open or lock a file beside it ({error.strerror}). Nothing was written; "
+        f"{_MENDED}, and try again."
+    )
+
+
+def unopened(file: Path) -> StoreError:
+    """Return the error for a database that the system would not open for writing: `StoreReadOnly` if it may not be."""
+    real = file.resolve()
+    there = [path for ending in ("", "-wal", "-shm") if (path := real.with_name(real.name + ending)).exists()]
+    asked = partial(os.access, mode=os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+    if not all(map(asked, [real.parent, *there])):
+        return read_only(file)
+    try:
+        os.close(os.open(real.parent, os.O_RDONLY))
+    except OSError as error:
+        return unwritable(error, file)
+    return StoreError(
+        f"{file}: the system would not open it or a file beside it, though both may be written to. Nothing was "
+        f"written; {_MENDED}, and try again."
+    )
 
 
 def reading_only(file: Path) -> StoreReadOnly:
@@ -202,8 +232,10 @@ def hard_linked(file: Path) -> StoreError:
     )
 
 
-def no_locks(file: Path, error: OSError) -> StoreError:
-    """Return the error for a file system on which processes cannot take turns."""
+def not_locked(error: OSError, file: Path) -> StoreError:
+    """Return the error for a file at which no turn can be taken: never on this file system, or not now."""
+    if error.errno not in _NO_LOCKS:
+        return unwritable(error, file)
     return StoreError(
         f"{file}: its file system cannot lock {file.name}-lock ({error.strerror}), and without that lock writers would "
         "damage one another's work. Nothing was written. Put the database on a local disk."

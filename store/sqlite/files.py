@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
-from ..failures import DRIVER_ERRORS, Unseen, hard_linked, moved, read_only, store_error, unwritable
+from ..failures import DRIVER_ERRORS, Unseen, hard_linked, moved, store_error, unopened, unwritable
 from ..migrations import APPLICATION_ID, migrate, schema_version
 from ..private_files import make_private
 from .chaining import chain_slice, is_unchained
@@ -24,6 +24,7 @@ from .foreign_logs import check_log
 from .holding import BoundConnection, Guest
 from .identity import Change, Identity
 from .lock_files import LOCKS_FILES
+from .transactions import set_pragma
 from .turns import Turn
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ Durability: TypeAlias = Literal["full", "normal"]
 _SMALLEST_PAGE: Final = 512
 _PAUSE: Final = 0.002
 """Seconds between two tries to put a new database in WAL mode."""
+_NOT_FOR_WRITING: Final = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 _OLDEST_SQLITE: Final = (3, 38, 0)
 WAL_RESET_FIXED: Final = (3, 51, 3)
 
@@ -231,8 +233,8 @@ def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn
             raise
     except DRIVER_ERRORS as error:
         # `exists` has read the file, or it does not exist yet: so it is writing that is not possible.
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
-            raise read_only(file) from error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_FOR_WRITING:
+            raise unopened(file) from error
         raise store_error(error, file) from error
 
 
@@ -242,6 +244,19 @@ def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Dura
     migrate(connection, file)
     _write_ahead(connection, busy_timeout)
     _set(connection, durability)
+    _check_may_write(connection)
+
+
+def _check_may_write(connection: sqlite3.Connection) -> None:
+    """Begin to write: SQLite opens a file for reading where the system did not open it for writing, without a word."""
+    with set_pragma(connection, "busy_timeout", "0"):
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # another program writes, and so may this one
+                raise
+        else:
+            connection.execute("ROLLBACK")
 
 
 def _set(connection: sqlite3.Connection, durability: Durability) -> None:

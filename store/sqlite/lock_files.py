@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 try:
     import fcntl
@@ -129,24 +129,40 @@ class LockFiles:
     def _counts(self) -> bool:
         """Return whether the file just locked is the one at the path; open the one that is there, if it is another."""
         try:
+            return self._is_at_its_path() or self._open_again()
+        except OSError:
+            self.give()  # The turn is not ours, and nobody is to wait for us.
+            raise
+
+    def _is_at_its_path(self) -> bool:
+        try:
             found = os.stat(self._lock_path)  # noqa: PTH116 - see `identity`
         except FileNotFoundError:
-            if not os.path.isdir(os.path.dirname(self._lock_path)):  # noqa: PTH112, PTH120 - see `identity`
-                return True  # The folder was moved, with the locked file and the database in it: see `Held`.
-        else:
-            if (found.st_dev, found.st_ino) == self._lock_node:
-                return True
+            # Without its folder, that was moved with the locked file and the database in it: see `holding`.
+            return not os.path.isdir(os.path.dirname(self._lock_path))  # noqa: PTH112, PTH120 - see `identity`
+        return (found.st_dev, found.st_ino) == self._lock_node
+
+    def _open_again(self) -> Literal[False]:
+        # The new ones first: where they cannot be opened, the numbers of closed ones would be those of other files.
+        lock, lock_node = self._opened(self._lock_path)
+        try:
+            queue, queue_node = self._opened(self._queue_path)
+        except OSError:
+            os.close(lock)
+            raise
         self.close()
-        self._lock, self._lock_node = self._opened(self._lock_path)
-        self._queue, self._queue_node = self._opened(self._queue_path)
+        self._lock, self._lock_node, self._queue, self._queue_node = lock, lock_node, queue, queue_node
         return False
 
     def _opened(self, path: str) -> tuple[int, Node]:
         """Open a lock file, or make it, as readable as the database is; before that is made, by its owner alone."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
-        except PermissionError:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except PermissionError as refusal:
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                raise refusal from None  # It may not be made.
         found = os.fstat(descriptor)
         with suppress(OSError):
             of = _stat(self._database)

@@ -147,7 +147,11 @@ class LoneReadConnection(ReadConnection):
         self._turn = turn
         with turn:
             super().__init__(*args, **kwargs)
-            self.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            try:
+                self.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            except BaseException:
+                Connection.close(self)  # The error would hold it open, and its locks with it.
+                raise
 
     def close(self) -> None:
         """Close it in a turn; without one if that does not come: then another connection is still open."""

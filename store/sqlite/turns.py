@@ -15,7 +15,7 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Self
 
-from ..failures import no_locks, turn_too_late
+from ..failures import not_locked, turn_too_late
 from . import lock_files
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Turn:
             try:
                 taken = self._line.take(self._patience)
             except OSError as error:
-                raise no_locks(self._file, error) from error
+                raise not_locked(error, self._file) from error
             if not taken:
                 raise turn_too_late(self._file, self._patience)
         self._depth += 1

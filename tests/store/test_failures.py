@@ -72,8 +72,11 @@ def test_every_code_of_the_driver_becomes_a_store_error(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "kind"),
-    [(errno.ENOSPC, StoreFull), (errno.EDQUOT, StoreFull), (errno.EACCES, StoreReadOnly), (errno.EROFS, StoreReadOnly)],
-    ids=["full", "quota", "permission", "file system"],
+    [
+        *((errno.ENOSPC, StoreFull), (errno.EDQUOT, StoreFull), (errno.EACCES, StoreReadOnly)),
+        *((errno.EROFS, StoreReadOnly), (errno.EMFILE, StoreError)),
+    ],
+    ids=["full", "quota", "permission", "file system", "too many files"],
 )
 def test_a_file_that_cannot_be_made_says_whether_there_is_no_room_or_no_permission(
     number: int, kind: type[StoreError]

@@ -1,35 +1,27 @@
-"""A file that cannot be looked at for a while: the process has too many files open, or a folder may not be searched."""
+"""What the system refuses for a while: to open one more file, to search a folder, to open a file for writing."""
 
 from __future__ import annotations
 
-import resource
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.no_more_files import no_more_files
 from timeline.errors import AppendUncertain, StoreError, VersionConflict
 from timeline.store.sqlite import identity
+from timeline.store.sqlite.connection import is_open_here
+from timeline.store.sqlite.reading import LoneReadConnection
 from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.sqlite.turns import Turn
 from timeline.store.testing import events
 from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
-
-
-@contextmanager
-def no_more_files() -> Iterator[None]:
-    """Let this process open nothing more."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +80,31 @@ async def test_a_folder_that_may_not_be_searched_for_a_while_ends_no_store(
         finally:
             folder.chmod(0o700)
         assert await versions(store, "a") == [1]
+
+
+async def test_a_store_that_is_opened_with_few_files_left_writes_or_says_why_not(tmp_path: Path) -> None:
+    """It was opened for reading only, for as long as it lived, with advice about permissions that were there."""
+    await (await SQLiteStore.open(tmp_path / "agent.db")).aclose()
+    outcomes = []
+    for number in range(12):
+        with no_more_files(but=number):
+            try:
+                async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+                    await store.append("a", events(1))
+            except StoreError as error:
+                outcomes.append(type(error))
+            else:
+                outcomes.append(None)
+    assert set(outcomes) == {StoreError, None}
+
+
+async def test_a_reader_that_could_not_be_opened_has_nothing_open(tmp_path: Path) -> None:
+    """Its error held the connection, and a restore was refused because a program has the file open."""
+    file = tmp_path / "agent.db"
+    await (await SQLiteStore.open(file)).aclose()
+    turn = Turn(file, 1.0)
+    with no_more_files(but=1), pytest.raises(sqlite3.OperationalError) as kept:
+        LoneReadConnection(turn, file)
+    assert not is_open_here(file)
+    assert kept.value
+    turn.close()

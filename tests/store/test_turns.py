@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.no_more_files import no_more_files
 from tests.scenes import AT
 from timeline.errors import StoreError, StoreLocked
 from timeline.store.sqlite.lock_files import LockFiles
@@ -263,3 +264,26 @@ async def test_a_file_system_without_locks_is_refused(file: Path, monkeypatch: p
     monkeypatch.undo()
     async with await SQLiteStore.open(file) as store:
         assert (await store.append("a", events(1))).version == 1
+
+
+def test_a_lock_file_that_cannot_be_opened_again_gives_up_no_descriptor(file: Path) -> None:
+    """Its number would soon be that of another file, which the next turn would lock, and close."""
+    lock = LockFiles(str(file))
+    before = lock._lock, lock._queue
+    file.with_name("agent.db-lock").unlink()
+    with no_more_files(), pytest.raises(OSError, match="Too many open files"):
+        lock.try_take()
+    assert (lock._lock, lock._queue) == before
+    assert lock.try_take()
+    lock.close()
+
+
+def test_a_turn_that_is_refused_for_want_of_files_names_them_and_not_the_file_system(file: Path) -> None:
+    """The cure is another one, and the next turn comes."""
+    turn = Turn(file, 1.0)
+    file.with_name("agent.db-lock").unlink()
+    with no_more_files(), pytest.raises(StoreError, match=r"Too many open files.*ulimit -n"):
+        turn.__enter__()
+    with turn:
+        pass
+    turn.close()
