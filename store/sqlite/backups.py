@@ -149,7 +149,13 @@ def _check_target(source: Path, target: Path, *, force: bool) -> None:
 
 def _give_name(draft: Path, target: Path) -> None:
     draft.replace(target)
-    sync_file(target)
+    try:
+        sync_file(target)
+    except OSError as error:
+        raise StoreError(
+            f"{target}: the backup is there, but the system does not say whether the disk has it ({error.strerror}). "
+            "Check the disk, and make it again with --force."
+        ) from error
 
 
 def _unwritable(file: Path, error: OSError) -> StoreError:
@@ -217,16 +223,30 @@ def _replace(file: Path, draft: Path, holds: Holding) -> list[Path]:
                 for ending in ("-wal", "-shm"):
                     file.with_name(file.name + ending).unlink(missing_ok=True)
                 draft.replace(file)
-            sync_file(file)
-            found = content_of(str(file))
-            if (found.store, found.last) != (holds.store, holds.position):
-                raise StoreCorrupt(
-                    f"{file}: what was put in its place does not read as it was written. Check the disk; what was "
-                    f"replaced is {', '.join(map(str, kept)) or 'nothing'}."
-                )
+            _check_replaced(file, holds, kept)
     finally:
         turn.close()
     return kept
+
+
+def _check_replaced(file: Path, holds: Holding, kept: list[Path]) -> None:
+    """Check that what has the name of a database now is on disk, and is what was restored.
+
+    Raises:
+        StoreCorrupt: it does not read so.
+        StoreError: the disk does not say.
+    """
+    was = f"what was replaced is {', '.join(map(str, kept)) or 'nothing'}"
+    try:
+        sync_file(file)
+        found = content_of(str(file))
+    except (OSError, *DRIVER_ERRORS) as error:
+        raise StoreError(
+            f"{file}: the backup is in its place, but the disk does not say so ({error}). Check the disk, and restore "
+            f"again; {was}."
+        ) from error
+    if (found.store, found.last) != (holds.store, holds.position):
+        raise StoreCorrupt(f"{file}: what was put in its place does not read as it was written. Check the disk; {was}.")
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from ..failures import DRIVER_ERRORS, store_error
 from ..migrations import schema_version
 from ..private_files import make_private, sync_file
 from .connection import check_not_inherited
+from .holding import log
 from .identity import content_of
 from .reading import connect_alone
 from .store import SQLiteStore
@@ -73,7 +74,15 @@ def draft_beside(file: Path, purpose: str) -> Iterator[Path]:
         yield draft
     finally:
         for ending in ("", *_BESIDE):
-            draft.with_name(draft.name + ending).unlink(missing_ok=True)
+            _remove(draft.with_name(draft.name + ending))
+
+
+def _remove(left: Path) -> None:
+    """Remove what is left of a draft; where that fails, what was done or failed before is said all the same."""
+    try:
+        left.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("%s is left over, and may be deleted: %s", left, error.strerror)
 
 
 def copy_store(source: Path, draft: Path) -> None:
@@ -139,5 +148,8 @@ def _check_pages(file: Path, where: str) -> None:
 
 
 def _marks(file: Path) -> _Marks:
-    with closing(sqlite3.connect(database_uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
-        return _Marks(content_of(str(file)), schema_version(connection, file), file.stat().st_size)
+    try:
+        with closing(sqlite3.connect(database_uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
+            return _Marks(content_of(str(file)), schema_version(connection, file), file.stat().st_size)
+    except DRIVER_ERRORS as error:
+        raise store_error(error, file) from error

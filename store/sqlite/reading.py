@@ -136,8 +136,13 @@ class ReadConnection(Connection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.text_factory: Any = partial(str, encoding="utf-8", errors="replace")
-        for pragma in ("query_only = ON", "cache_size = -16000", "temp_store = MEMORY", "trusted_schema = OFF"):
-            self.execute(f"PRAGMA {pragma}")
+        try:
+            for pragma in ("query_only = ON", "cache_size = -16000", "temp_store = MEMORY", "trusted_schema = OFF"):
+                self.execute(f"PRAGMA {pragma}")
+            self.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except BaseException:
+            Connection.close(self)  # The error would hold it open, and its locks with it.
+            raise
 
 
 class LoneReadConnection(ReadConnection):
@@ -147,11 +152,6 @@ class LoneReadConnection(ReadConnection):
         self._turn = turn
         with turn:
             super().__init__(*args, **kwargs)
-            try:
-                self.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            except BaseException:
-                Connection.close(self)  # The error would hold it open, and its locks with it.
-                raise
 
     def close(self) -> None:
         """Close it in a turn; without one if that does not come: then another connection is still open."""

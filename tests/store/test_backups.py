@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import sqlite3
@@ -11,7 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -548,3 +549,87 @@ async def _remembered(copy: Path) -> MemoryStore:
             async for event in store.read(info.id):
                 await model.append(info.id, [NewEvent(id=event.id, at=event.at, payload=event.payload)])
     return model
+
+
+@pytest.mark.parametrize("what", ["backup", "restore"])
+async def test_whichever_connection_cannot_be_opened_the_error_is_the_librarys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """That of the last ones came out as the driver's own."""
+    file, copy = tmp_path / "agent.db", tmp_path / "copy.db"
+    await _store_with(file, 1)
+    await backup(file, copy)
+    connect, left = sqlite3.connect, 0
+
+    def refuse(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        nonlocal left
+        left -= 1
+        if not left:
+            error = sqlite3.OperationalError("unable to open database file")
+            error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+            raise error
+        opened: sqlite3.Connection = connect(*arguments, **options)
+        return opened
+
+    monkeypatch.setattr(sqlite3, "connect", refuse)
+    for number in range(1, 40):
+        left = number
+        with suppress(StoreError):
+            await (backup(file, copy, force=True) if what == "backup" else restore(copy, file, yes=True))
+        if left > 0:
+            break
+    assert 10 < number < 39
+
+
+async def test_a_backup_that_the_disk_may_not_have_is_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one before it was replaced; the error said that nothing was."""
+    file, copy = tmp_path / "agent.db", tmp_path / "copy.db"
+    await _store_with(file, 1)
+    copy.write_bytes(b"")
+    fsync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if copy.stat().st_size:
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StoreError, match="the backup is there, but"):
+        await backup(file, copy, force=True)
+
+
+async def test_a_restore_that_the_disk_may_not_have_is_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error said that nothing was replaced."""
+    file, copy = tmp_path / "agent.db", tmp_path / "copy.db"
+    await _store_with(copy, 1)
+    fsync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if file.exists():
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StoreError, match="the backup is in its place, but"):
+        await restore(copy, file, yes=True)
+
+
+async def test_a_restore_whose_draft_cannot_be_removed_says_what_it_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a file beside it was said to have kept the database from being replaced."""
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as it is called
+        if path.name.endswith(".restore-shm"):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        unlink(path, missing_ok)
+
+    await _store_with(tmp_path / "backup.db", 2)
+    await _store_with(tmp_path / "agent.db", 3)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert (await restore(tmp_path / "backup.db", tmp_path / "agent.db", yes=True)).done

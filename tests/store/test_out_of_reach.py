@@ -85,7 +85,7 @@ async def test_a_folder_that_may_not_be_searched_for_a_while_ends_no_store(
 async def test_a_store_that_is_opened_with_few_files_left_writes_or_says_why_not(tmp_path: Path) -> None:
     """It was opened for reading only, for as long as it lived, with advice about permissions that were there."""
     await (await SQLiteStore.open(tmp_path / "agent.db")).aclose()
-    outcomes = []
+    outcomes: list[type[StoreError] | None] = []
     for number in range(12):
         with no_more_files(but=number):
             try:
