@@ -9,10 +9,9 @@ is as long as the right one is not found.
 from __future__ import annotations
 
 import struct
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..failures import foreign_log
+from ..failures import foreign_log, unwritable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,21 +30,31 @@ def check_log(file: Path) -> None:
 
     Raises:
         StoreCorrupt: it is not. Nothing was changed.
+        StoreError: the system would not read it.
     """
     real = file.resolve()
     log = real.with_name(f"{real.name}-wal")
-    with suppress(FileNotFoundError, PermissionError):
-        if not log.stat().st_size:
-            return
-        # SQLite locks the database and the log's index, never the log: closing it drops no lock.
-        with log.open("rb") as opened:
-            page_size, pages, logged = _committed(opened)
-        if not page_size:
-            return
-        there = file.stat().st_size // page_size if file.exists() else 0
-        missing = (number for number in range(there + 1, pages + 1) if number not in logged)
-        if there and any(number != _LOCK_BYTE // page_size + 1 for number in missing):
-            raise foreign_log(file, log.name)
+    try:
+        foreign = _is_foreign(file, log)
+    except (FileNotFoundError, PermissionError):
+        return
+    except OSError as error:
+        raise unwritable(error, file) from error
+    if foreign:
+        raise foreign_log(file, log.name)
+
+
+def _is_foreign(file: Path, log: Path) -> bool:
+    if not log.stat().st_size:
+        return False
+    # SQLite locks the database and the log's index, never the log: closing it drops no lock.
+    with log.open("rb") as opened:
+        page_size, pages, logged = _committed(opened)
+    if not page_size:
+        return False
+    there = file.stat().st_size // page_size if file.exists() else 0
+    missing = (number for number in range(there + 1, pages + 1) if number not in logged)
+    return bool(there) and any(number != _LOCK_BYTE // page_size + 1 for number in missing)
 
 
 def _committed(log: BinaryIO) -> tuple[int, int, set[int]]:

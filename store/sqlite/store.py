@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, get_args
 
 from timeline.blocks import instant_text
-from timeline.errors import StoreError, StoreFull, StoreLocked, StoreMoved
+from timeline.errors import StoreError, StoreMoved
 
 from ..codec import NO_VALUES, encode, encode_snapshot
 from ..database_store import DatabaseStore
@@ -220,7 +220,9 @@ class SQLiteStore(DatabaseStore):
         done = await self.database.do(job, _REMOVED)
         try:
             await self.shrink()
-        except (StoreLocked, StoreFull) as refusal:
+        except StoreMoved:
+            raise
+        except StoreError as refusal:  # whatever it is, the conversation is gone
             return erasure_report(done, physical=False, why_not=str(refusal))
         return erasure_report(done, physical=True)
 

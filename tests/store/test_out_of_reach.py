@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from tests.no_more_files import no_more_files
 from timeline.errors import AppendUncertain, StoreError, VersionConflict
 from timeline.store.sqlite import identity
 from timeline.store.sqlite.connection import is_open_here
+from timeline.store.sqlite.foreign_logs import check_log
 from timeline.store.sqlite.reading import LoneReadConnection
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.sqlite.turns import Turn
@@ -108,3 +110,21 @@ async def test_a_reader_that_could_not_be_opened_has_nothing_open(tmp_path: Path
     assert not is_open_here(file)
     assert kept.value
     turn.close()
+
+
+async def test_a_log_that_cannot_be_read_for_want_of_files_is_an_error_of_the_store(tmp_path: Path) -> None:
+    """A store that was killed has one, which is looked at before SQLite is; the error was the system's own."""
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        await store.append("a", events(1))
+        for ending in ("", "-wal"):
+            shutil.copyfile(f"{tmp_path / 'agent.db'}{ending}", f"{tmp_path / 'left.db'}{ending}")
+    outcomes: list[type[StoreError] | None] = []
+    for number in range(6):
+        with no_more_files(but=number):
+            try:
+                check_log(tmp_path / "left.db")
+            except StoreError as error:
+                outcomes.append(type(error))
+            else:
+                outcomes.append(None)
+    assert set(outcomes) == {StoreError, None}

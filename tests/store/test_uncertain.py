@@ -17,7 +17,7 @@ from tests.faulty_disk import Disk, How, install
 from timeline import Timeline
 from timeline.blocks import UserPrompt
 from timeline.databases import database_uri
-from timeline.errors import AppendUncertain, StoreError, StoreFull
+from timeline.errors import AppendUncertain, ConversationErased, StoreError, StoreFull
 from timeline.ports import Expected
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import files
@@ -247,3 +247,29 @@ async def _remembered(fates: Sequence[_Fate], chance: random.Random) -> list[str
     ids = await _ids(store) if fates else []
     await store.aclose()
     return ids
+
+
+async def test_an_erasure_whose_file_cannot_be_rewritten_is_no_error(disk: Disk, tmp_path: Path) -> None:
+    """Where one is raised, the conversation is there; where it is gone, the report says whether its bytes are."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        for name in "abc":
+            await store.append(name, events(3))
+        disk.begin()
+        await store.erase("a")
+        disk.end()
+        calls = len(disk.calls)
+        disk.begin(1)
+        with pytest.raises(StoreError):
+            await store.erase("b")
+        disk.end()
+        assert (await store.info("b")).version == 3
+        disk.begin(calls - 2)
+        report = await store.erase("b")
+        disk.end()
+        assert disk.failed
+        assert not report.physical
+        assert "check the disk" in report.left["files"]
+        with pytest.raises(ConversationErased):
+            await store.info("b")
+        assert (await store.erase("b")).physical
