@@ -18,6 +18,7 @@ from timeline.errors import NotAStore, StoreError
 from ..failures import DRIVER_ERRORS, Unseen, hard_linked, moved, store_error, unopened, unwritable
 from ..migrations import APPLICATION_ID, migrate, schema_version
 from ..private_files import make_private
+from . import statements
 from .chaining import chain_slice, is_unchained
 from .connection import Connection
 from .foreign_logs import check_log
@@ -248,15 +249,13 @@ def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Dura
 
 
 def _check_may_write(connection: sqlite3.Connection) -> None:
-    """Begin to write: SQLite opens a file for reading where the system did not open it for writing, without a word."""
+    """Write nothing: SQLite opens a file for reading where the system did not open it for writing, without a word."""
     with set_pragma(connection, "busy_timeout", "0"):
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(statements.WRITE_NOTHING)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # another program writes, and so may this one
                 raise
-        else:
-            connection.execute("ROLLBACK")
 
 
 def _set(connection: sqlite3.Connection, durability: Durability) -> None:

@@ -238,6 +238,7 @@ VALUES_NAMED: Final = (
 )
 """Reads the whole log, as a verification does."""
 STORE: Final = "SELECT store FROM identity"
+WRITE_NOTHING: Final = "DELETE FROM identity WHERE 0"
 IS_NAMED: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'identity'"
 ERASED_AND_LISTED: Final = (
     "SELECT (SELECT max(seq) FROM sqlite_sequence WHERE name = 'conversations'),"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.no_more_files import no_more_files
+from timeline.databases import database_uri
 from timeline.errors import AppendUncertain, StoreError, VersionConflict
-from timeline.store.sqlite import identity
+from timeline.store.sqlite import files, identity
 from timeline.store.sqlite.connection import is_open_here
 from timeline.store.sqlite.foreign_logs import check_log
 from timeline.store.sqlite.reading import LoneReadConnection
@@ -128,3 +129,13 @@ async def test_a_log_that_cannot_be_read_for_want_of_files_is_an_error_of_the_st
             else:
                 outcomes.append(None)
     assert set(outcomes) == {StoreError, None}
+
+
+async def test_a_file_that_was_opened_for_reading_instead_is_no_open_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite does so, without a word, where the system once would not open it for writing."""
+    await (await SQLiteStore.open(tmp_path / "agent.db")).aclose()
+    monkeypatch.setattr(files, "database_uri", lambda file, query: database_uri(file, query.replace("rwc", "ro")))
+    with pytest.raises(StoreError, match="though both may be written to"):
+        await SQLiteStore.open(tmp_path / "agent.db")
