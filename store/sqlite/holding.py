@@ -10,6 +10,7 @@ import logging
 import os
 import sqlite3
 from contextlib import suppress
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import uuid4
 
@@ -64,6 +65,9 @@ class BoundConnection:
         try:
             result = work(self.connection)
         except Exception as error:
+            # A cursor that the error's frames hold goes on reading: where a read failed, SQLite would answer all that
+            # comes with that failure, and copies no log meanwhile.
+            clear_frames(error.__traceback__)
             change = None
             with suppress(StoreError):  # What the work met says more than a file that cannot be looked at.
                 change = self._changed()

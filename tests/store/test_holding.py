@@ -51,3 +51,18 @@ def test_what_takes_the_place_of_a_file_that_cannot_be_put_away_is_reported_all_
     with pytest.raises(StoreMoved):
         held.run(lambda connection: connection.execute("SELECT 1"))
     assert "the files beside it could not be put away" in caplog.text
+
+
+def test_the_error_of_work_keeps_no_cursor_open(tmp_path: Path) -> None:
+    """As long as somebody held the error, the log could not be copied, and a failed read failed all that came after."""
+
+    def work(connection: sqlite3.Connection) -> None:
+        rows = connection.execute("SELECT * FROM sqlite_schema")
+        assert next(rows)
+        connection.execute("nonsense")
+
+    with closing(connect_writer(tmp_path / "agent.db", "full", 1.0)) as held:
+        with pytest.raises(sqlite3.OperationalError) as kept:
+            held.run(work)
+        assert held.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+        assert kept.value
