@@ -51,7 +51,7 @@ _IO: Final = (
 )
 _UNOPENABLE: Final = (StoreError, "it cannot be opened. Check that the file and its folder may be read")
 
-_MENDED: Final = "close files or raise the limit of open ones (`ulimit -n`), check the disk"
+_MORE_FILES: Final = "close files or raise the limit of open ones (`ulimit -n`)"
 
 _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
     sqlite3.SQLITE_BUSY: _LOCKED,
@@ -152,9 +152,10 @@ def unwritable(error: OSError, file: Path) -> StoreError:
         return StoreFull(f"{file}: {_FULL[1]}.")
     if error.errno in _NOT_ALLOWED:
         return read_only(file)
+    cure = _MORE_FILES if error.errno in {errno.EMFILE, errno.ENFILE} else "check the path and the disk"
     return StoreError(
         f"{file}: the system would not make, open or lock a file beside it ({error.strerror}). Nothing was written; "
-        f"{_MENDED}, and try again."
+        f"{cure}, and try again."
     )
 
 
@@ -171,7 +172,7 @@ def unopened(file: Path) -> StoreError:
         return unwritable(error, file)
     return StoreError(
         f"{file}: the system would not open it or a file beside it, though both may be written to. Nothing was "
-        f"written; {_MENDED}, and try again."
+        f"written; check the disk, {_MORE_FILES}, and try again."
     )
 
 

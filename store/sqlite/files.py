@@ -72,14 +72,23 @@ def exists(file: Path, *, readonly: bool) -> bool:
 
     Raises:
         NotAStore: the file is not a store.
-        StoreError: the path is a folder, or in a missing folder, or may not be read, or the file has a second name.
+        StoreError: the path is a folder, or leads to a missing folder or nowhere, or may not be read, or the file has
+            a second name.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old. Use a Python with SQLite 3.38 or later.")
+    try:
+        file.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreError(
+            f"{file}: it cannot be looked at ({error.strerror}). Check the path and its folders."
+        ) from error
     if file.is_dir():
         raise StoreError(f"{file} is a folder. Name a file in it, for example {file / 'agent.db'}.")
-    if not file.parent.is_dir():
-        raise StoreError(f"{file}: the folder {file.parent} does not exist. Make it first.")
+    if not (folder := file.resolve().parent).is_dir():
+        raise StoreError(f"{file}: the folder {folder} does not exist. Make it first.")
     if file.exists() and file.stat().st_nlink > 1:
         raise hard_linked(file)
     found = file.exists() and file.stat().st_size > 0 and _holds_store(file)

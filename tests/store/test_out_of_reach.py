@@ -139,3 +139,35 @@ async def test_a_file_that_was_opened_for_reading_instead_is_no_open_store(
     monkeypatch.setattr(files, "database_uri", lambda file, query: database_uri(file, query.replace("rwc", "ro")))
     with pytest.raises(StoreError, match="though both may be written to"):
         await SQLiteStore.open(tmp_path / "agent.db")
+
+
+@pytest.mark.parametrize(
+    ("name", "leads_to", "cure"),
+    [
+        ("loop.db", "loop.db", "Too many levels of symbolic links.*Check the path"),
+        ("link.db", "missing/agent.db", "missing does not exist. Make it first"),
+        ("n" * 300, None, "File name too long.*Check the path"),
+    ],
+    ids=["loop", "missing folder", "long name"],
+)
+async def test_a_path_that_leads_to_no_file_is_an_error_with_the_cure(
+    tmp_path: Path, name: str, leads_to: str | None, cure: str
+) -> None:
+    """A link that leads to itself came out as an error of Python's own."""
+    if leads_to is not None:
+        (tmp_path / name).symlink_to(leads_to)
+    with pytest.raises(StoreError, match=cure):
+        await SQLiteStore.open(tmp_path / name)
+
+
+async def test_a_folder_that_may_not_be_searched_is_an_error_of_the_store(
+    tmp_path: Path, unprivileged: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    """It was the system's own."""
+    folder = tmp_path / "private"
+    folder.mkdir(0o000)
+    try:
+        with unprivileged(tmp_path), pytest.raises(StoreError, match="Permission denied"):
+            await SQLiteStore.open(folder / "agent.db")
+    finally:
+        folder.chmod(0o700)
