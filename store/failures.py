@@ -7,6 +7,7 @@ import os
 import sqlite3
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from timeline.errors import (
     ConversationNotFound,
@@ -20,6 +21,8 @@ from timeline.errors import (
     StoreMoved,
     StoreReadOnly,
 )
+
+from .private_files import make_private
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -160,16 +163,19 @@ def unwritable(error: OSError, file: Path) -> StoreError:
 
 
 def unopened(file: Path) -> StoreError:
-    """Return the error for a database that the system would not open for writing: `StoreReadOnly` if it may not be."""
+    """Return the error for a database that the system would not open for writing: `StoreReadOnly` if it may not be.
+
+    SQLite does not say why, so an empty file is made beside it, and removed.
+    """
     real = file.resolve()
-    there = [path for ending in ("", "-wal", "-shm") if (path := real.with_name(real.name + ending)).exists()]
-    asked = partial(os.access, mode=os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-    if not all(map(asked, [real.parent, *there])):
-        return read_only(file)
     try:
-        os.close(os.open(real.parent, os.O_RDONLY))
+        make_private(probe := real.with_name(f".{real.name}.{uuid4().hex[:8]}.probe"))
+        probe.unlink()
     except OSError as error:
         return unwritable(error, file)
+    there = [path for ending in ("", "-wal", "-shm") if (path := real.with_name(real.name + ending)).exists()]
+    if not all(map(partial(os.access, mode=os.W_OK, effective_ids=os.access in os.supports_effective_ids), there)):
+        return read_only(file)
     return StoreError(
         f"{file}: the system would not open it or a file beside it, though both may be written to. Nothing was "
         f"written; check the disk, {_MORE_FILES}, and try again."
