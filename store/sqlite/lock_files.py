@@ -123,8 +123,9 @@ class LockFiles:
 
     def close(self) -> None:
         """Close the files; gives up the turn, except in a forked process, whose descriptors are copies."""
-        os.close(self._lock)
-        os.close(self._queue)
+        for descriptor in (self._lock, self._queue):
+            with suppress(OSError):  # It is closed all the same; what was not written is said, and nothing was to be.
+                os.close(descriptor)
 
     def _counts(self) -> bool:
         """Return whether the file just locked is the one at the path; open the one that is there, if it is another."""

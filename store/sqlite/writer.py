@@ -132,8 +132,10 @@ class Writer:
             # A job holds its caller's events; an idle thread must not keep them alive.
             del job
             self._checkpoint_when_due(held)
-        held.close()
-        self.stopped.set_result(None)
+        try:
+            held.close()
+        finally:
+            self.stopped.set_result(None)
 
     def _next(self) -> _Append | _Job | None:
         return self._held.pop() if self._held else self._jobs.get()

@@ -287,3 +287,19 @@ def test_a_turn_that_is_refused_for_want_of_files_names_them_and_not_the_file_sy
     with turn:
         pass
     turn.close()
+
+
+async def test_a_store_is_closed_also_where_the_system_complains_of_a_close(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system across a network says there what it could not write; who closed the store waited for ever."""
+    store = await SQLiteStore.open(file)
+    close = os.close
+
+    def complain(descriptor: int) -> None:
+        close(descriptor)
+        if threading.current_thread().name.startswith("timeline-store-writer"):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "close", complain)
+    await asyncio.wait_for(store.aclose(), 10)
