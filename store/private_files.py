@@ -43,8 +43,13 @@ def take_over_mode(draft: Path, file: Path) -> None:
 def sync_file(file: Path) -> None:
     """Wait until the disk has a file that no connection has open, and its name in the folder."""
     _sync(file, os.O_RDWR)
+    sync_names(file.parent)
+
+
+def sync_names(folder: Path) -> None:
+    """Wait until the disk has the names of a folder: what was made, renamed and removed there."""
     if hasattr(os, "O_DIRECTORY"):  # Windows opens no folder
-        _sync(file.parent, os.O_RDONLY)
+        _sync(folder, os.O_RDONLY)
 
 
 def _sync(path: Path, flags: int) -> None:

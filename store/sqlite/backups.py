@@ -21,7 +21,7 @@ from timeline.databases import database_uri, is_database
 from timeline.errors import NotAStore, StoreCorrupt, StoreError
 
 from ..failures import DRIVER_ERRORS, hard_linked, in_use, store_error, unwritable
-from ..private_files import make_private, sync_file, take_over_mode
+from ..private_files import make_private, sync_file, sync_names, take_over_mode
 from . import statements
 from .connection import Connection, check_not_inherited, is_open_here
 from .copying import PATIENCE, Holding, copy_store, draft_beside, read_whole
@@ -222,6 +222,7 @@ def _replace(file: Path, draft: Path, holds: Holding) -> list[Path]:
             with _alone(file):
                 for ending in ("-wal", "-shm"):
                     file.with_name(file.name + ending).unlink(missing_ok=True)
+                sync_names(file.parent)  # Else a power loss may leave the new database beside the old log.
                 draft.replace(file)
             _check_replaced(file, holds, kept)
     finally:

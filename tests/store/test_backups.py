@@ -633,3 +633,39 @@ async def test_a_restore_whose_draft_cannot_be_removed_says_what_it_did(
     await _store_with(tmp_path / "agent.db", 3)
     monkeypatch.setattr(Path, "unlink", refuse)
     assert (await restore(tmp_path / "backup.db", tmp_path / "agent.db", yes=True)).done
+
+
+async def test_the_disk_knows_that_the_old_log_is_gone_before_a_restored_database_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power loss left the new database beside the old log on a file system that does not keep the order of names."""
+    file = await _crashed(tmp_path, 3, 2)
+    await _store_with(tmp_path / "backup.db", 1)
+    calls: list[str] = []
+    unlink, replace, fsync = Path.unlink, Path.replace, os.fsync
+
+    def record(name: str, path: Path) -> None:
+        calls.append(f"{name} {'the folder' if path == tmp_path else path.name}")
+
+    def unlinked(path: Path, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as it is called
+        record("unlink", path)
+        unlink(path, missing_ok)
+
+    def replaced(path: Path, target: Path) -> Path:
+        record("replace", target)
+        return replace(path, target)
+
+    def synced(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            record("sync", tmp_path)
+        fsync(descriptor)
+
+    monkeypatch.setattr(Path, "unlink", unlinked)
+    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setattr(os, "fsync", synced)
+    await restore(tmp_path / "backup.db", file, yes=True)
+    named = calls.index(f"replace {file.name}")
+    assert calls[named - 3 : named + 2] == [
+        *(f"unlink {file.name}-wal", f"unlink {file.name}-shm", "sync the folder"),
+        *(f"replace {file.name}", "sync the folder"),
+    ]
