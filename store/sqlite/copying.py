@@ -35,6 +35,8 @@ PATIENCE: Final = 5.0
 """Seconds to wait for a turn at a store."""
 _BESIDE: Final = ("-wal", "-shm", "-journal", "-lock", "-queue")
 _PAGE: Final = 2_000
+_OF_WRITING: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+"""What is said of the file that is written: its disk may be another one."""
 
 
 class Holding(NamedTuple):
@@ -100,7 +102,8 @@ def copy_store(source: Path, draft: Path) -> None:
                 copy.execute("PRAGMA synchronous = OFF")
                 connection.backup(copy)
         except DRIVER_ERRORS as error:
-            raise store_error(error, source) from error
+            of_copy = getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_WRITING
+            raise store_error(error, draft if of_copy else source) from error
     sync_file(draft)
 
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from tests.downgrade import before_facts
 from timeline import Timeline
 from timeline.blocks import UserPrompt
-from timeline.errors import NotAStore, StoreCorrupt, StoreError, StoreLocked
+from timeline.errors import NotAStore, StoreCorrupt, StoreError, StoreFull, StoreLocked
 from timeline.events import NewEvent
 from timeline.store import backup, restore
 from timeline.store.memory import MemoryStore
@@ -669,3 +669,22 @@ async def test_the_disk_knows_that_the_old_log_is_gone_before_a_restored_databas
         *(f"unlink {file.name}-wal", f"unlink {file.name}-shm", "sync the folder"),
         *(f"replace {file.name}", "sync the folder"),
     ]
+
+
+async def test_a_backup_for_which_there_is_no_room_names_the_folder_that_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk of the database, which it named, may have room enough."""
+    connect = sqlite3.connect
+
+    def limited(database: str, **options: Any) -> sqlite3.Connection:
+        opened: sqlite3.Connection = connect(database, **options)
+        if "/elsewhere/" in database:
+            opened.execute("PRAGMA max_page_count = 5")
+        return opened
+
+    await _store_with(tmp_path / "agent.db", 1)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr(sqlite3, "connect", limited)
+    with pytest.raises(StoreFull, match="/elsewhere/"):
+        await backup(tmp_path / "agent.db", tmp_path / "elsewhere" / "copy.db")
