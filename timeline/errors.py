@@ -461,6 +461,8 @@ class StoreFull(StoreError):
 class AppendUncertain(StoreError):
     """The commit of an append failed: its events may be in the log after a crash, or on a server by now, or not.
 
+    So it is, too, where the commit is done and nobody can see whether the file is still in its place.
+
     Append the same events again: those that are there by then are not written twice. Until such an append is
     acknowledged, nobody can know; `EventStore.known_ids` with ``ids`` says what the log holds at the moment.
 

@@ -123,7 +123,8 @@ class SQLiteStore(DatabaseStore):
         except CommitFailed as error:
             raise InDoubt(f"SQLite says: {error.__cause__}", _KNOWN) from error
         except Unseen as error:
-            raise InDoubt(str(error), _UNSEEN) from error
+            why = str(error).removeprefix(f"{self.file}: ").rstrip(".")
+            raise InDoubt(f"nobody can see whether the file is still in its place: {why}", _UNSEEN) from error
         except StoreMoved as error:
             await self.database.leave(error)
             raise
