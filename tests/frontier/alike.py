@@ -95,8 +95,8 @@ class Alike(NamedTuple):
 class Spared(NamedTuple):
     """A published design that hides, as it is but for its cache: larger batches, and some of it kept for an hour.
 
-    Each batch has what stands behind it written anew. It shows what the design shows, and what waits for a batch. In the
-    design's own batches only the cache is another one.
+    Each batch has what stands behind it written anew. It shows what the design shows, and what waits for a batch. In
+    the design's own batches only the cache is another one.
 
     Attributes:
         design: name of the published default.
