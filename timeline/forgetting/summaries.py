@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import UserPrompt
 from timeline.events import NOBODY, SummaryParts
 from timeline.facts.record import record_of
 from timeline.facts.record_lines import LISTS, RECORD_HEADING, record_in, shown_record
@@ -91,9 +90,9 @@ def _part(kind: SummaryKind, items: Sequence[Item], previous: str, old: str, cou
     blocks = tuple(block for i in items if not i.redacted and (block := shown_block(i)) is not None)
     if not blocks:
         return previous
-    task = next((b.text for b in reversed(blocks) if isinstance(b, UserPrompt)), None)
     most = max(_LEAST_TOKENS, counter.count(old))
-    request = SummaryRequest(kind, blocks, previous or None, task, most, counter)
+    # Without a task: of the prompts among the blocks the newest one is it.
+    request = SummaryRequest(kind, blocks, previous or None, None, most, counter)
     from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
     return summarizers.extract(request)
