@@ -223,6 +223,38 @@ async def test_what_stands_for_a_hidden_result_goes_with_its_call(store: EventSt
     assert b"/srv/cards/" not in await everything_of(store)
 
 
+def called(name: str, arguments: dict[str, Any], text: str) -> list[Block]:
+    """Return a round whose call has the id that the server of the model gives the first call of each response."""
+    return [ToolCall(call_id="call_1", name=name, arguments=arguments), ToolResult(call_id="call_1", text=text)]
+
+
+async def test_where_responses_give_their_calls_the_same_id_a_replacement_goes_with_its_own_call(
+    store: EventStore,
+) -> None:
+    """The other one, of a call that stays, is not touched."""
+    timeline = await Timeline.open(store, "cards")
+    for number, folder in enumerate(("kept", "gone"), 1):
+        paths = {"paths": [f"/srv/{folder}/a.txt", f"/srv/{folder}/b.txt"]}
+        await timeline.append(UserPrompt(text="Read."), *called("read_files", paths, "ok " * 200))
+        await timeline.hide(f"tc:turn_{number}.call_1.result")
+    await timeline.redact("tc:turn_2.call_1.call", WHY)
+    left = await everything_of(store)
+    assert (b"/srv/kept/{a.txt,b.txt}" in left, b"/srv/gone/" in left) == (True, False)
+
+
+async def test_where_responses_give_their_calls_the_same_id_only_what_repeats_the_block_goes(
+    store: EventStore,
+) -> None:
+    """The recall tool's result repeats it; that of the next call with this id says something else."""
+    timeline = await Timeline.open(store, "cards")
+    [prompt] = await timeline.append(UserPrompt(text=f"The password is {PLAIN}."))
+    [_, echo] = await timeline.append(*called("recall", {"path": prompt.path}, f"It is {PLAIN}."))
+    [_, _, built] = await timeline.append(UserPrompt(text="Build."), *called("bash", {"command": "make"}, "7 files"))
+    await timeline.redact(prompt.path, WHY)
+    assert (await timeline.read(echo.path)).text == "[redacted]"
+    assert (await timeline.read(built.path)).text == "7 files"
+
+
 async def test_a_fork_that_begins_right_behind_the_block_loses_what_it_made_of_it_too(store: EventStore) -> None:
     """The block is the last version that both share."""
     timeline = await Timeline.open(store, "cards")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from timeline.blocks import ToolCall, ToolResult, parse_instant
 from timeline.facts.answers import asks_user
+from timeline.facts.call_versions import CallVersions
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.requests import is_users
 from timeline.facts.running import PlacedFact, RunningRecord
@@ -61,23 +62,22 @@ ItemT = TypeVar("ItemT", bound=WindowItem)
 
 
 class Calls:
-    """Calls by their version, path and id, to find the one that a result answers."""
+    """Calls by their version, to find the one that a result answers."""
 
     def __init__(self) -> None:
-        self._by_version: dict[int, tuple[int, ToolCall]] = {}
-        self._by_path: dict[str, tuple[int, ToolCall]] = {}
-        self._by_id: dict[str, tuple[int, ToolCall]] = {}
+        self._calls: dict[int, ToolCall] = {}
+        self._versions = CallVersions()
 
     def add(self, version: int, call: ToolCall) -> None:
         """Take a call, in the order of the log."""
-        self._by_version[version] = self._by_path[call.path] = self._by_id[call.call_id] = (version, call)
+        self._calls[version] = call
+        self._versions.add(version, call)
 
     def answered(self, item: WindowItem) -> tuple[int, ToolCall] | None:
-        """Return the call of a result, and its version: by its path, or the newest earlier one with its id."""
-        if item.answers is not None:
-            return self._by_version.get(item.answers)
-        beside = self._by_path.get(f"{item.block.path.removesuffix('.result')}.call")
-        return beside or self._by_id.get(item.block.call_id or "")
+        """Return the call of a result, and its version: as the fold says, or else by `CallVersions`."""
+        version = self._versions.answered(item.block) if item.answers is None else item.answers
+        call = None if version is None else self._calls.get(version)
+        return None if version is None or call is None else (version, call)
 
 
 def facts_of(items: Iterable[WindowItem], calls: Calls | None = None) -> list[tuple[int, Fact]]:

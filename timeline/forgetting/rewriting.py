@@ -31,6 +31,7 @@ from timeline.events import (
 from timeline.events.addresses import SIGN
 from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.events.other_payloads import CompactionFailed, FrameworkEntry, HookFailed
+from timeline.facts.call_versions import CallVersions
 from timeline.facts.of_items import WindowFacts
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.window import TOMBSTONE, Window
@@ -86,7 +87,7 @@ class Rewriter:
     _eraser: Eraser = field(init=False)
     _known: WindowFacts = field(default_factory=WindowFacts)
     _partners: set[int] = field(default_factory=set)
-    _calls: dict[str, int] = field(default_factory=dict)
+    _calls: CallVersions = field(default_factory=CallVersions)
     _changed_since: float = inf
     """The first version at which something that a context may show was written anew."""
     _blind: bool = False
@@ -111,11 +112,12 @@ class Rewriter:
 
     def _pair(self, version: int, block: Block | None) -> None:
         """Note which block is the other half of a redacted call or result: its replacement quotes it."""
-        if block is None or block.call_id is None:
-            return
-        other = self._calls.setdefault(block.call_id, version)
-        if other != version and (other in self.targets or version in self.targets):
-            self._partners.update({other, version})
+        if isinstance(block, ToolCall):
+            self._calls.add(version, block)
+        elif block is not None and block.call_id is not None:
+            call = self._calls.answered(block)
+            if call is not None and (call in self.targets or version in self.targets):
+                self._partners.update({call, version})
 
     def _fold(self, event: Event, payload: Payload) -> None:
         if self._blind or event.version <= self.fold.version:
@@ -239,15 +241,17 @@ async def recalled(
     store: EventStore, conversation: str, blocks: Mapping[int, Block], targets: Mapping[int, str]
 ) -> dict[int, str]:
     """Return the results of the recall tool that repeat blocks which go, each with the reason."""
-    calls: dict[str, str] = {}
+    calls = CallVersions()
+    recalls: dict[int, str] = {}
     found: dict[int, str] = {}
     async for event in store.read(conversation, types=["block.appended"]):
         block = appended_block(event.payload)
-        if block is None or block.call_id is None:
-            continue
-        reasons = [reason for version, reason in targets.items() if repeats(block, blocks[version], version)]
-        if reasons:
-            calls[block.call_id] = reasons[0]
-        elif block.call_id in calls and not isinstance(block, ToolCall):
-            found[event.version] = calls[block.call_id]
+        if isinstance(block, ToolCall):
+            calls.add(event.version, block)
+            if reasons := [why for version, why in targets.items() if repeats(block, blocks[version], version)]:
+                recalls[event.version] = reasons[0]
+        elif block is not None and block.call_id is not None:
+            call = calls.answered(block)
+            if call is not None and call in recalls:
+                found[event.version] = recalls[call]
     return found
