@@ -149,6 +149,17 @@ async def test_an_agent_reads_what_its_subagents_did_and_decides_about_its_own_b
         await helper.read("cards@2")
 
 
+async def test_conversations_that_name_each_other_as_the_caller_are_nobodys_subagents(
+    store: EventStore, timeline: Timeline
+) -> None:
+    """An application that mixed them up gets an answer."""
+    for id_, caller in (("one", "other"), ("other", "one")):
+        helper = await Timeline.open(store, id_, parent=ParentLink(conversation=caller))
+        await helper.append(UserPrompt(text="Look it up."))
+    with pytest.raises(BlockNotFound, match="another conversation's"):
+        await timeline.read("one@2")
+
+
 async def test_a_redacted_address_gives_the_tombstone(timeline: Timeline) -> None:
     """As its path does."""
     await timeline.decide([BlockRedacted(version=2, reason="asked for")], at=None, ids=())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes import Scribe, answer, opened, prompt, turn, words
+from tests.scenes import Scribe, answer, opened, payloads_of, prompt, small_policy, turn, words
 from timeline import policies
 from timeline.errors import BudgetImpossible, ContextOverflow
 from timeline.ports import ratio_of
@@ -97,3 +97,16 @@ async def test_a_ratio_that_changes_hides_and_covers_nothing_by_itself(ratio: fl
         plain = round(counted / context.counts.ratio)
         await timeline.record_model_call(Usage(input_tokens=round(plain * ratio)), model="m")
     assert (await timeline.calibration()).ratio == pytest.approx(ratio, abs=0.03)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.25])
+async def test_a_record_has_the_counters_own_tokens_whatever_the_margin_is(margin: float) -> None:
+    """What a provider reports is compared with these, under whichever policy comes next."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=small_policy(max_tokens=4_000, margin=margin))
+    await timeline.append(*turn(400, asked=300))
+    context = await timeline.render(system=words(100))
+    [rendered] = await payloads_of(store, "context.rendered")
+    own = sum(item.tokens for item in timeline.window.items) + 100
+    assert abs(context.account.sent - own * (1 + margin)) <= 3
+    assert abs(rendered.counted - own) <= 3

@@ -185,6 +185,18 @@ async def test_a_timeline_encodes_only_what_is_new_and_shares_the_rest(wire: str
 
 
 @pytest.mark.parametrize("wire", CONTINUED)
+async def test_an_earlier_context_is_encoded_as_well_and_the_next_goes_on_from_the_last(wire: str) -> None:
+    """A caller that tries an old request again does not make the conversation begin anew."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(*(block for number in range(20) for block in (prompt(number + 1), answer())))
+    early = await timeline.render()
+    await timeline.append(*(block for number in range(20) for block in (prompt(number + 1), answer())))
+    before = _messages((await timeline.render()).to_wire(wire))
+    assert early.to_wire(wire) == encoder(wire)(early.neutral)
+    assert _messages((await timeline.render()).to_wire(wire))[3] is before[3]
+
+
+@pytest.mark.parametrize("wire", CONTINUED)
 async def test_a_hide_keeps_the_messages_before_the_first_one_that_it_changes(wire: str) -> None:
     """And so does a late result: written anew is only what lies behind the last mark before it."""
     timeline = await opened(MemoryStore())

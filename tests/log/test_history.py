@@ -9,11 +9,21 @@ import pytest
 
 from tests.bench.growth import cycles
 from tests.log.counted import Counted
-from tests.scenes import AT, Scribe, opened, small_policy, turn
+from tests.scenes import AT, Scribe, after, answer, call, opened, result, small_policy, turn
 from timeline import Timeline, open_store
+from timeline.blocks import UserPrompt
 from timeline.errors import ConversationNotFound, HistoryUnavailable
-from timeline.events import CompactionReverted, NewEvent, event_id
-from timeline.log.history import fold_history, load_fold, reverted_versions
+from timeline.events import ABANDONED, BlocksHidden, CompactionReverted, Covers, NewEvent, Replacement, event_id
+from timeline.log.history import (
+    asked_of,
+    compactions_over,
+    first_prompt,
+    fold_history,
+    fold_past,
+    load_fold,
+    record_within,
+    reverted_versions,
+)
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -150,3 +160,71 @@ async def test_a_log_without_snapshots_of_its_past_is_folded_from_its_beginning(
     near = [(await timeline.at(version)).window for version in range(1, timeline.version + 1)]
     await store.replace_waypoints("c", [], dropped=await store.waypoints("c"))
     assert [(await timeline.at(version)).window for version in range(1, timeline.version + 1)] == near
+
+
+async def test_a_loaded_fold_knows_the_time_of_the_newest_event() -> None:
+    """Also where its snapshot is of that event: what comes next is not before it."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe())
+    await timeline.append(*turn(1_500), *turn(400, asked=300), now=AT)
+    await timeline.compact(now=after(90))
+    assert (await load_fold(store, "c")).at == (await store.info("c")).updated_at == after(90)
+
+
+async def test_a_log_that_lost_its_newest_events_has_no_such_past() -> None:
+    """The error names the last version that is there."""
+
+    class CutOff(MemoryStore):
+        """A store that lost what came after version 4, and still says that there was more."""
+
+        def read(self, conversation: str, *, until: int | None = None, **options: Any) -> Any:
+            """Leave out what is gone."""
+            return super().read(conversation, until=min(until or 4, 4), **options)
+
+    store = CutOff()
+    timeline = await opened(store)
+    await timeline.append(*turn(), *turn(), *turn())
+    with pytest.raises(HistoryUnavailable, match="at version 6: it holds the versions 1 to 4"):
+        await fold_past(store, "c", 6)
+
+
+async def worked(store: EventStore) -> None:
+    """Have two requests of a user answered, of which the framework left the first one."""
+    timeline = await opened(store, policy=POLICY)
+    await timeline.append(UserPrompt(text=" "), UserPrompt(text="Always use tabs."), answer(), now=AT)
+    for name in ("one", "two", "three"):
+        asked = call(name, "Write", arguments={"file_path": f"src/{name}.py"}, response_id=name)
+        await timeline.append(UserPrompt(text=f"Never push {name}."), asked, result(name), now=AT)
+    hidden = BlocksHidden(
+        mode="omit", reason=ABANDONED, blocks=tuple(Replacement(version=version) for version in (3, 4, 5, 6, 7))
+    )
+    await timeline.decide([hidden], at=AT, ids=[event_id(AT)])
+
+
+async def test_a_record_is_of_what_its_versions_did_without_what_the_framework_left() -> None:
+    """What comes behind them is in view, and what was left never happened."""
+    store = MemoryStore()
+    await worked(store)
+    record = await record_within(store, "c", Covers(ranges=((2, 10),)))
+    assert [entry.subject for entry in record.done["file_written"]] == ["src/two.py"]
+    assert [entry.subject for entry in record.done["request"]] == ["Never push two."]
+    assert (await asked_of(store, "c", Covers(ranges=((2, 10),)))).done == {"request": record.done["request"]}
+
+
+async def test_the_first_prompt_is_the_first_that_says_something_and_was_not_left() -> None:
+    """It is the original task, for summaries."""
+    store = MemoryStore()
+    await worked(store)
+    assert await first_prompt(store, "c") == "Never push two."
+
+
+def test_compactions_over_a_block_are_those_that_cover_it_and_their_successors() -> None:
+    """The newest comes first; what covers other blocks stays."""
+    in_force = {
+        10: Covers(ranges=((2, 8),)),
+        20: Covers(ranges=((2, 18),), summaries=(10,)),
+        40: Covers(ranges=((35, 38),)),
+    }
+    assert compactions_over(in_force, [5]) == [20, 10]
+    assert compactions_over(in_force, [12, 36]) == [40, 20]
+    assert compactions_over(in_force, [25]) == []

@@ -17,6 +17,20 @@ from timeline.policy.presets import PRESETS
 from timeline.policy.steps import ClearToolOutputs, CutPoint, KeepLast, KeepTurns, Oldest, Summarize
 
 
+def parts_of(model: type[Frozen] = Frozen) -> list[type[Frozen]]:
+    """Return all values that policies are made of."""
+    below = [part for each in model.__subclasses__() for part in parts_of(each)]
+    return [model, *below] if model.__module__.startswith("timeline.policy.") else below
+
+
+@pytest.mark.parametrize("part", parts_of())
+def test_every_default_is_a_value_that_its_field_takes(part: type[Frozen]) -> None:
+    """A policy is read back from its text, where nothing is a default any more."""
+    if any(field.is_required() for field in part.model_fields.values()):
+        return
+    assert part.model_validate(part().model_dump()) == part()
+
+
 @pytest.mark.shows("002-30", "002-31", "R-002-7")
 def test_the_defaults_are_the_designs_numbers() -> None:
     """What the table of section 6 says."""
