@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -304,6 +305,17 @@ async def test_a_fork_that_is_begun_while_its_parent_is_redacted_does_not_keep_i
     again = await Timeline.open(store, "fork")
     assert [item.redacted for item in again.window.items] == [False, True, False]
     assert (await again.verify()).ok
+
+
+async def test_the_report_counts_what_was_reached_by_its_place(store: EventStore) -> None:
+    """A reader sees what was made of the content; the events that say so have the time that was given."""
+    world = await plant(store)
+    at = datetime(2031, 5, 1, tzinfo=UTC)
+    report = await world["timeline"].redact(world["paths"], WHY, text=PLAIN, now=at)
+    counts = {"titles": 1, "payloads": 6, "summaries": 1, "replacements": 1, "contexts": 13, "calls": 1, "entries": 3}
+    assert report.reached.items() >= counts.items()
+    redactions = [event async for event in store.read_all() if event.type == "block.redacted"]
+    assert {event.at for event in redactions} == {at}
 
 
 async def test_redacting_again_changes_nothing(store: EventStore) -> None:

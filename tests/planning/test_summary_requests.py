@@ -195,3 +195,10 @@ def test_no_summary_is_due_of_what_no_request_is_made_about() -> None:
     window = window_of(prompt(), searched, answer())
     assert not summary_due(window.items[1:2])
     assert summary_due(window.items[1:])
+
+
+def test_no_summary_is_due_of_a_stage_digest_that_a_newer_one_replaces() -> None:
+    """The newest one says all of it, and stays in sight."""
+    [_, said] = window_of(prompt(), answer()).items
+    assert summary_due([said])
+    assert not summary_due([said._replace(superseded=True)])

@@ -32,8 +32,9 @@ from timeline.errors import InvalidPolicy
 from timeline.events import NUMBERED, BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
 from timeline.planning.account import account_of, fixed_part
 from timeline.projection.context import RenderedContext
-from timeline.projection.diff import diff
+from timeline.projection.diff import SummaryDiff, SummaryRef, diff
 from timeline.projection.project import PROJECTION, Projector
+from timeline.projection.summary_diff import changed_lines
 from timeline.store.memory import MemoryStore
 from timeline.wire import SENT
 
@@ -151,6 +152,21 @@ def test_a_compaction_breaks_the_prefix_at_the_first_block_that_it_covers() -> N
         (p.first_difference.before_path, p.first_difference.after_path) for p in found.prefixes if p.first_difference
     } == {("ar:turn_1.user.prompt", "su:c.conv.range.summary")}
     assert {prefix.common_tokens for prefix in found.prefixes} == {before.account.fixed.tokens}
+
+
+def test_two_summaries_are_compared_line_by_line() -> None:
+    """Each side is named by its address, its path and its compaction; the same summary on both is no difference."""
+    fold = conversation()
+    first = compact_fold(fold, 4, tokens=3)
+    before = seen(fold)
+    assert diff(before, before).summary is None
+    second = compact_fold(fold, 6, tokens=4)
+    found = diff(before, seen(fold)).summary
+    assert found == SummaryDiff(
+        SummaryRef(f"@{first}", "su:c.conv.range.summary", 1),
+        SummaryRef(f"@{second}", "su:c.conv.range.summary.2", 2),
+        changed_lines(words(3), words(4)),
+    )
 
 
 def test_a_compaction_that_was_taken_back_is_named() -> None:
