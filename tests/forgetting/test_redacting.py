@@ -13,7 +13,7 @@ from tests.postgres import new_schema
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
-from timeline.events import BlockRedacted, CompactionCompleted, ContextRendered
+from timeline.events import BlockRedacted, BlocksHidden, CompactionCompleted, ContextRendered
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import FrameworkEntry
 from timeline.forgetting import find_subject, redact
@@ -222,6 +222,20 @@ async def test_what_stands_for_a_hidden_result_goes_with_its_call(store: EventSt
     assert b"/srv/cards/{a.txt,b.txt}" in await everything_of(store)
     await timeline.redact("tc:turn_1.1.call", WHY)
     assert b"/srv/cards/" not in await everything_of(store)
+
+
+async def test_a_hidden_call_whose_result_is_redacted_is_shown_without_arguments_and_without_a_text(
+    store: EventStore,
+) -> None:
+    """It may quote the result, and is still a call."""
+    timeline = await Timeline.open(store, "cards")
+    call = ToolCall(call_id="1", name="write", arguments={"path": "/srv/cards/a.txt", "content": "ok " * 200})
+    await timeline.append(UserPrompt(text="Write."), call, ToolResult(call_id="1", text=LEAK))
+    await timeline.hide("tc:turn_1.1.call")
+    await timeline.redact("tc:turn_1.1.result", WHY)
+    [hidden] = [event.payload async for event in store.read("cards", types=["blocks.hidden"])]
+    assert isinstance(hidden, BlocksHidden)
+    assert [(block.text, block.arguments) for block in hidden.blocks] == [("", {})]
 
 
 def called(name: str, arguments: dict[str, Any], text: str) -> list[Block]:

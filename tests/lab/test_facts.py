@@ -15,7 +15,7 @@ from timeline.lab.facts.needs import Need, needs_of
 from timeline.lab.facts.printed import beside_words
 from timeline.lab.facts.searching import searchable
 from timeline.lab.facts.sight import FactSight, FoundNeed, counted
-from timeline.lab.facts.strings import StringFinder, facts_in
+from timeline.lab.facts.strings import StringFinder, facts_in, words_beside
 from timeline.lab.facts.summaries import Judged
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
@@ -404,6 +404,7 @@ async def test_the_record_behind_a_summary_is_counted_apart() -> None:
     totals = (await ran(measure(talk.recording()), "cut_point", 16_000, "It was looked for.")).totals
     assert totals.summary_said == 0 < totals.summary_held
     assert totals.summary_tokens > totals.summary_said_tokens
+    assert totals.said_per_100 == 0
 
 
 async def test_a_name_that_nothing_in_the_range_holds_is_invented() -> None:
@@ -423,3 +424,9 @@ async def test_half_of_a_name_is_invented(said: str, invented: int) -> None:
     of = lost("src/app/main.py")
     row = next(row for row in (await ran(of, "cline", 18_000, f"It is {said} there.")).rows if row.compactions)
     assert row.summary_invented == invented
+
+
+def test_the_words_beside_a_fact_are_those_of_its_own_line() -> None:
+    """A query of them is meant to find this line."""
+    text = "first line\nthe limit src/a.py\nnext line\nlast line"
+    assert words_beside("src/a.py", text, []) == "limit"

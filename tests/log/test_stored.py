@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenes import AT, opened, prompt
-from timeline.errors import StoreMoved, VersionConflict
-from timeline.events import event_id
+from tests.scenes import AT, log_of, opened, prompt
+from timeline.errors import StoreLocked, StoreMoved, VersionConflict
+from timeline.events import event_id, new_event
 from timeline.events.other_payloads import HookFailed
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from timeline.events import Event
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from timeline import Timeline
+    from timeline.events import Event, NewEvent
+    from timeline.ports import Appended
 
 
 class Restored(MemoryStore):
@@ -50,3 +54,33 @@ async def test_a_decision_about_a_version_is_refused_behind_another_writer() -> 
         with pytest.raises(VersionConflict):
             await here._log.commit([HookFailed(hook="h", error="")], at=AT, expected=1)
     assert (await store.info("c")).version == 2
+
+
+class Contested(MemoryStore):
+    """A store in which another writer is faster, each time."""
+
+    contested = False
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **rest: Any) -> Appended:
+        """Let the other writer append first."""
+        if self.contested:
+            await super().append(conversation, [new_event(event_id(AT), AT, HookFailed(hook="other", error=""))])
+        return await super().append(conversation, events, **rest)
+
+
+WRITES: dict[str, Callable[[Timeline], Awaitable[object]]] = {
+    "append": lambda timeline: timeline.append(prompt(), now=AT),
+    "decision": lambda timeline: timeline._log.commit([HookFailed(hook="own", error="")], at=AT),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+async def test_a_writer_that_others_are_before_each_time_gives_up_with_an_error(write: str) -> None:
+    """Nothing of it is in the log, and the caller knows."""
+    store = Contested()
+    timeline = await opened(store)
+    store.contested = True
+    with pytest.raises(StoreLocked, match="Try again"):
+        await WRITES[write](timeline)
+    written = [event.payload for event in (await log_of(store))[1:]]
+    assert {payload.hook if isinstance(payload, HookFailed) else payload.type for payload in written} == {"other"}

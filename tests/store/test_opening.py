@@ -199,6 +199,16 @@ async def test_a_file_is_opened_whose_name_is_not_in_utf_8(tmp_path: Path) -> No
     assert named.is_file()
 
 
+async def test_a_file_that_has_a_second_name_is_not_opened(tmp_path: Path) -> None:
+    """A process that opens it by the other one would keep another log, and both would damage the file."""
+    file = tmp_path / "agent.db"
+    async with open_store(file):
+        pass
+    (tmp_path / "second.db").hardlink_to(file)
+    with pytest.raises(StoreError, match="more than one name"):
+        await open_store(file)
+
+
 async def test_options_reach_the_store(tmp_path: Path) -> None:
     """`readonly` and `durability` are those of `SQLiteStore.open`."""
     async with open_store(tmp_path / "agent.db", durability="normal") as opened:

@@ -71,6 +71,7 @@ def test_a_name_that_nothing_has_is_invented(text: str, names: list[str]) -> Non
         "On 2026-11-23 at 10:15:00 with Python 3.11.7 and v2.0.1, in 2025",
         "JavaScript and PostgreSQL are on GitHub; input/output, and/or, 24/7",
         "about 12,000 tokens in ~5000 lines",
+        "It took 8192.5 seconds.",
         "e.g. Node.js, i.e. no file",
     ],
 )
