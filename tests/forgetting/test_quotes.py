@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -117,3 +118,13 @@ async def test_the_words_of_payloads_themselves_stay(text: str) -> None:
     await timeline.redact([place.place for place in places], "asked for", text=text)
     assert (await timeline.verify()).ok
     assert [place async for place in find_subject(store, text)] == []
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+def test_a_text_is_found_inside_a_string_of_json_however_its_letters_are_written(*, escaped: bool) -> None:
+    """Arguments that a log has as text escape quotation marks always, and other letters or not."""
+    said = 'the "Größe" is 7f3a9c'
+    quotes = Quotes((said,))
+    text = json.dumps({"command": f"print {said}"}, ensure_ascii=escaped)
+    assert quotes.are_in(text)
+    assert quotes.out_of(text) == '{"command": "print [redacted]"}'

@@ -32,9 +32,9 @@ from timeline.errors import InvalidPolicy
 from timeline.events import NUMBERED, BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
 from timeline.planning.account import account_of, fixed_part
 from timeline.projection.context import RenderedContext
-from timeline.projection.diff import SummaryDiff, SummaryRef, diff
+from timeline.projection.diff import diff
 from timeline.projection.project import PROJECTION, Projector
-from timeline.projection.summary_diff import changed_lines
+from timeline.projection.summary_diff import SummaryDiff, SummaryRef, changed_lines
 from timeline.store.memory import MemoryStore
 from timeline.wire import SENT
 
