@@ -19,7 +19,7 @@ from ..erasures import check_erasure, erasure_report
 from ..failures import DRIVER_ERRORS, CommitFailed, InDoubt, Unseen, checked_id, store_error
 from ..log_reader import LogReader
 from ..settings import RETENTION
-from . import statements, waypoints
+from . import lease_marks, statements, waypoints
 from .appending import append_nothing
 from .database import Database
 from .erasing import erase
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         ErasureReport,
         Finding,
         ForksOnErase,
+        LeaseMark,
         Rehearsal,
         Removal,
         Rewriting,
@@ -230,6 +231,14 @@ class SQLiteStore(DatabaseStore):
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
         return await self.database.do(partial(take_lease, runner=runner, now=now, until=until), _SMALL)
+
+    def mark_lease(self, conversation: str) -> LeaseMark:
+        """Mark the lease that this process is about to take; see `MarkingStore`."""
+        return lease_marks.mark(self.file, conversation)
+
+    def holder_died(self, conversation: str, version: int) -> bool:
+        """Return whether the process that took a lease is known to have ended; see `MarkingStore`."""
+        return lease_marks.holder_died(self.file, conversation, version)
 
     async def aclose(self) -> None:
         """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""

@@ -47,7 +47,7 @@ from timeline.planning.plans import Plan, as_pruned
 from timeline.planning.summary_block import WrittenSummary, compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
-from timeline.ports import Skip, window_of
+from timeline.ports import NO_MARK, Skip, window_of
 from timeline.projection.reports import TakenDecision
 from timeline.queries import FactRecord
 
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
     from timeline.policy.steps import CoveringStep
+    from timeline.ports import LeaseMark
 
 
 _PLANS: Final = 2
@@ -105,6 +106,7 @@ class _Compaction:
         asked: the usage of all summary requests so far.
         watch: measures it, from its turn on; waiting for another writer is no part of it.
         counted: the plan whose messages were counted last, and how many it covers.
+        mark: shows other processes that this one, which holds the lease, runs.
     """
 
     pressure: Pressure
@@ -118,6 +120,7 @@ class _Compaction:
     asked: SummaryRequestLog = field(default_factory=SummaryRequestLog)
     watch: Stopwatch | None = None
     counted: tuple[Plan, int] | None = None
+    mark: LeaseMark = NO_MARK
 
     @property
     def log(self) -> Log:
@@ -133,6 +136,12 @@ class _Compaction:
         The lease comes before the hook and the summary, which take time: no other writer pays for a second summary of
         the same range meanwhile.
         """
+        try:
+            return await self._run()
+        finally:  # behind the event that ends the lease: a process that saw no mark before it would end it, too
+            self.mark.close()
+
+    async def _run(self) -> list[TakenDecision]:
         plan = await self._begin()
         try:
             with within(self.log, self.lease):
@@ -182,9 +191,12 @@ class _Compaction:
             if plan.covers is None:
                 return plan
             count = await self._messages(plan)
-            self.lease = await begin(self.log, least, self.pressure.at, partial(self._started, plan, count))
+            self.mark = self.log.mark_lease()
+            started = partial(self._started, plan, count)
+            self.lease = await begin(self.log, self.mark, least, self.pressure.at, started)
             if self.lease is not None:
                 return plan
+            self.mark.close()
 
     def _started(self, plan: Plan, count: int, expires_at: datetime) -> CompactionStarted:
         return CompactionStarted(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from timeline.blocks import SystemMessage, instant_text
 from timeline.engine.hiding import CompactionProgress, describe_hide
 from timeline.engine.known import settle
-from timeline.engine.lease import take_turn
+from timeline.engine.lease import end_of_dead, take_turn
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.pressure import set_back
 from timeline.errors import (
@@ -66,6 +66,7 @@ async def take_due_decisions(pressure: Pressure, known: Known) -> list[TakenDeci
         pressure: the log to make smaller; its ``reason`` is ignored, each decision sets its own.
         known: what the renders before learned.
     """
+    await end_of_dead(pressure.log, pressure.at)
     decisions = _DueDecisions(pressure, known)
     await decisions.abridge()
     if decisions.policy.hiding is not None:

@@ -1,8 +1,10 @@
-"""The lease of a compaction: one writer at a time writes a summary, and one that died blocks the others for 2 minutes.
+"""The lease of a compaction: one writer at a time writes a summary, and one that died blocks no other for long.
 
 The lease is an event, ``compaction.started``, and its version the fencing token: the event that ends the compaction
 names it. The fold decides who holds the lease, so that all writers agree. A start while another lease runs is void; a
-start after that lease expired takes over, and an end under the old lease is ignored.
+start after that lease expired takes over, and an end under the old lease is ignored. Where the store knows that the
+process of a lease has ended (`MarkingStore`), the next one that would wait ends that lease (ADR 0098); elsewhere it
+lasts 2 minutes.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from timeline.engine.summarizing import SummaryRequestLog
     from timeline.events.other_payloads import CompactionStarted
     from timeline.log.protocol import Log
+    from timeline.ports import LeaseMark
 
 _LOGGER: Final = logging.getLogger("timeline")
 LEASE: Final = timedelta(seconds=120)
@@ -36,6 +39,7 @@ _POLL: Final = 0.1
 """Seconds between two looks at a log that another writer is compacting."""
 
 
+_DIED: Final = "the process that wrote the summary ended before it"
 _OWN: Final[ContextVar[frozenset[tuple[str, int]]]] = ContextVar("_OWN", default=frozenset())
 """Leases of the compactions that the current task runs in, as code of a hook or a summarizer does."""
 
@@ -65,6 +69,8 @@ async def take_turn(log: Log, now: datetime, at: datetime | None, *, wait: bool)
         _UNRECORDED.pop(log, None)
     watched, since = 0, 0.0
     while (lease := log.fold.window.lease) is not None and now < lease.expires_at:
+        if await end_of_dead(log, at):
+            continue
         if not wait or (log.fold.conversation, lease.version) in _OWN.get():
             raise CompactionInProgress(log.fold.conversation, lease.version, lease.expires_at)
         if lease.version != watched:
@@ -80,6 +86,22 @@ async def take_turn(log: Log, now: datetime, at: datetime | None, *, wait: bool)
     return now
 
 
+async def end_of_dead(log: Log, at: datetime | None) -> bool:
+    """End the lease of a process that died, where the store knows that; return whether it did.
+
+    The end is an event like that of any failed compaction, so that every fold of the log says the same.
+    """
+    lease = log.fold.window.lease
+    if lease is None or not log.holder_died(lease.version):
+        return False
+    _LOGGER.warning(
+        "conversation %s: the process that began a compaction at version %d has ended; its lease is given up",
+        *(log.fold.conversation, lease.version),
+    )
+    await _record(log, CompactionFailed(reason="failed", detail=_DIED, lease=lease.version), at)
+    return not holds(log, lease.version)
+
+
 @contextmanager
 def within(log: Log, lease: int | None) -> Iterator[None]:
     """Mark a lease as one's own for the code in this block: a hook that compacts must not wait for itself."""
@@ -91,7 +113,7 @@ def within(log: Log, lease: int | None) -> Iterator[None]:
 
 
 async def begin(
-    log: Log, least: datetime, at: datetime | None, started: Callable[[datetime], CompactionStarted]
+    log: Log, mark: LeaseMark, least: datetime, at: datetime | None, started: Callable[[datetime], CompactionStarted]
 ) -> int | None:
     """Ask for the lease; return its version, or None if another writer was faster.
 
@@ -100,6 +122,7 @@ async def begin(
 
     Args:
         log: the log of the conversation.
+        mark: shows other processes that this one runs, see `Log.mark_lease`.
         least: the time that `take_turn` returned: before it, a lease of one's own would be void.
         at: the time of the event; None for that of the append. The lease runs from the event's time.
         started: makes the event, given the time at which the lease expires.
@@ -119,6 +142,7 @@ async def begin(
         except VersionConflict:
             raise busy(log.fold.conversation) from None
         versions.append(asked)
+        mark.name(asked)
 
     try:
         await run_uncancelled(ask())

@@ -9,6 +9,7 @@ from timeline.events import CompactionCompleted, appended_block
 from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import record_of
 from timeline.log.history import asked_of, first_prompt, record_within
+from timeline.ports import NO_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from timeline.events import Covers, Event, Payload
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision
-    from timeline.ports import EventStore
+    from timeline.ports import EventStore, LeaseMark
     from timeline.queries import FactRecord
 
 
@@ -43,6 +44,15 @@ class FoldedLog:
     async def catch_up(self) -> None:
         """Stay where the dry run began; release another writer's lease, whose end would never come here."""
         self._fold.release()
+
+    def mark_lease(self) -> LeaseMark:
+        """Mark nothing: no other process sees a dry run."""
+        return NO_MARK
+
+    def holder_died(self, version: int) -> bool:
+        """Return False: `catch_up` releases every lease."""
+        del version
+        return False
 
     async def since(self, version: int) -> list[Event]:
         """Return nothing: nobody else appends to a dry run."""

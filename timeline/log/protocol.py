@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Covers, Event, Payload
     from timeline.fold.fold import Fold
+    from timeline.ports import LeaseMark
     from timeline.queries import FactRecord
 
 
@@ -86,6 +87,14 @@ class Log(Protocol):
 
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the prompts of these versions ask for, and of nothing else."""
+        ...
+
+    def mark_lease(self) -> LeaseMark:
+        """Mark the lease that this process is about to take; see `MarkingStore`."""
+        ...
+
+    def holder_died(self, version: int) -> bool:
+        """Return whether the process that took the lease of this version is known to have ended."""
         ...
 
     async def commit(

@@ -40,7 +40,7 @@ from timeline.log.history import (
 from timeline.log.off_loop import off_loop
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
-from timeline.ports import Expected
+from timeline.ports import NO_MARK, Expected, MarkingStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from timeline.fold.fold import Fold
     from timeline.fold.turns import Turns
     from timeline.log.protocol import Decision, Departure, Draft, Log
-    from timeline.ports import Clock, EventStore, Snapshot, TokenCounter
+    from timeline.ports import Clock, EventStore, LeaseMark, Snapshot, TokenCounter
     from timeline.queries import FactRecord
 
 Adopted: TypeAlias = "tuple[PolicyChanged, Mapping[str, str]]"
@@ -215,6 +215,16 @@ class StoredLog:
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the store's prompts ask for."""
         return await asked_of(self._store, self._fold.conversation, covers)
+
+    def mark_lease(self) -> LeaseMark:
+        """Mark the lease that this process is about to take, where the store can."""
+        store = self._store
+        return store.mark_lease(self._fold.conversation) if isinstance(store, MarkingStore) else NO_MARK
+
+    def holder_died(self, version: int) -> bool:
+        """Return whether the process that took the lease of this version is known to have ended."""
+        store = self._store
+        return isinstance(store, MarkingStore) and store.holder_died(self._fold.conversation, version)
 
     def check_home(self) -> None:
         """Check that this log is used in its own process and event loop.

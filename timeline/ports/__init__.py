@@ -9,7 +9,7 @@ from timeline.ports.hooks import Hook, Hooks, Skip
 from timeline.ports.proofs import ChainedEvent, Finding, Proofs, WrittenEvent
 from timeline.ports.scavenging import KEPT_TYPES, Rehearsal, Removal, Scavenging
 from timeline.ports.stored import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
-from timeline.ports.stores import EventStore, FinishingStore, Wakeup, WakingStore
+from timeline.ports.stores import NO_MARK, EventStore, FinishingStore, LeaseMark, MarkingStore, Wakeup, WakingStore
 from timeline.ports.summarizers import (
     CUT_KEY,
     GAP,
@@ -33,6 +33,7 @@ __all__ = [
     "HIDDEN_KEY",
     "KEPT_TYPES",
     "NOT_REACHED",
+    "NO_MARK",
     "SIGNALS",
     "SUMMARY_TIMEOUT",
     "Appended",
@@ -48,6 +49,8 @@ __all__ = [
     "ForksOnErase",
     "Hook",
     "Hooks",
+    "LeaseMark",
+    "MarkingStore",
     "MeasuringClock",
     "PromptName",
     "Proofs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from timeline.ports.forgetting import Forgetting
 from timeline.ports.proofs import Proofs
@@ -207,5 +207,47 @@ class WakingStore(Protocol):
 
         It never fails: while there is no connection to hear them by, none come, and when there is one again, the first
         one concerns everything. Followers look at the log by themselves too, so that one may be lost.
+        """
+        ...
+
+
+class LeaseMark(Protocol):
+    """What shows other processes that this one runs, for as long as it writes a summary under a lease."""
+
+    def name(self, version: int) -> None:
+        """Say which lease is held, once it is in the log."""
+
+    def close(self) -> None:
+        """Remove the mark; a second call does nothing."""
+
+
+class _NoMark:
+    """The mark of a log that no other process writes, or whose store has no way to see whether another one runs."""
+
+    def name(self, version: int) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+NO_MARK: Final[LeaseMark] = _NoMark()
+
+
+@runtime_checkable
+class MarkingStore(Protocol):
+    """What a store has that sees whether a process which took a lease still runs.
+
+    With any other store, the lease of a process that died is waited for until it expires.
+    """
+
+    def mark_lease(self, conversation: str) -> LeaseMark:
+        """Mark the lease that this process is about to take; `NO_MARK` where that cannot be."""
+        ...
+
+    def holder_died(self, conversation: str, version: int) -> bool:
+        """Return whether the process that took the lease of this version is known to have ended.
+
+        False where that is not known. A summary is never paid for twice because a process that runs cannot be seen.
         """
         ...

@@ -1,0 +1,91 @@
+"""Marks beside a database by which a process sees whether the one that writes a summary still runs.
+
+The writer holds an ``flock`` of ``agent.db-lease-…`` while it has the lease, and writes the lease's version into it.
+The kernel frees the lock when the process ends, in whatever way; the file stays, and says whose lease it was. So death
+is proved, never supposed: by a file with this very version that nobody holds. A missing file proves nothing, since the
+writer may be of an earlier release, or on a machine whose locks do not come here.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from timeline.ports import NO_MARK
+
+from ..private_files import OWNER_ONLY
+from .lock_files import LOCKS_FILES
+
+if LOCKS_FILES:
+    import fcntl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from timeline.ports import LeaseMark
+
+_DIGITS: Final = 16
+"""Hexadecimal digits that name a conversation: its id may hold what no file name may."""
+_LONGEST: Final = 32
+"""Bytes that are read of a mark; a version has fewer digits."""
+
+
+class FileMark:
+    """The mark of a lease that this process holds. Closed, or collected with its owner, it no longer counts."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = open(  # noqa: SIM115 - held for as long as the lease
+            path, "wb", buffering=0, opener=lambda name, flags: os.open(name, flags & ~os.O_TRUNC, OWNER_ONLY)
+        )
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file.truncate(0)
+        except OSError:
+            self._file.close()
+            raise
+
+    def name(self, version: int) -> None:
+        """Say which lease is held, once it is in the log."""
+        with suppress(OSError):  # A full disk: then nobody sees that this process died, and all wait for the expiry.
+            self._file.write(str(version).encode())
+
+    def close(self) -> None:
+        """Remove the mark; a second call does nothing."""
+        if not self._file.closed:
+            with suppress(OSError):
+                os.unlink(self._path)  # noqa: PTH108 - as in `lock_files`
+            self._file.close()
+
+
+def mark(database: Path, conversation: str) -> LeaseMark:
+    """Mark that this process is about to take a conversation's lease.
+
+    Where that cannot be, `NO_MARK`: no locks, a folder that may not be written to, another process that holds the mark.
+    Others then wait until the lease expires.
+    """
+    if not LOCKS_FILES:
+        return NO_MARK
+    try:
+        return FileMark(_path(database, conversation))
+    except OSError:
+        return NO_MARK
+
+
+def holder_died(database: Path, conversation: str, version: int) -> bool:
+    """Return whether the process that took the lease of this version is known to have ended."""
+    if not LOCKS_FILES:
+        return False
+    try:
+        with open(_path(database, conversation), "rb", buffering=0) as found:  # noqa: PTH123 - as above
+            fcntl.flock(found, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return found.read(_LONGEST) == str(version).encode()
+    except OSError:
+        return False
+
+
+def _path(database: Path, conversation: str) -> str:
+    digits = sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{os.path.realpath(database)}-lease-{digits}"
