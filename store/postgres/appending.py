@@ -198,6 +198,15 @@ async def _write_beside(connection: Connection, written: Sequence[PlacedBatch]) 
             await digest_rows.write(connection, key, row)
 
 
+async def take_turn(connection: Connection, conversation: str) -> None:
+    """Wait, in the open transaction, until no other writer that lost a compare-and-set to a conversation tries again.
+
+    The lock is no row's: it does not give the transaction its number, which would be lower than that of the event that
+    the append goes behind.
+    """
+    await connection.execute(statements.IN_TURN, key_of(conversation))
+
+
 async def append_within(connection: Connection, batch: Batch, least: int = 0) -> Appended:
     """Append one batch in the open transaction, after a look at all that may keep it from being the next.
 

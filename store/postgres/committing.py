@@ -29,6 +29,7 @@ from .appending import (
     at_the_end,
     open_together,
     opens,
+    take_turn,
     write,
 )
 from .database import ATTEMPTS, PATIENCE
@@ -285,6 +286,8 @@ class Committer:
             try:
                 async with self._begun() as connection:
                     started = True
+                    if attempt:
+                        await take_turn(connection, batch.conversation)
                     appended = await append_within(connection, batch)
                 self._until = None
                 return replace(appended, repeated=False) if in_doubt else appended

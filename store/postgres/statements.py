@@ -239,6 +239,7 @@ INSERT_VALUES: Final = (
     "INSERT INTO stored_values (hash, text) SELECT * FROM unnest($1::text[], $2::text[])"
     " ON CONFLICT (hash, tenant) DO NOTHING"
 )
+IN_TURN: Final = "SELECT pg_advisory_xact_lock(hashtext(current_schema()), hashtext($1))"
 ALONE_BEHIND: Final = "SELECT pg_advisory_xact_lock($1)"
 NEWEST_BETWEEN: Final = (
     f"SELECT max(e.position) FROM events AS e WHERE e.{OWN} AND e.position >= $1 AND e.position < $2"

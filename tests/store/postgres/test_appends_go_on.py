@@ -1,4 +1,4 @@
-"""Appends do not wait for an examination, a repair or a rehearsal."""
+"""Appends do not wait for an examination, a repair or a rehearsal, and many writers of one conversation all come in."""
 
 from __future__ import annotations
 
@@ -53,3 +53,13 @@ async def test_an_append_goes_on_in_the_midst_of(postgres_url: str, what: str) -
         found = await under_way
         assert what == "rehearse" or found == []
     await other.close()
+
+
+async def test_none_of_many_writers_of_one_conversation_is_refused(postgres_url: str) -> None:
+    """Who came second takes turns with the others that did: by luck alone some lose each time, and are refused."""
+    stores = await asyncio.gather(*(open_store(postgres_url) for _ in range(12)))
+    for conversation in ("a", "b", "c"):
+        await asyncio.gather(*(store.append(conversation, events(1)) for store in stores for _ in range(8)))
+        assert (await stores[0].info(conversation)).version == 12 * 8
+    for store in stores:
+        await store.aclose()
