@@ -19,6 +19,7 @@ from .queries import QueryMixin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+    from datetime import datetime
     from types import TracebackType
     from uuid import UUID
 
@@ -142,6 +143,16 @@ class DatabaseStore(QueryMixin):
     def conversations(self, *, page: int = 1_000) -> AsyncIterator[ConversationInfo]:
         """Iterate over all conversations, in the order in which they were opened."""
         return self._log.conversations(page=page)
+
+    def recent_conversations(
+        self, *, before: tuple[datetime, str] | None = None, page: int = 1_000
+    ) -> AsyncIterator[ConversationInfo]:
+        """Iterate over conversations, the one that changed last first; see `EventStore.recent_conversations`."""
+        return self._log.recent_conversations(before=before, page=page)
+
+    async def conversation_count(self) -> int:
+        """Return how many conversations the store holds."""
+        return await self._log.conversation_count()
 
     def read_all(
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500

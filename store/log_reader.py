@@ -7,9 +7,11 @@ or past what is there, is damage that is reported, never an answer.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from timeline.blocks import instant_text
 from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, StoreCorrupt
 from timeline.events.chain import given
 from timeline.ports import ChainedEvent, StoredWindow
@@ -21,7 +23,8 @@ from .log_rows import MOST, LogPart
 from .waypoint_bodies import read_waypoint
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from timeline.errors import StoreError
@@ -34,6 +37,12 @@ if TYPE_CHECKING:
 _WINDOW_PAGE: Final = 2_000
 _TYPE, _CHECKSUM, _PATH = 4, 8, 9
 """Places in a row behind the conversation of its event."""
+_ID, _UPDATED = 1, 7
+"""Places in the row of a conversation."""
+_AT_ONCE: Final = 200
+"""Rows of conversations that are read between two turns of others: some 2 ms."""
+_FRONT: Final = ("~", "")
+"""A place in the list of conversations by their changes that is before all: no time begins so."""
 
 
 class LogReader:
@@ -233,16 +242,43 @@ class LogReader:
         """
         after, damaged = 0, list[StoreCorrupt]()
         while rows := await self._rows.conversations(after, checked_page(page)):
-            for row in rows:
-                try:
-                    info = decode_info(row, self.where)
-                except StoreCorrupt as error:
-                    damaged.append(error)
-                else:
-                    yield info
+            async for info in self._infos(rows, damaged):
+                yield info
             after = rows[-1][0]
         if damaged:
             raise damaged[0]
+
+    async def recent_conversations(
+        self, *, before: tuple[datetime, str] | None = None, page: int = 1_000
+    ) -> AsyncIterator[ConversationInfo]:
+        """Iterate over conversations, the one that changed last first; see `EventStore.recent_conversations`.
+
+        Raises:
+            StoreCorrupt: a row is damaged; all others were yielded.
+        """
+        place, damaged = _FRONT if before is None else (instant_text(before[0]), before[1]), list[StoreCorrupt]()
+        while rows := await self._rows.recent_conversations(place, checked_page(page)):
+            async for info in self._infos(rows, damaged):
+                yield info
+            place = rows[-1][_UPDATED], rows[-1][_ID]
+        if damaged:
+            raise damaged[0]
+
+    async def conversation_count(self) -> int:
+        """Return how many conversations the store holds."""
+        return await self._rows.conversation_count()
+
+    async def _infos(self, rows: Iterable[Row], damaged: list[StoreCorrupt]) -> AsyncIterator[ConversationInfo]:
+        """Iterate over the conversations of rows, others have turns meanwhile; those that are damaged are listed."""
+        for number, row in enumerate(rows, 1):
+            try:
+                info = decode_info(row, self.where)
+            except StoreCorrupt as error:
+                damaged.append(error)
+            else:
+                yield info
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def read_all(
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500

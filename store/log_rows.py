@@ -66,6 +66,14 @@ class LogRows(Protocol):
         """Return the rows of conversations behind a key, by key."""
         ...
 
+    async def recent_conversations(self, before: tuple[str, str], most: int) -> list[Row]:
+        """Return the rows of conversations behind a time and an id, the one that changed last first."""
+        ...
+
+    async def conversation_count(self) -> int:
+        """Return how many conversations there are."""
+        ...
+
     async def lineage(self, conversation: str) -> list[LogPart]:
         """Return the logs that hold a conversation's versions, its own first, as far as each leads to its parent."""
         ...

@@ -223,6 +223,20 @@ class MemoryStore(QueryMixin):
         for log in self._paged(iter(self._order), page):
             yield log.info()
 
+    async def recent_conversations(
+        self, *, before: tuple[datetime, str] | None = None, page: int = 1_000
+    ) -> AsyncIterator[ConversationInfo]:
+        """Iterate over conversations, the one that changed last first; see `EventStore.recent_conversations`."""
+        place = None if before is None else (instant_text(before[0]), before[1])
+        logs = sorted(self._order, key=_by_change, reverse=True)
+        for log in self._paged((log for log in logs if place is None or _by_change(log) < place), page):
+            yield log.info()
+
+    async def conversation_count(self) -> int:
+        """Return how many conversations the store holds."""
+        self._check_open()
+        return len(self._order)
+
     async def read_all(
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
     ) -> AsyncIterator[Event]:
@@ -653,3 +667,7 @@ class MemoryStore(QueryMixin):
             if number % page == 0:
                 self._check_open()
             yield item
+
+
+def _by_change(log: MemoryLog) -> tuple[str, str]:
+    return log.updated_at, log.id

@@ -26,6 +26,7 @@ from timeline.store.sealing import seal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from timeline.events import Covers, Event, NewEvent
@@ -215,6 +216,20 @@ class DictStore:
         """Iterate over all conversations, in the order in which they were opened."""
         for (log,) in self._paged([(log,) for log in self._open.conversations.values()], page):
             yield self._info(log)
+
+    async def recent_conversations(
+        self, *, before: tuple[datetime, str] | None = None, page: int = 1_000
+    ) -> AsyncIterator[ConversationInfo]:
+        """Iterate over conversations, the one that changed last first."""
+        infos = [self._info(log) for log in self._open.conversations.values()]
+        for info in sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True):
+            if before is None or (info.updated_at, info.id) < before:
+                checked_page(page)
+                yield info
+
+    async def conversation_count(self) -> int:
+        """Return how many conversations there are."""
+        return len(self._open.conversations)
 
     async def fact_record(self, conversation: str, *, covers: Covers | None = None, most: int = 200) -> FactRecord:
         """Return what was done and named, made anew from the whole log; a larger store keeps facts as rows."""

@@ -298,6 +298,14 @@ INFO_AND_SNAPSHOT: Final = (
     f" ON true WHERE id_key = $1 AND {OWN}"
 )
 CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
+RECENT_CONVERSATIONS: Final = (
+    f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE {OWN} AND key = ANY (ARRAY(SELECT c.key FROM conversations AS c"
+    f' WHERE c.{OWN} AND (c.updated_at COLLATE "C", c.id COLLATE "C") < ($1, $2)'
+    ' ORDER BY c.updated_at COLLATE "C" DESC, c.id COLLATE "C" DESC LIMIT $3))'
+    ' ORDER BY updated_at COLLATE "C" DESC, id COLLATE "C" DESC'
+)
+"""No index has the times: each append changes one, and would have to write the index as well."""
+CONVERSATION_COUNT: Final = f"SELECT count(*) FROM conversations WHERE {OWN}"
 LINEAGE: Final = f"{LINEAGE_OF_ID}SELECT key, id, base, last, parent FROM lineage ORDER BY key DESC"
 PAGE: Final = (
     f"SELECT {EVENT} FROM events AS e WHERE e.conversation = $1"

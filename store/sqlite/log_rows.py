@@ -50,6 +50,15 @@ class SQLiteRows:
         """Return the rows of conversations behind a key, by key."""
         return await self._fetch(statements.CONVERSATIONS, after, most)
 
+    async def recent_conversations(self, before: tuple[str, str], most: int) -> list[Row]:
+        """Return the rows of conversations behind a time and an id, the one that changed last first."""
+        return await self._fetch(statements.RECENT_CONVERSATIONS, *before, most)
+
+    async def conversation_count(self) -> int:
+        """Return how many conversations there are."""
+        [(count,)] = await self._fetch(statements.CONVERSATION_COUNT)
+        return int(count)
+
     async def lineage(self, conversation: str) -> list[LogPart]:
         """Return the logs that hold a conversation's versions, its own first, as far as each leads to its parent."""
         return [LogPart(*row) for row in await self._fetch(statements.LINEAGE, conversation)]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -190,6 +191,22 @@ class ReadContract(ContractBase):
             await store.append(name, events(1), expected=Expected.ANY)
         infos = [info async for info in store.conversations(page=page)]
         assert [(info.id, info.version) for info in infos] == [("c", 1), ("a", 2), ("b", 1)]
+
+    @pytest.mark.parametrize("page", [1, 2, 200])
+    async def test_recent_conversations_begin_with_the_one_that_changed_last(
+        self, store: EventStore, page: int
+    ) -> None:
+        """Those of one moment come by their ids, the greatest first; an event of an earlier time moves one back."""
+        begin = block_event().at
+        for name, minutes in (("c", 5), ("a", 2), ("b", 2), ("Z", 2), ("a\x00", 2), ("c", 1), ("a", 9)):
+            changed = block_event().model_copy(update={"at": begin + timedelta(minutes=minutes)})
+            await store.append(name, [changed], expected=Expected.ANY)
+        infos = [info async for info in store.recent_conversations(page=page)]
+        assert [(info.id, info.version) for info in infos] == [("a", 2), ("b", 1), ("a\x00", 1), ("Z", 1), ("c", 2)]
+        assert await store.conversation_count() == len(infos)
+        for number, info in enumerate(infos, 1):
+            behind = store.recent_conversations(before=(info.updated_at, info.id), page=page)
+            assert [found async for found in behind] == infos[number:]
 
     async def test_reading_all_goes_on_after_a_position(self, store: EventStore) -> None:
         """A position is a checkpoint: later appends to any conversation come after it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from timeline.answers.about import text_of
@@ -62,9 +61,12 @@ async def ls(db: str, *, limit: int | None, as_json: bool) -> None:
 
 async def _newest(store: EventStore, most: int) -> AsyncIterator[ConversationInfo]:
     """Yield the conversations that changed last, the newest first."""
-    every = [info async for info in store.conversations()]
-    for info in nlargest(most, every, key=lambda info: (info.updated_at, info.id)):
+    listed = 0
+    async for info in store.recent_conversations(page=most):
         yield info
+        listed += 1
+        if listed == most:
+            break
 
 
 async def _rows(store: EventStore, infos: AsyncIterator[ConversationInfo]) -> AsyncIterator[ConversationRow]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from datetime import datetime
+from heapq import nlargest
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from timeline.answers.calls import call_row
 from timeline.answers.listed import PolicyRow
 from timeline.audit.calls import decisions_before
 from timeline.audit.recorded_calls import recorded_calls
 from timeline.audit.replay import recorded_policy
-from timeline.blocks import instant_text
+from timeline.blocks import instant_text, parse_instant
 from timeline.errors import InvalidFilter, StoreCorrupt
 from timeline.inspector.compactions import newest_compaction
 from timeline.inspector.shapes import Conversation, ConversationRow, Conversations, Remark
@@ -24,22 +27,38 @@ if TYPE_CHECKING:
 
 _FULL: Final = 0.95
 """The share of the limit from which on a context is called full; the usage bar is red above it."""
+_Place: TypeAlias = tuple[datetime, str]
+"""When a conversation changed, and its id."""
 _BETWEEN: Final = " "
 """Between the time and the id of a place in the list: no time has one."""
 
 
 async def list_conversations(reader: Reader, asked: AskedConversations) -> Conversations:
     """List conversations, the one that changed last first."""
-    words = asked.query.casefold()
-    found = [info async for info in reader.store.conversations() if words in f"{info.id}\n{info.title}".casefold()]
-    found.sort(key=_place, reverse=True)
-    behind = [info for info in found if _place(info) < _parsed(asked.after)] if asked.after else found
+    after, words = _parsed(asked.after) if asked.after else None, asked.query.casefold()
+    behind, total = await (_with(words, reader, after, asked.limit) if words else _all(reader, after, asked.limit))
     page = behind[: asked.limit]
     rows = [await _row(reader, info) for info in page]
     more = len(behind) > len(page)
-    return Conversations(
-        conversations=tuple(rows), total=len(found), next=_BETWEEN.join(_place(page[-1])) if more else None
-    )
+    return Conversations(conversations=tuple(rows), total=total, next=_written(page[-1]) if more else None)
+
+
+async def _all(reader: Reader, after: _Place | None, most: int) -> tuple[list[ConversationInfo], int]:
+    """Return the conversations behind a place, up to one more than is wanted, and how many there are."""
+    found: list[ConversationInfo] = []
+    async for info in reader.store.recent_conversations(before=after, page=most + 1):
+        found.append(info)
+        if len(found) > most:
+            break
+    return found, await reader.store.conversation_count()
+
+
+async def _with(words: str, reader: Reader, after: _Place | None, most: int) -> tuple[list[ConversationInfo], int]:
+    """Return the same of the conversations whose id or title has some words; they are looked for in all."""
+    every = reader.store.conversations()
+    found = [info async for info in every if words in f"{info.id}\n{info.title}".casefold()]
+    behind = (info for info in found if after is None or _place(info) < after)
+    return nlargest(most + 1, behind, key=_place), len(found)
 
 
 async def _row(reader: Reader, info: ConversationInfo) -> ConversationRow:
@@ -50,15 +69,20 @@ async def _row(reader: Reader, info: ConversationInfo) -> ConversationRow:
         return conversation_row(info, Tally()).model_copy(update={"problem": str(damage), "cost": None})
 
 
-def _place(info: ConversationInfo) -> tuple[str, str]:
-    return instant_text(info.updated_at), info.id
+def _place(info: ConversationInfo) -> _Place:
+    return info.updated_at, info.id
 
 
-def _parsed(after: str) -> tuple[str, str]:
+def _written(info: ConversationInfo) -> str:
+    return _BETWEEN.join((instant_text(info.updated_at), info.id))
+
+
+def _parsed(after: str) -> _Place:
     at, between, id_ = after.partition(_BETWEEN)
-    if not between:
-        raise InvalidFilter("after", f"{after!r} is no place in the list. Pass the `next` of the answer before")
-    return at, id_
+    with suppress(ValueError):
+        if between:
+            return parse_instant(at), id_
+    raise InvalidFilter("after", f"{after!r} is no place in the list. Pass the `next` of the answer before")
 
 
 def conversation_row(info: ConversationInfo, tally: Tally) -> ConversationRow:

@@ -13,6 +13,7 @@ from timeline.queries import Queries
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from timeline.events import Event, NewEvent
@@ -144,6 +145,27 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         Raises:
             StoreCorrupt: what is stored of a conversation is damaged; all others were yielded.
         """
+        ...
+
+    def recent_conversations(
+        self, *, before: tuple[datetime, str] | None = None, page: int = 1_000
+    ) -> AsyncIterator[ConversationInfo]:
+        """Iterate over conversations, the one that changed last first; of those of one moment the greatest id.
+
+        A page costs a look at when each conversation changed, and reads no more than its own rows. One that changes
+        while it runs moves to the front: it comes at its old place, or not at all.
+
+        Args:
+            before: ``updated_at`` and id of a conversation, behind which to begin; at the front unless given.
+            page: conversations that are read at a time.
+
+        Raises:
+            StoreCorrupt: what is stored of a conversation is damaged; all others were yielded.
+        """
+        ...
+
+    async def conversation_count(self) -> int:
+        """Return how many conversations the store holds."""
         ...
 
     def read_all(

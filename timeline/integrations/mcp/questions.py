@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
-from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio.to_thread
@@ -28,6 +27,7 @@ from timeline.integrations.mcp.answers import (
     cost,
     page,
 )
+from timeline.integrations.mcp.listing import Listing, no_cursor
 from timeline.timeline import Timeline
 from timeline.tokens import get_counter
 
@@ -57,8 +57,7 @@ _ENTRIES: Final = (20, 8, 3, 1)
 """How many entries of each list of a digest an answer has: the first number with which it fits."""
 _DIGITS: Final = 18
 """Most digits of a cursor that is a number: there are not as many rows."""
-_SHOWN: Final = 40
-"""Characters of a wrong cursor that the error repeats."""
+_LARGE_PAGE: Final = 10_000
 
 
 class Questions:
@@ -82,20 +81,16 @@ class Questions:
             StoreError: the store cannot be read.
         """
         wanted = (asked.containing or "").casefold()
-        known = [
-            info
-            async for info in self._store.conversations()
-            if wanted in info.id.casefold() or wanted in info.title.casefold()
-        ]
-        began, last = _place_in_list(asked.cursor)
-        began = began or max(map(_active_at, known), default="")
+        # Looked for in all, in large pages: each costs a look at when every conversation changed.
+        listing = Listing(self._store, asked.cursor, _LARGE_PAGE if wanted else asked.limit + 1)
 
         async def rows() -> AsyncIterator[ConversationRow]:
-            for info in _behind_place(known, began, last, asked.limit + 1):
-                yield _conversation_row(info)
+            async for info in listing.conversations():
+                if wanted in info.id.casefold() or wanted in info.title.casefold():
+                    yield _conversation_row(info)
 
         taken, more = await page(rows(), asked.limit, self._room, self._counter)
-        cursor = f"{began} {taken[-1].updated_at} {taken[-1].id}" if more else None
+        cursor = listing.cursor_behind(taken[-1].updated_at, taken[-1].id) if more else None
         return ConversationsAnswer(conversations=tuple(taken), next_cursor=cursor)
 
     async def read(self, asked: ReadArguments) -> ReadAnswer:
@@ -265,31 +260,6 @@ class Questions:
         return row
 
 
-def _active_at(info: ConversationInfo) -> str:
-    """Return when a conversation was last active."""
-    return instant_text(info.updated_at)
-
-
-def _activity(info: ConversationInfo) -> tuple[str, str]:
-    """Return the sort key of a conversation: its newest activity."""
-    return _active_at(info), info.id
-
-
-def _behind_place(
-    known: list[ConversationInfo], began: str, last: tuple[str, str] | None, most: int
-) -> list[ConversationInfo]:
-    """Return the conversations behind the last one that was listed, in the order of a listing that began at a time.
-
-    A conversation that is active again moves, and may or may not have been listed before: it comes behind all others,
-    so that none is left out.
-    """
-    since = [info for info in known if _active_at(info) > began]
-    if last is not None and last[0] > began:
-        return nsmallest(most, (info for info in since if _activity(info) > last), key=_activity)
-    before = (info for info in known if _active_at(info) <= began and (last is None or _activity(info) < last))
-    return [*nlargest(most, before, key=_activity), *nsmallest(most, since, key=_activity)][:most]
-
-
 def _found_row(found: Found) -> FoundRow:
     return FoundRow(
         conversation=found.conversation,
@@ -418,23 +388,8 @@ def _place_in_log(cursor: str | None) -> tuple[int, int]:
         return 0, 0
     position, _, number = cursor.partition(".")
     if not all(digits.isdecimal() and len(digits) <= _DIGITS for digits in (position, number)):
-        raise _no_cursor(cursor)
+        raise no_cursor(cursor)
     return int(position), int(number)
-
-
-def _place_in_list(cursor: str | None) -> tuple[str, tuple[str, str] | None]:
-    """Return when a listing began, and the last conversation that it had: its activity and its id."""
-    if cursor is None:
-        return "", None
-    began, *last = cursor.split(" ", 2)
-    if len(last) < 2:
-        raise _no_cursor(cursor)
-    return began, (last[0], last[1])
-
-
-def _no_cursor(cursor: str) -> InvalidArgument:
-    shown = cursor if len(cursor) <= _SHOWN else f"{cursor[:_SHOWN]}…"
-    return InvalidArgument("cursor", f"{shown!r} is none; give next_cursor of an answer of this tool as it is")
 
 
 def _cut(value: Any) -> Any:

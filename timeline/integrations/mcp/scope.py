@@ -72,6 +72,10 @@ class _ScopedStore:
         async for info in self._only(self._store.conversations(page=page), lambda info: info.id):
             yield self._without_parent(info)
 
+    async def recent_conversations(self, **asked: Any) -> AsyncIterator[ConversationInfo]:
+        async for info in self._only(self._store.recent_conversations(**asked), lambda info: info.id):
+            yield self._without_parent(info)
+
     async def read(self, conversation: str, **asked: Any) -> AsyncIterator[Event]:
         self._check(conversation)
         async for event in self._only(self._store.read(conversation, **asked), lambda _: conversation):
