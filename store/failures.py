@@ -23,6 +23,7 @@ from timeline.errors import (
 )
 
 from .private_files import make_private
+from .sqlite.cut_off import length_before
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -138,6 +139,12 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
     if "no such table" in str(error):
         return StoreCorrupt(f"{file}: {_LOST_TABLE} (SQLite says: {error}).")
     code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT and (whole := length_before(file)) is not None:
+        return StoreCorrupt(
+            f"{file}: the end of the file is missing, it had {whole} bytes. {RESTORE}. Without one, make a copy that "
+            f"is as long as the file was (`cp {file.name} COPY`, `truncate --size {whole} COPY`), and export what "
+            f"reads in it: `timeline export --all --db COPY` (SQLite says: {error})."
+        )
     kind, meaning = StoreError, "the database refused. Nothing was written"
     if code is not None:
         kind, meaning = _BY_CODE.get(code) or _BY_CODE.get(code & 0xFF) or (kind, meaning)

@@ -1,6 +1,7 @@
 # ruff: noqa: ASYNC240 - a test may wait for the file system
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 from contextlib import closing
@@ -158,6 +159,24 @@ async def test_a_truncated_file_is_corrupt_or_reads_only_what_is_whole(tmp_path:
     file.write_bytes(content[: int(kept * len(content)) if kept < 1 else int(kept)])
     with pytest.raises(StoreCorrupt):
         await _read_all(file)
+
+
+async def test_a_file_whose_end_is_missing_says_how_long_it_was_and_reads_as_a_copy_of_that_length(
+    tmp_path: Path,
+) -> None:
+    """Only what was on the missing pages does not read."""
+    file = tmp_path / "agent.db"
+    for name in ("first", "second"):  # the first close ends with a page of the schema
+        async with await SQLiteStore.open(file) as store:
+            for number in range(20):
+                await store.append(f"{name} {number}", events(10, "hello " * 100))
+    whole = file.stat().st_size
+    os.truncate(file, whole - 3 * 4_096)
+    with pytest.raises(StoreCorrupt, match=f"truncate --size {whole} COPY"):
+        await _read_all(file)
+    os.truncate(file, whole)
+    async with await SQLiteStore.open(file, readonly=True) as store:
+        assert len(await versions(store, "first 3")) == 10
 
 
 async def _read_all(file: Path) -> None:
