@@ -49,7 +49,7 @@ def test_ls_counts_compactions(run: Callable[..., Done], recording: Path) -> Non
     report = run("simulate", recording, "--max-tokens", 1500, "--json").json
     imported, simulated = run("ls", "--json").json
     assert (imported["compactions"], imported["last_compaction_at"]) == (0, None)
-    digests = run("digests", "--conversation", report["id"], "--json").json
+    digests = run("digests", report["id"], "--json").json
     assert simulated["compactions"] == len(digests) > 0
     assert simulated["last_compaction_at"] == max(digest["at"] for digest in digests)
     assert f" {len(digests)} " in next(line for line in run("ls").out.splitlines() if report["id"] in line)
@@ -132,7 +132,7 @@ def test_read_of_a_summary_gives_the_full_digest(run: Callable[..., Done], simul
         (["compact", "nope"], "nope"),
         (["verify", "nope"], "nope"),
         (["export", "nope"], "nope"),
-        (["digests", "--conversation", "nope"], "nope"),
+        (["digests", "nope"], "nope"),
     ],
 )
 def test_what_is_not_there_is_told_in_one_line(

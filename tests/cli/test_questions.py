@@ -46,9 +46,10 @@ def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], sim
 def test_digests_of_one_conversation_leave_the_others_out(
     run: Callable[..., Done], recording: Path, simulated: dict[str, Any]
 ) -> None:
-    """`--conversation` narrows the list."""
+    """The id is an argument, as it is of every other command; an option took it before."""
     other = run("simulate", recording, "--max-tokens", 1400, "--json").json
-    rows = run("digests", "--conversation", other["id"], "--json").json
+    rows = run("digests", other["id"], "--json").json
+    assert run("digests", "--conversation", other["id"], "--json").json == rows
     assert {row["conversation"] for row in rows} == {other["id"]}
     everything = run("digests", "--json").json
     assert len(everything) == len(rows) + simulated["compactions"]
@@ -133,7 +134,7 @@ def test_search_is_narrowed_by_conversation_type_time_and_number(
     run("import", recording)
     rows = run("search", "part", "--json").json
     assert {row["conversation"] for row in rows} == {simulated["id"], sessions.SESSION}
-    own = run("search", "part", "--conversation", sessions.SESSION, "--json").json
+    own = run("search", "part", sessions.SESSION, "--json").json
     assert {row["conversation"] for row in own} == {sessions.SESSION}
     kinds = run("search", "part", "--type", "user.prompt", "--type", "conv.range.summary", "--json").json
     assert {row["type"] for row in kinds} == {"user.prompt", "conv.range.summary"}
@@ -192,7 +193,7 @@ def test_search_of_an_unknown_type_lists_the_types(run: Callable[..., Done]) -> 
     ("words", "code", "told"),
     [
         (["search", "***"], Exit.USAGE, "no word to look for"),
-        (["search", "word", "--conversation", "nope"], Exit.NOT_FOUND, "nope"),
+        (["search", "word", "nope"], Exit.NOT_FOUND, "nope"),
         (["search", "word", "--since", "yesterday"], Exit.USAGE, "--since 'yesterday'"),
         (["search", "word", "--limit", "0"], Exit.USAGE, "--limit"),
         (["digests", "--until", "2026-01-05"], Exit.USAGE, "--until '2026-01-05'"),

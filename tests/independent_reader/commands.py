@@ -18,8 +18,8 @@ COMMANDS: Final = (
     "show {id}",
     "facts {id}",
     "facts {id} --record",
-    "digests --conversation {id}",
-    "search {word} --conversation {id}",
+    "digests {id}",
+    "search {word} {id}",
 )
 
 

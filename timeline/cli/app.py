@@ -23,6 +23,7 @@ from timeline.cli.options import (
     ComparedBytes,
     ConversationId,
     Db,
+    EarlierConversation,
     FromCall,
     MaxTokens,
     Model,
@@ -46,6 +47,13 @@ app: Final = Commands(
     epilog=_EPILOG,
     pretty_exceptions_enable=False,
 )
+
+
+def _only_one(id_: str | None, conversation: str | None) -> str | None:
+    """Return the conversation that was named, as an argument or as earlier versions took it."""
+    if id_ is not None and conversation is not None:
+        raise typer.BadParameter("name one conversation: give its id alone.")
+    return conversation if id_ is None else id_
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -402,8 +410,9 @@ def read(
 
 @app.command()
 def digests(
+    id_: OneConversation = None,
     *,
-    conversation: OneConversation = None,
+    conversation: EarlierConversation = None,
     since: Since = None,
     until: Until = None,
     tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only where this tool was used.")] = None,
@@ -436,7 +445,7 @@ def digests(
     """
     from timeline.cli import questions
 
-    span = questions.Span(conversation, since, until)
+    span = questions.Span(_only_one(id_, conversation), since, until)
     wanted = questions.Wanted(span, tool, path, command, error, error_text, compaction_number, reverted)
     _run(questions.digests(wanted, db, as_json=as_json))
 
@@ -521,8 +530,9 @@ def facts(
 @app.command()
 def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help='Words, "an exact phrase", or the start of a word: log*')],
+    id_: OneConversation = None,
     *,
-    conversation: OneConversation = None,
+    conversation: EarlierConversation = None,
     types: Annotated[
         list[str] | None,
         typer.Option("--type", metavar="TYPE", help="Only blocks of this type, such as user.prompt; repeatable."),
@@ -543,7 +553,8 @@ def search(
     """
     from timeline.cli import questions
 
-    _run(questions.search(text, questions.Span(conversation, since, until), types or [], limit, db, as_json=as_json))
+    span = questions.Span(_only_one(id_, conversation), since, until)
+    _run(questions.search(text, span, types or [], limit, db, as_json=as_json))
 
 
 @app.command()

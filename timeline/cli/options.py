@@ -58,10 +58,14 @@ System: TypeAlias = Annotated[
 ]
 OneConversation: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--conversation", metavar="ID", help="Only in this conversation.", autocompletion=complete_conversation
+    typer.Argument(
+        metavar="ID", help="Only in this conversation.", autocompletion=complete_conversation, show_default=False
     ),
 ]
+EarlierConversation: TypeAlias = Annotated[
+    str | None, typer.Option("--conversation", hidden=True, autocompletion=complete_conversation)
+]
+"""How `search` and `digests` took the id before it was an argument, as it is of every other command."""
 Since: TypeAlias = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Only from this time on, such as 2026-01-31T12:00:00Z.")
 ]

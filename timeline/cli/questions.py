@@ -207,7 +207,7 @@ async def search(text: str, span: Span, types: Sequence[str], limit: int | None,
 
 def _print_nothing_found(types: Sequence[str], *, narrowed: bool) -> None:
     """Report that nothing was found, and list our types where the given one is none: it may be mistyped."""
-    within = ", where --conversation, --type, --since and --until let it look" if narrowed else ""
+    within = ", where ID, --type, --since and --until let it look" if narrowed else ""
     write(f'No block contains all of these words{within}. Try fewer, or the start of one: "log*"')
     if others := sorted(set(types) - KNOWN_TYPES.keys()):
         write(f"Unless your application makes blocks of the type {', '.join(others)}, the types are:")
