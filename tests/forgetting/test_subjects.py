@@ -19,6 +19,7 @@ from timeline.store.testing import block_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.postgres_server import Server
     from timeline.forgetting import FoundPlace
@@ -92,7 +93,7 @@ async def test_a_place_in_one_conversation_is_found_without_the_list_and_the_fac
         monkeypatch.setattr(store, "conversations", None)
         monkeypatch.setattr(store, "facts", asking)
         assert [place.place for place in await found(store, "b")] == ["@1"]
-    assert asked == [{"conversation": ["b"]}]
+    assert asked == []
 
 
 async def test_a_text_that_no_store_can_hold_is_refused() -> None:
@@ -134,3 +135,12 @@ async def test_a_place_says_whether_it_has_the_text_as_it_was_asked_for_and_how_
         await store.append("a", [block_event(path, text) for path, text in (("p", "Jane met JANE."), ("q", "JANE"))])
         listed = [(place.place, place.exact, place.times) async for place in find_subject(store, "Jane")]
         assert listed == [("@1", True, 2), ("@2", False, 1)]
+
+
+async def test_to_find_a_subject_makes_no_facts_where_nothing_was_scavenged(tmp_path: Path) -> None:
+    """The log says all that they say, and to make them takes longer than to read it."""
+    async with open_store(tmp_path / "agent.db") as store:
+        timeline = await Timeline.open(store, "cards")
+        await timeline.append(UserPrompt(text="Ask jane@example.org."))
+        assert [place.place async for place in find_subject(store, "jane@example.org")] == ["@2"]
+        assert (await store.fact_reach()).position == 0

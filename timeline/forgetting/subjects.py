@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 
     from timeline.events import Event
-    from timeline.ports import EventStore
-    from timeline.queries import StoredFact
+    from timeline.ports import ConversationInfo, EventStore
 
 PlaceKind: TypeAlias = Literal[
     "block", "summary", "replacement", "title", "event", "value", "fact", "path", "conversation"
@@ -100,13 +99,13 @@ async def find_subject(
     for id_ in ids:
         if (occurrence := _said(text, [id_])) is not None:
             yield FoundPlace(id_, id_, "conversation", "", *occurrence)
-    facts = store.facts(conversation=None if conversations is None else ids)
-    async for place in _said_in(store, ids, facts, text):
+    infos = store.conversations() if conversations is None else _infos(store, ids)
+    async for place in _said_in(store, ids, infos, text):
         yield place
 
 
 async def _said_in(
-    store: EventStore, wanted: Sequence[str], facts: AsyncIterator[StoredFact], text: str
+    store: EventStore, wanted: Sequence[str], infos: AsyncIterator[ConversationInfo], text: str
 ) -> AsyncIterator[FoundPlace]:
     """Yield the events, the facts of scavenged events and the stored texts that say a text."""
     named: dict[str, set[str]] = {}
@@ -115,7 +114,11 @@ async def _said_in(
             _note_hashes(event, named)
             for place in _places(event, text):
                 yield place
-    async for place in _facts(store, set(wanted), facts, text):
+    among = set(wanted)
+    # Only of removed events does a fact say what no event says. The facts of all others are not even made, which would
+    # take longer than to read the log.
+    scavenged = {info.id async for info in infos if info.first_version > 1 and info.id in among}
+    async for place in _facts(store, scavenged, text):
         yield place
     for conversation, hashes in named.items():
         async for place in _values(store, conversation, sorted(hashes), text):
@@ -130,12 +133,17 @@ def _note_hashes(event: Event, named: dict[str, set[str]]) -> None:
         named.setdefault(event.conversation, set()).update(hashes)
 
 
-async def _facts(
-    store: EventStore, wanted: Collection[str], facts: AsyncIterator[StoredFact], text: str
-) -> AsyncIterator[FoundPlace]:
+async def _infos(store: EventStore, conversations: Sequence[str]) -> AsyncIterator[ConversationInfo]:
+    for id_ in conversations:
+        yield await store.info(id_)
+
+
+async def _facts(store: EventStore, scavenged: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
     """Yield the facts that are left of scavenged blocks; what a fork shares is its parent's."""
-    async for fact in facts:
-        occurrence = _said(text, (fact.subject, fact.detail)) if fact.conversation in wanted else None
+    if not scavenged:
+        return
+    async for fact in store.facts(conversation=scavenged):
+        occurrence = _said(text, (fact.subject, fact.detail)) if fact.conversation in scavenged else None
         if occurrence is not None and not await store.read_versions(fact.conversation, [fact.version]):
             yield FoundPlace(fact.conversation, f"{SIGN}{fact.version}", "fact", fact.path, *occurrence)
 
