@@ -170,3 +170,13 @@ def test_progress_is_silent_unless_standard_error_is_a_terminal(
     with output.progress("working", 2) as advance:
         advance(1)
     assert "working" in screen.getvalue()
+
+
+def test_work_of_unknown_length_shows_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An erasure rewrites a file of gigabytes in one step, and a silent command is taken for one that hangs."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with output.working("erasing"):
+        pass
+    assert "erasing" in screen.getvalue()

@@ -61,7 +61,7 @@ async def show_call(conversation: str, number: int, db: str, *, wire: str | None
     """
     named = None if wire is None else known_wire(wire)
     async with reading(db) as store:
-        with output.progress("replaying"):
+        with output.working("replaying"):
             call = await read_call(store, conversation, number)
             context = await context_of(store, conversation, number) if named not in {None, call.wire} else None
     if context is not None and named is not None:

@@ -37,7 +37,8 @@ _LEADS: Final = 10
 async def back_up(db: str, to: Path | None, *, force: bool, as_json: bool) -> None:
     """Copy the database, and print what the copy holds."""
     check_there(db)
-    made = await backup(db, to, force=force)
+    with output.working("copying"):
+        made = await backup(db, to, force=force)
     row: BackupRow = {
         "file": str(made.file),
         "bytes": made.holds.size,
@@ -53,7 +54,8 @@ async def back_up(db: str, to: Path | None, *, force: bool, as_json: bool) -> No
 
 async def restore(source: Path, db: str, *, yes: bool, as_json: bool) -> None:
     """Put a backup in the place of the database, or print what that would come to."""
-    done = await restore_store(source, db, yes=yes)
+    with output.working("reading the backup"):
+        done = await restore_store(source, db, yes=yes)
     if as_json:
         output.write_json(_restored(source, done))
     else:

@@ -168,7 +168,7 @@ async def render_call(
     """
     named = _named_form(wire, explain=explain)
     async with reading(db) as store:
-        with output.progress("replaying"):
+        with output.working("replaying"):
             context = await context_of(store, conversation, number)
     if named is not None or as_json:
         _write_form(context, named, explain=explain)

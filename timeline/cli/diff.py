@@ -47,7 +47,7 @@ async def diff_contexts(before: Side, after: Side, db: str, wire: str, *, every:
     """
     named = known_wire(wire)
     async with reading(db) as store:
-        with output.progress("replaying"):
+        with output.working("replaying"):
             found, chosen = await diff_sides(store, before, after, wires=[named])
     if as_json:
         output.write_json(found.dump())

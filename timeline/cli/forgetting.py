@@ -46,7 +46,8 @@ class Wish(NamedTuple):
 async def find(text: str, ids: list[str], db: str, *, as_json: bool) -> None:
     """Print every place at which a text is said."""
     async with reading(db) as store:
-        found = [place async for place in find_subject(store, text, ids or None)]
+        with output.working("reading"):
+            found = [place async for place in find_subject(store, text, ids or None)]
     if as_json:
         output.write_json({"text": text, "places": [_place_row(place) for place in found]})
         return
@@ -86,7 +87,10 @@ async def redact(wish: Wish, db: str, *, yes: bool, as_json: bool) -> int:
     wanted, text = _wanted(wish)
     refused: list[TimelineError] = []
     async with changing(db) if yes else reading(db) as store:
-        report = await redact_several(store, wanted, wish.reason, text=text, on_refusal=refused.append, dry_run=not yes)
+        with output.working("redacting"):
+            report = await redact_several(
+                store, wanted, wish.reason, text=text, on_refusal=refused.append, dry_run=not yes
+            )
     if wish.found is None and refused:
         raise refused[0]
     for why in dict.fromkeys(map(one_line, refused)):
@@ -127,7 +131,8 @@ async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_jso
         raise UsageProblem(f"--forks is {', '.join(_FORKS[:-1])} or {_FORKS[-1]}, not {forks!r}.")
     if yes:
         async with changing(db) as store:
-            report = await store.erase(id_, forks=choice, reason=reason)
+            with output.working("erasing"):
+                report = await store.erase(id_, forks=choice, reason=reason)
     else:
         async with reading(db) as store:
             report = await _would_erase(store, id_, choice)

@@ -321,3 +321,11 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
         yield advance
     finally:
         bar.stop()
+
+
+@contextmanager
+def working(label: str) -> Iterator[None]:
+    """Show on standard error, if it is a terminal, that work goes on of which nobody knows how long it takes."""
+    with progress(label) as advance:
+        advance(0)
+        yield

@@ -98,10 +98,12 @@ async def scavenge(ids: list[str], db: str, bounds: Bounds, *, yes: bool, as_jso
     wanted = ids or None
     if yes:
         async with changing(db) as store:
-            report = await run_scavenge(store, wanted, budget=Budget(bounds.events, bounds.seconds))
+            with output.working("scavenging"):
+                report = await run_scavenge(store, wanted, budget=Budget(bounds.events, bounds.seconds))
     else:
         async with reading(db) as store:
-            report = await rehearse(store, wanted)
+            with output.working("scavenging a copy"):
+                report = await rehearse(store, wanted)
     if as_json:
         output.write_json(_row(report, dry_run=not yes))
     else:
