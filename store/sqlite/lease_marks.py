@@ -1,8 +1,9 @@
 """Marks beside a database by which a process sees whether the one that writes a summary still runs.
 
-The writer holds an ``flock`` of ``agent.db-lease-…`` while it has the lease, and writes the lease's version into it.
+The writer holds an ``flock`` of ``agent.db-lease-…`` while it has the lease, and writes the lease's version and expiry
+into it, which no other lease has, of a restored backup either.
 The kernel frees the lock when the process ends, in whatever way; the file stays, and says whose lease it was. So death
-is proved, never supposed: by a file with this very version that nobody holds. A missing file proves nothing, since the
+is proved, never supposed: by a file with this very lease that nobody holds. A missing file proves nothing, since the
 writer may be of an earlier release, or on a machine whose locks do not come here.
 """
 
@@ -13,6 +14,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from timeline.blocks import instant_text
 from timeline.ports import NO_MARK
 
 from ..private_files import OWNER_ONLY
@@ -22,14 +24,15 @@ if LOCKS_FILES:
     import fcntl
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from timeline.ports import LeaseMark
 
 _DIGITS: Final = 16
 """Hexadecimal digits that name a conversation: its id may hold what no file name may."""
-_LONGEST: Final = 32
-"""Bytes that are read of a mark; a version has fewer digits."""
+_LONGEST: Final = 64
+"""Bytes that are read of a mark; it has fewer."""
 
 
 class FileMark:
@@ -47,10 +50,10 @@ class FileMark:
             self._file.close()
             raise
 
-    def name(self, version: int) -> None:
+    def name(self, version: int, expires_at: datetime) -> None:
         """Say which lease is held, once it is in the log."""
         with suppress(OSError):  # A full disk: then nobody sees that this process died, and all wait for the expiry.
-            self._file.write(str(version).encode())
+            self._file.write(_written(version, expires_at))
 
     def close(self) -> None:
         """Remove the mark; a second call does nothing."""
@@ -74,16 +77,20 @@ def mark(database: Path, conversation: str) -> LeaseMark:
         return NO_MARK
 
 
-def holder_died(database: Path, conversation: str, version: int) -> bool:
-    """Return whether the process that took the lease of this version is known to have ended."""
+def holder_died(database: Path, conversation: str, version: int, expires_at: datetime) -> bool:
+    """Return whether the process that took this lease is known to have ended."""
     if not LOCKS_FILES:
         return False
     try:
         with open(_path(database, conversation), "rb", buffering=0) as found:  # noqa: PTH123 - as above
             fcntl.flock(found, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return found.read(_LONGEST) == str(version).encode()
+            return found.read(_LONGEST) == _written(version, expires_at)
     except OSError:
         return False
+
+
+def _written(version: int, expires_at: datetime) -> bytes:
+    return f"{version} {instant_text(expires_at)}".encode()
 
 
 def _path(database: Path, conversation: str) -> str:

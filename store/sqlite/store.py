@@ -236,9 +236,9 @@ class SQLiteStore(DatabaseStore):
         """Mark the lease that this process is about to take; see `MarkingStore`."""
         return lease_marks.mark(self.file, conversation)
 
-    def holder_died(self, conversation: str, version: int) -> bool:
+    def holder_died(self, conversation: str, version: int, expires_at: datetime) -> bool:
         """Return whether the process that took a lease is known to have ended; see `MarkingStore`."""
-        return lease_marks.holder_died(self.file, conversation, version)
+        return lease_marks.holder_died(self.file, conversation, version, expires_at)
 
     async def aclose(self) -> None:
         """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""

@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from timeline.store.sqlite.lease_marks import holder_died, mark
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
 
 def test_who_holds_a_mark_lives(tmp_path: Path) -> None:
     """Its end leaves nothing."""
     held = mark(tmp_path / "agent.db", "cards")
-    held.name(3)
-    assert not holder_died(tmp_path / "agent.db", "cards", 3)
+    held.name(3, AT)
+    assert not holder_died(tmp_path / "agent.db", "cards", 3, AT)
     held.close()
-    assert not holder_died(tmp_path / "agent.db", "cards", 3)
+    assert not holder_died(tmp_path / "agent.db", "cards", 3, AT)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_mark_that_nobody_holds_speaks_of_its_own_lease_alone(tmp_path: Path) -> None:
     """A later lease may be that of a program without marks, or of another machine."""
     held = mark(tmp_path / "agent.db", "cards")
-    held.name(3)
+    held.name(3, AT)
     [file] = tmp_path.iterdir()
     content = file.read_bytes()
     held.close()
     file.write_bytes(content)  # as a kill leaves it
-    assert holder_died(tmp_path / "agent.db", "cards", 3)
-    assert not holder_died(tmp_path / "agent.db", "cards", 4)
-    assert not holder_died(tmp_path / "agent.db", "notes", 3)
+    assert holder_died(tmp_path / "agent.db", "cards", 3, AT)
+    assert not holder_died(tmp_path / "agent.db", "cards", 4, AT)
+    assert not holder_died(tmp_path / "agent.db", "cards", 3, AT + timedelta(days=1))  # of a restored backup
+    assert not holder_died(tmp_path / "agent.db", "notes", 3, AT)
 
 
 def test_who_finds_a_mark_held_has_none_and_leaves_it_alone(tmp_path: Path) -> None:
     """A slow process still holds it although its lease expired."""
     held = mark(tmp_path / "agent.db", "cards")
-    held.name(3)
+    held.name(3, AT)
     second = mark(tmp_path / "agent.db", "cards")
-    second.name(9)
+    second.name(9, AT)
     second.close()
-    assert next(tmp_path.iterdir()).read_bytes() == b"3"
+    assert next(tmp_path.iterdir()).read_bytes() == b"3 2026-01-01T00:00:00.000000Z"
     held.close()

@@ -3,7 +3,7 @@
 The lease is an event, ``compaction.started``, and its version the fencing token: the event that ends the compaction
 names it. The fold decides who holds the lease, so that all writers agree. A start while another lease runs is void; a
 start after that lease expired takes over, and an end under the old lease is ignored. Where the store knows that the
-process of a lease has ended (`MarkingStore`), the next one that would wait ends that lease (ADR 0098); elsewhere it
+process of a lease has ended (`MarkingStore`), the next one that would wait ends that lease (ADR 0099); elsewhere it
 lasts 2 minutes.
 """
 
@@ -92,7 +92,7 @@ async def end_of_dead(log: Log, at: datetime | None) -> bool:
     The end is an event like that of any failed compaction, so that every fold of the log says the same.
     """
     lease = log.fold.window.lease
-    if lease is None or not log.holder_died(lease.version):
+    if lease is None or not log.holder_died(lease.version, lease.expires_at):
         return False
     _LOGGER.warning(
         "conversation %s: the process that began a compaction at version %d has ended; its lease is given up",
@@ -130,19 +130,19 @@ async def begin(
     versions: list[int] = []
 
     async def ask() -> None:
-        asked = 0
+        asked, until = 0, least
 
         async def start(time: datetime) -> Sequence[CompactionStarted]:
-            nonlocal asked
-            asked = log.fold.version + 1
-            return [started(time + LEASE)]
+            nonlocal asked, until
+            asked, until = log.fold.version + 1, time + LEASE
+            return [started(until)]
 
         try:
             await log.decide(start, at=None if at is None else max(at, least), least=least)
         except VersionConflict:
             raise busy(log.fold.conversation) from None
         versions.append(asked)
-        mark.name(asked)
+        mark.name(asked, until)
 
     try:
         await run_uncancelled(ask())

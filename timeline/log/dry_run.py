@@ -49,9 +49,9 @@ class FoldedLog:
         """Mark nothing: no other process sees a dry run."""
         return NO_MARK
 
-    def holder_died(self, version: int) -> bool:
+    def holder_died(self, version: int, expires_at: datetime) -> bool:
         """Return False: `catch_up` releases every lease."""
-        del version
+        del version, expires_at
         return False
 
     async def since(self, version: int) -> list[Event]:

@@ -93,8 +93,8 @@ class Log(Protocol):
         """Mark the lease that this process is about to take; see `MarkingStore`."""
         ...
 
-    def holder_died(self, version: int) -> bool:
-        """Return whether the process that took the lease of this version is known to have ended."""
+    def holder_died(self, version: int, expires_at: datetime) -> bool:
+        """Return whether the process that took the lease of this version and expiry is known to have ended."""
         ...
 
     async def commit(

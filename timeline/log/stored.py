@@ -221,10 +221,10 @@ class StoredLog:
         store = self._store
         return store.mark_lease(self._fold.conversation) if isinstance(store, MarkingStore) else NO_MARK
 
-    def holder_died(self, version: int) -> bool:
-        """Return whether the process that took the lease of this version is known to have ended."""
+    def holder_died(self, version: int, expires_at: datetime) -> bool:
+        """Return whether the process that took the lease of this version and expiry is known to have ended."""
         store = self._store
-        return isinstance(store, MarkingStore) and store.holder_died(self._fold.conversation, version)
+        return isinstance(store, MarkingStore) and store.holder_died(self._fold.conversation, version, expires_at)
 
     def check_home(self) -> None:
         """Check that this log is used in its own process and event loop.

@@ -236,7 +236,7 @@ class WakingStore(Protocol):
 class LeaseMark(Protocol):
     """What shows other processes that this one runs, for as long as it writes a summary under a lease."""
 
-    def name(self, version: int) -> None:
+    def name(self, version: int, expires_at: datetime) -> None:
         """Say which lease is held, once it is in the log."""
 
     def close(self) -> None:
@@ -246,7 +246,7 @@ class LeaseMark(Protocol):
 class _NoMark:
     """The mark of a log that no other process writes, or whose store has no way to see whether another one runs."""
 
-    def name(self, version: int) -> None:
+    def name(self, version: int, expires_at: datetime) -> None:
         """Do nothing."""
 
     def close(self) -> None:
@@ -267,8 +267,8 @@ class MarkingStore(Protocol):
         """Mark the lease that this process is about to take; `NO_MARK` where that cannot be."""
         ...
 
-    def holder_died(self, conversation: str, version: int) -> bool:
-        """Return whether the process that took the lease of this version is known to have ended.
+    def holder_died(self, conversation: str, version: int, expires_at: datetime) -> bool:
+        """Return whether the process that took the lease of this version and expiry is known to have ended.
 
         False where that is not known. A summary is never paid for twice because a process that runs cannot be seen.
         """
