@@ -304,7 +304,7 @@ RECENT_CONVERSATIONS: Final = (
     ' ORDER BY c.updated_at COLLATE "C" DESC, c.id COLLATE "C" DESC LIMIT $3))'
     ' ORDER BY updated_at COLLATE "C" DESC, id COLLATE "C" DESC'
 )
-"""No index has the times (ADR 0100): each append changes one, and would have to write the index as well."""
+"""No index has the times (ADR 0099): each append changes one, and would have to write the index as well."""
 CONVERSATION_COUNT: Final = f"SELECT count(*) FROM conversations WHERE {OWN}"
 LINEAGE: Final = f"{LINEAGE_OF_ID}SELECT key, id, base, last, parent FROM lineage ORDER BY key DESC"
 PAGE: Final = (

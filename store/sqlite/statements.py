@@ -171,7 +171,7 @@ RECENT_CONVERSATIONS: Final = (
     f"SELECT {_INFO} FROM conversations WHERE key IN (SELECT key FROM conversations WHERE (updated_at, id) < (?, ?)"
     " ORDER BY updated_at DESC, id DESC LIMIT ?) ORDER BY updated_at DESC, id DESC"
 )
-"""No index has the times, which each append changes (ADR 0100): a look at 100,000 takes 20 ms."""
+"""No index has the times, which each append changes (ADR 0099): a look at 100,000 takes 20 ms."""
 CONVERSATION_COUNT: Final = "SELECT count(*) FROM conversations"
 
 LINEAGE: Final = f"{WITH_LINEAGE}SELECT key, id, base, last FROM lineage"

@@ -291,7 +291,7 @@ async def test_a_fault_of_ours_is_one_line_to_the_reader(
     def broken(**_: object) -> Any:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(store, "conversations", broken)
+    monkeypatch.setattr(store, "recent_conversations", broken)
     answer = await ask(app, "/v1/conversations")
     assert (answer.status, answer.json["type"]) == (500, "fault")
     assert b"secret detail" not in answer.body

@@ -60,7 +60,7 @@ OF_A_REPAIR = {"REWRITTEN_SINCE", "ERASED_AND_LISTED", "WITHOUT_BASE"}
 uses them."""
 
 OF_THE_LIST = {"RECENT_CONVERSATIONS", "CONVERSATION_COUNT"}
-"""Look at when each conversation changed, which has no index: each append would write it (ADR 0100)."""
+"""Look at when each conversation changed, which has no index: each append would write it (ADR 0099)."""
 
 
 @pytest.fixture(scope="module", params=["plain", "analysed"])

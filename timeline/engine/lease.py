@@ -3,7 +3,7 @@
 The lease is an event, ``compaction.started``, and its version the fencing token: the event that ends the compaction
 names it. The fold decides who holds the lease, so that all writers agree. A start while another lease runs is void; a
 start after that lease expired takes over, and an end under the old lease is ignored. Where the store knows that the
-process of a lease has ended (`MarkingStore`), the next one that would wait ends that lease (ADR 0099); elsewhere it
+process of a lease has ended (`MarkingStore`), the next one that would wait ends that lease (ADR 0098); elsewhere it
 lasts 2 minutes.
 """
 

@@ -278,7 +278,7 @@ async def test_a_question_about_a_huge_block_leaves_the_event_loop_free(
 async def test_a_question_that_waits_holds_up_no_other(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is slow for the first list, and is asked for a block meanwhile; then the first one is given up."""
     async with open_store(db, readonly=True) as store:
-        quick = store.conversations
+        quick = store.recent_conversations
         asked, waits = anyio.Event(), anyio.Event()
 
         async def slow(*args: Any, **named: Any) -> AsyncIterator[ConversationInfo]:
@@ -287,7 +287,7 @@ async def test_a_question_that_waits_holds_up_no_other(db: Path, monkeypatch: py
             async for info in quick(*args, **named):
                 yield info
 
-        monkeypatch.setattr(store, "conversations", slow)  # a disk that does not answer
+        monkeypatch.setattr(store, "recent_conversations", slow)  # a disk that does not answer
         async with Client(build_server(store, deadline=2)) as client, anyio.create_task_group() as tasks:
             given_up: list[Any] = []
 

@@ -32,7 +32,7 @@ STATEMENTS = {
     if isinstance(text, str) and re.match(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", text) and not text.endswith(" ")
 }
 OF_THE_LIST = {"RECENT_CONVERSATIONS", "CONVERSATION_COUNT"}
-"""Look at when each conversation changed, which has no index: each append would write it (ADR 0100)."""
+"""Look at when each conversation changed, which has no index: each append would write it (ADR 0099)."""
 VALUES: dict[str, Any] = {
     "int8": 5,
     "text": "c5",
